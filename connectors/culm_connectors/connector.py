@@ -3,6 +3,8 @@
 Start: the key, the allow-list, Kafka's clients, then the protocols of the table, each with the rooms that it
 shares with others. All are opened, then all run, and the doors of each open when it is ready itself. A part
 that fails ends the process loudly: the next start is always correct, since everything it needs is in Kafka.
+Only a local store of one protocol that cannot be written or is damaged leaves the others running
+(`edge.reopening`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
-from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening, SharedRoom, log_progress
+from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, SharedRoom, log_progress
+from culm_connectors.edge.reopening import ReopenedProtocol
 from culm_connectors.errors import ConnectorError, DirectoryInUse
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.local_store.folder_lock import FolderLock
@@ -127,10 +130,12 @@ class Connector:
                 stack=stack,
             )
             self.rooms = context.rooms
-            for entry in self._entries:
-                opening: Opening = entry.load()
-                if (opened := opening(context)) is not None:
-                    self.protocols[entry.name] = await stack.enter_async_context(opened)
+            opened = [
+                await stack.enter_async_context(
+                    ReopenedProtocol(entry.name, entry.load(), context, self.protocols)
+                )
+                for entry in self._entries
+            ]
             protocols = tuple(self.protocols.values())
             topics = [self.kafka.topic(name) for one in protocols for name in one.topics]
             kafka_health = stack.enter_context(KafkaHealth(administration, topics))
@@ -151,8 +156,9 @@ class Connector:
                     group.create_task(self._access.run(self._judge_again))
                     for room in self.rooms.values():
                         group.create_task(room.run())
-                    for name, one in self.protocols.items():
-                        group.create_task(one.run(partial(self._open_doors, name, one, doors)), name=name)
+                    for reopened in opened:
+                        ready = partial(self._open_doors, reopened.name, doors)
+                        group.create_task(reopened.run(doors, ready), name=reopened.name)
                     await self._stop.wait()
                     await self._finish(doors)
                     raise _Stopped
@@ -174,8 +180,10 @@ class Connector:
     def _starting(self, what: str) -> None:
         self._state = what
 
-    async def _open_doors(self, name: str, protocol: EdgeProtocol, doors: Doors) -> None:
+    async def _open_doors(self, name: str, doors: Doors, protocol: EdgeProtocol) -> None:
         await doors.open(protocol.doors)
+        if name in self._ready:
+            return  # it was opened again
         self._ready.add(name)
         if self.is_ready:
             self._started(self.address)

@@ -83,6 +83,7 @@ class BambooPeer:
         self._worker = FairWorker(
             "bamboo",
             after=self._after_step,
+            watching=self._hooks.watching,
             busy_share=settings.busy_share,
             busy_burst_s=settings.busy_burst_s,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from culm_connectors.bamboo_p2p.session import BambooSession
 from culm_connectors.edge.fair_turns import FairWorker
@@ -86,6 +87,10 @@ class RemotePeer:
 
 class PeerHooks:
     """What the owner of a peer adds to its connections: the edge, Kafka behind them. This adds nothing."""
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Make the context of one step of work on the store, in the thread that works on the logs."""
+        return nullcontext()
 
     def begun(self, remote: RemotePeer) -> None:
         """A connection is there, before anything is said on it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -15,6 +16,7 @@ from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, PublishedDag
 from culm_connectors.dag.store.verification import verify_shard
 from culm_connectors.dag.turns import in_turns
 from culm_connectors.edge.fair_turns import FairWorker
+from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, ShardSizeChanged, SpoolFull
 from culm_models.dag.exchange.ranges import Range
@@ -38,11 +40,17 @@ class FolderRoom:
         *,
         busy_share: float = 0.0,
         busy_burst_s: float = 1.0,
+        watching: Watching = nullcontext,
     ) -> None:
-        """`busy_share`: how much of the folder's time one caller, and one address, may use; 0: any."""
+        """`busy_share`: how much of the folder's time one caller, and one address, may use; 0: any.
+
+        Each step of work on the folder is within `watching`.
+        """
         self._folder = folder
         self._clock_s = clock_s
-        self._worker = FairWorker("dag-room", busy_share=busy_share, busy_burst_s=busy_burst_s)
+        self._worker = FairWorker(
+            "dag-room", busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching
+        )
         self._verifiers = FairWorker("dag-room-verify", threads=_VERIFYING)
         self._version = 0
         self._moved = asyncio.Condition()

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import (
@@ -89,6 +89,9 @@ class Doors:
         self, doors: Sequence[Door], identity: Identity, settings: TransportSettings, tcp: TcpSettings
     ) -> None:
         self._doors = doors
+        self._current = {door.name: door for door in doors}
+        """Who serves behind a door, by its name: another one after its protocol was opened again."""
+        self._closed_because: dict[str, str] = {}
         self._identity = identity
         self._settings = settings
         self._tcp = tcp
@@ -179,6 +182,8 @@ class Doors:
         """Let people in at these doors from now on. Error: `AddressError`."""
         async with self._opening:
             for door in doors:
+                self._current[door.name] = door
+                self._closed_because.pop(door.name, None)
                 if _place(door) not in self._listeners:
                     self._listeners[_place(door)] = await self._stack.enter_async_context(
                         self._listener(door)
@@ -190,7 +195,7 @@ class Doors:
         match door:
             case QuicDoor():
                 services = {
-                    one.name: Service(one.serve, partial(self._judge_key, one))
+                    one.name: Service(partial(self._serve, one.name), partial(self._judge_key, one))
                     for one in self._doors
                     if isinstance(one, QuicDoor) and one.address == door.address
                 }
@@ -201,13 +206,18 @@ class Doors:
                     door.address,
                     door.identity,
                     self._settings,
-                    door.serve,
+                    partial(self._serve, door.name),
                     protocol=door.protocol,
                     authorise=judge,
                 )
             case TcpDoor():
                 authorise = partial(self._judge, door)
-                return serve_tcp(door.address, door.serve, self._tcp, tls=door.tls, authorise=authorise)
+                serve = partial(self._serve, door.name)
+                return serve_tcp(door.address, serve, self._tcp, tls=door.tls, authorise=authorise)
+
+    async def _serve(self, name: str, caller: Any) -> None:
+        """Serve a connection, or a channel where the door is one of channels."""
+        await self._current[name].serve(caller)
 
     def _judge_key(self, door: Door, key: bytes, address: Address) -> Refusal | None:
         return self._judge(door, Principal.of_key(key, address))
@@ -216,8 +226,16 @@ class Doors:
         if self._refusal is not None:
             return self._refusal
         if door.name not in self._ready:
-            return Refusal("this protocol is not served yet: come again", CloseCode.NOT_READY)
-        return door.judge(principal)
+            why = self._closed_because.get(door.name, "this protocol is not served yet: come again")
+            return Refusal(why, CloseCode.NOT_READY)
+        return self._current[door.name].judge(principal)
+
+    def close(self, doors: Sequence[Door], reason: str) -> None:
+        """Let nobody in at these doors until they are opened again, and close who has come in."""
+        for door in doors:
+            self._ready.discard(door.name)
+            self._closed_because[door.name] = reason
+        self.judge_again()
 
     def judge_again(self) -> None:
         """Other rules are in force: who would not be let in any more is closed."""

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -166,6 +166,7 @@ class _Job:
 class FairWorker:
     """Runs steps in threads, those of callers in fair turns. `after` runs behind each, in its thread.
 
+    A step, what runs behind it, and what runs last are within a context that `watching` makes.
     What is `metered` counts to the caller's share of the time.
     """
 
@@ -177,9 +178,11 @@ class FairWorker:
         after: Callable[[], None] = lambda: None,
         busy_share: float = 0.0,
         busy_burst_s: float = 1.0,
+        watching: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
         self._after = after
+        self._watching = watching
         self._share = ShareOfTime(busy_share, busy_burst_s)
         self._lock = threading.Lock()
         self._queue = FairQueue[_Job]()
@@ -222,8 +225,9 @@ class FairWorker:
         begun_s = time.monotonic()
         result, error = None, None
         try:
-            result = job.context.run(job.step)
-            self._after()
+            with self._watching():
+                result = job.context.run(job.step)
+                self._after()
         except BaseException as failed:
             error = failed
         with self._lock:
@@ -235,5 +239,12 @@ class FairWorker:
 
     async def stop(self, last: Callable[[], None] = lambda: None) -> None:
         """Finish what was asked for, then `last`."""
-        await asyncio.get_running_loop().run_in_executor(self._pool, last)
-        self._pool.shutdown()
+
+        def run() -> None:
+            with self._watching():
+                last()
+
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._pool, run)
+        finally:
+            self._pool.shutdown()

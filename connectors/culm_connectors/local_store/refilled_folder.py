@@ -1,4 +1,4 @@
-"""A folder in SQLite that is filled from topics: of these topics, or refused; damaged, and then made anew."""
+"""Opens a folder in SQLite that is filled from topics: it is trusted, refused, or set aside and made anew."""
 
 from __future__ import annotations
 
@@ -16,22 +16,50 @@ from culm_topics.kafka.origin import Origin
 
 logger = logging.getLogger(__name__)
 
+_CONDEMNED = "condemned"
+_DAMAGED_SUFFIX = ".damaged"
+
 Opened = TypeVar("Opened")
 
 
 def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[ConnectorError]) -> Opened:
-    """What `open_once` opens; a damaged folder is dropped, to be read from Kafka.
+    """What `open_once` opens; a damaged folder is set aside, to be read from Kafka.
 
     `error` is how a folder of this kind is refused; one whose cause is damage in the database tells of that.
     """
+    if (folder / _CONDEMNED).exists():
+        _set_aside(folder, "its last user met damage in it")
     try:
         return open_once()
     except (sqlite3.DatabaseError, error, RecordError) as refused:
         if not _is_damage(refused.__cause__ if isinstance(refused, error) else refused):
             raise
-        logger.error("%s is damaged (%s): it is dropped, and filled from the topics again", folder, refused)
-        shutil.rmtree(folder)
+        _set_aside(folder, str(refused))
         return open_once()
+
+
+def condemn_folder(folder: Path) -> None:
+    """Have the next opening set the folder aside: damage was met in it after it had been opened."""
+    try:
+        (folder / _CONDEMNED).touch()
+    except OSError as error:
+        logger.warning("%s is damaged and cannot be marked for the next start: %s", folder, error)
+
+
+def _set_aside(folder: Path, reason: str) -> None:
+    """Move the database beside the folder, in place of one that was moved there before; remove the rest."""
+    aside = folder.with_name(folder.name + _DAMAGED_SUFFIX)
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700)
+    for path in folder.glob("*.sqlite*"):
+        path.rename(aside / path.name)
+    logger.error(
+        "%s is damaged (%s): its database is now in %s, and the folder is filled from the topics again",
+        folder,
+        reason,
+        aside,
+    )
+    shutil.rmtree(folder)
 
 
 def _is_damage(cause: BaseException | None) -> bool:

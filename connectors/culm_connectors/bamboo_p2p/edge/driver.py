@@ -38,6 +38,8 @@ from culm_connectors.edge.fair_turns import calling
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
+from culm_connectors.local_store.refilled_folder import condemn_folder
+from culm_connectors.local_store.store_guard import StoreGuard
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.transport import CloseCode, Identity
 from culm_connectors.transport.interface import Address, ByteChannel, Connection
@@ -80,6 +82,7 @@ class FlavourEdge:
         metrics: BambooMetrics,
         settings: BambooEdgeSettings,
         flavour: HashFlavour,
+        guard: StoreGuard,
     ) -> None:
         self.peer = peer
         self.sizes = EdgeSizes(0, 0, 0, 0)
@@ -97,10 +100,15 @@ class FlavourEdge:
         self._expected = expected
         self._metrics = metrics
         self._settings = settings
+        self._guard = guard
 
     async def run(self, topics: TopicReaders) -> None:
-        """Follow the topics and publish until cancelled. Raises OffsetLost, ConsumeFailed, ProduceFailed."""
+        """Follow the topics and publish until cancelled.
+
+        Raises OffsetLost, ConsumeFailed, ProduceFailed, StoreFull, StoreDamaged.
+        """
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._guard.failed())
             group.create_task(self.follower.run(topics))
             group.create_task(self._publisher.run())
             group.create_task(self._publisher.release_now_and_then())
@@ -198,6 +206,7 @@ async def open_flavour(
     """The folder of a flavour and what stands around it. Raises `FolderError`, `FolderInUse`."""
     settings, flavour = context.settings.bamboo, FLAVOURS[name]
     folder: Path = context.settings.directory / FOLDER / name
+    guard = StoreGuard(folder, partial(condemn_folder, folder))
     store, tables = await asyncio.to_thread(
         lambda: open_edge_folder(
             folder,
@@ -239,12 +248,17 @@ async def open_flavour(
             metrics,
             budgets,
             max_waiting_bytes=settings.max_waiting_bytes,
+            guard=guard,
         )
         identity = Identity.from_private_key(context.key_pair.private_key)
         access = LogAccess(context.access)
         policy = EdgePolicy.of(edge_rules(settings), access)
         async with BambooPeer.over(
-            store, identity=identity, settings=_peer_settings(context, expected), hooks=hooks, policy=policy
+            store,
+            identity=identity,
+            settings=_peer_settings(context, expected),
+            hooks=hooks,
+            policy=policy,
         ) as peer:
             publisher = OutboxPublisher(
                 peer,
@@ -274,6 +288,7 @@ async def open_flavour(
                 metrics,
                 settings,
                 flavour,
+                guard,
             )
     finally:
         store.close()

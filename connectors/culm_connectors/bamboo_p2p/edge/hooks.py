@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
 from typing import Final
@@ -20,6 +21,7 @@ from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import RememberedBudgets
+from culm_connectors.local_store.store_guard import StoreGuard
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Changes
@@ -60,7 +62,9 @@ class EdgeHooks(PeerHooks):
         budgets: RememberedBudgets[str, BambooBudget],
         *,
         max_waiting_bytes: int,
+        guard: StoreGuard,
     ) -> None:
+        self._guard = guard
         self._store = store
         self._outbox = outbox
         self._droppable = droppable
@@ -75,6 +79,10 @@ class EdgeHooks(PeerHooks):
         self._loop = asyncio.get_running_loop()
         self._sources: dict[str, BroughtBy] = {}
         self._numbers = count(1)
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Stop all work on the store once it cannot be written or is damaged."""
+        return self._guard.watching()
 
     def begun(self, remote: RemotePeer) -> None:
         """A connection is there."""

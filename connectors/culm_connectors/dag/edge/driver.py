@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
+from culm_connectors.local_store.refilled_folder import condemn_folder
+from culm_connectors.local_store.store_guard import StoreGuard
 from culm_models.dag.verdict import VerdictSettings
 from culm_topics.kafka.origin import Origin
 
@@ -42,7 +45,12 @@ class DagEdge:
     """The room of one edge; `run` is all that goes on around it. `open_dag_edge` makes one."""
 
     def __init__(
-        self, room: EdgeRoom, publisher: DagPublisher, follower: DagFollower, sender: BatchSender
+        self,
+        room: EdgeRoom,
+        publisher: DagPublisher,
+        follower: DagFollower,
+        sender: BatchSender,
+        guard: StoreGuard,
     ) -> None:
         self.room = room
         self.follower = follower
@@ -50,10 +58,15 @@ class DagEdge:
         """As they were a few seconds ago."""
         self._publisher = publisher
         self._sender = sender
+        self._guard = guard
 
     async def run(self, topics: TopicReaders) -> None:
-        """Follow the topics and publish until cancelled. Raises OffsetLost, ConsumeFailed, ProduceFailed."""
+        """Follow the topics and publish until cancelled.
+
+        Raises OffsetLost, ConsumeFailed, ProduceFailed, StoreFull, StoreDamaged.
+        """
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._guard.failed())
             group.create_task(self.follower.run(topics))
             group.create_task(self._publisher.run())
             group.create_task(self._sender.send_for_ever())
@@ -89,6 +102,7 @@ async def open_dag_edge(
 ) -> AsyncIterator[DagEdge]:
     """The folder of an edge and what stands around it. Raises `DagFolderError`."""
     path: Path = context.settings.directory / FOLDER
+    guard = StoreGuard(path, partial(condemn_folder, path))
     given = DagFolderSettings(
         verdict,
         peer_spool_bytes=settings.peer_spool_bytes,
@@ -112,10 +126,11 @@ async def open_dag_edge(
             refusals,
             busy_share=settings.busy_share,
             busy_burst_s=settings.busy_burst_s,
+            watching=guard.watching,
         ) as room:
             publisher = DagPublisher(
                 room, context.producer, context.kafka, partitions, metrics.accept_latency
             )
-            yield DagEdge(room, publisher, DagFollower(room), sender)
+            yield DagEdge(room, publisher, DagFollower(room), sender, guard)
     finally:
         folder.close()

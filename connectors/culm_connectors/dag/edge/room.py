@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 from culm_connectors.dag.edge.edge_folder import Arrivals, BlockTaken, EdgeFolder
@@ -14,6 +15,7 @@ from culm_connectors.dag.folder_room import FolderRoom, slices
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome
+from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked
 from culm_models.dag.wire.messages import AckStatus
@@ -34,8 +36,9 @@ class EdgeRoom(FolderRoom):
         *,
         busy_share: float = 0.0,
         busy_burst_s: float = 1.0,
+        watching: Watching = nullcontext,
     ) -> None:
-        super().__init__(folder, clock_s, busy_share=busy_share, busy_burst_s=busy_burst_s)
+        super().__init__(folder, clock_s, busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching)
         self.folder = folder
         self.progress = progress
         self.refusals = refusals
