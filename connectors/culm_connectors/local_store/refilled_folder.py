@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from culm_connectors.errors import ConnectorError
+from culm_connectors.local_store.store_guard import store_failure
 from culm_connectors.local_store.topic_offsets import TopicOffsets
 from culm_topics.errors import RecordError
 from culm_topics.kafka.origin import Origin
@@ -26,6 +27,7 @@ def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[Co
     """What `open_once` opens; a damaged folder is set aside, to be read from Kafka.
 
     `error` is how a folder of this kind is refused; one whose cause is damage in the database tells of that.
+    Raises StoreFull: the folder cannot be written.
     """
     if (folder / _CONDEMNED).exists():
         _set_aside(folder, "its last user met damage in it")
@@ -33,6 +35,8 @@ def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[Co
         return open_once()
     except (sqlite3.DatabaseError, error, RecordError) as refused:
         if not _is_damage(refused.__cause__ if isinstance(refused, error) else refused):
+            if (failure := store_failure(folder, refused)) is not None:
+                raise failure from refused
             raise
         _set_aside(folder, str(refused))
         return open_once()
