@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from culm_streaming.supervision.restarts import MOST_FAILURES, SupervisedQuery
 from culm_streaming.supervision.worker_trial import Outcome, TrialResult, WorkerTrial
 from culm_topics.errors import KafkaFailure, OriginChanged, TopicsError
 
+ROOT = Path(__file__).parents[2]
 LATE = RuntimeError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back.")
 AWAY = RuntimeError(
     "Caused by: org.apache.kafka.common.errors.TimeoutException: Topic t not present in metadata"
@@ -173,6 +175,19 @@ def test_topics_created_anew_are_the_reason_that_is_given(error: Exception) -> N
 def test_the_innermost_cause_is_one_line(error: Exception, cause: str, kind: str) -> None:
     assert cause_of(error) == cause
     assert failure_of(error).kind == kind
+
+
+EXPIRED = RuntimeError(
+    "Caused by: java.lang.IllegalStateException: Cannot fetch record for offset 4 in 5000 milliseconds. "
+    "Some data may have been lost because they are not available in Kafka any more"
+)
+
+
+def test_records_that_expired_before_they_were_read_end_a_job_with_the_page_that_helps() -> None:
+    failure = failure_of(EXPIRED)
+    assert (failure.kind, failure.passes) == ("lasting", False)
+    assert failure.hint is not None and "Records that expired" in failure.hint
+    assert "### Records that expired" in (ROOT / "docs" / "operating.md").read_text()
 
 
 class ReportingQuery:

@@ -23,8 +23,9 @@ _MOST_CAUSES: Final = 10
 # In the order in which they are looked for: what needs an operator hides no passing trouble behind it.
 _LASTING: Final = re.compile(
     r"\b(Sasl\w*|SslAuthentication|\w*Authorization|UnsupportedVersion|RecordTooLarge|InvalidTopic)Exception\b"
-    r"|KafkaDataConsumer.*OffsetOutOfRange|may have been missed|No FileSystem for scheme"
+    r"|KafkaDataConsumer.*OffsetOutOfRange|may have been (?:lost|missed)|No FileSystem for scheme"
 )
+_EXPIRED: Final = re.compile(r"[Dd]ata may have been (?:lost|missed)|KafkaDataConsumer.*OffsetOutOfRange")
 _KAFKA: Final = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(Timeout|Disconnect|Network|NotLeaderOrFollower|LeaderNotAvailable"
     r"|NotEnoughReplicas|NotEnoughReplicasAfterAppend|BrokerNotAvailable|ReplicaNotAvailable|KafkaStorage"
@@ -123,6 +124,11 @@ def _hint(text: str) -> str | None:
         return "look at ssl.ca.location and at the names in the broker's certificate"
     if "AuthorizationException" in text:
         return "grant what `culm topics acls --program job` lists"
+    if _EXPIRED.search(text):
+        return (
+            "retention removed records before this job had read them: docs/operating.md says under "
+            "'Records that expired' how to go on"
+        )
     return missing_file_system_hint(text)
 
 
