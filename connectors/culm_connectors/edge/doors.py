@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from culm_connectors.edge.principal import Principal
+from culm_connectors.local_store.errors import LocalStoreError
 from culm_connectors.transport import (
     Address,
     CloseCode,
@@ -217,7 +218,10 @@ class Doors:
 
     async def _serve(self, name: str, caller: Any) -> None:
         """Serve a connection, or a channel where the door is one of channels."""
-        await self._current[name].serve(caller)
+        try:
+            await self._current[name].serve(caller)
+        except LocalStoreError as error:
+            logger.info("a connection at %s has ended with its store: %s", name, error)
 
     def _judge_key(self, door: Door, key: bytes, address: Address) -> Refusal | None:
         return self._judge(door, Principal.of_key(key, address))
