@@ -65,7 +65,7 @@ class TwoEnds:
             other.receive_control(control, 0)
         if data:
             self.data_bytes += len(data)
-            other.receive_data(data, 0)
+            other.receive_all_data(data, 0)
         self.peers[1 - sender].settle()
         for one in (end, other):
             one.take_events()

@@ -21,6 +21,7 @@ from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
 
 _TICK_S: Final = 1.0
+_CONTROL_BYTES_A_STEP: Final = 4_096
 CONTROL_IN, CONTROL_OUT, DATA_IN, DATA_OUT = "control <", "control >", "data <", "data >"
 Trace = Callable[[str, bytes], None]
 """Is told what passes: one of the four names above, and the bytes."""
@@ -96,11 +97,13 @@ class BambooSession:
     async def _read_control(self) -> None:
         while data := await self._channels.read_control():
             self._trace(CONTROL_IN, data)
-            step = partial(self._take_in, self.connection.receive_control, data)
-            await self._worker.call(step, metered=True)
-            self._understood.set()
-            if self.connection.dropped is not None:
-                return
+            for at in range(0, len(data), _CONTROL_BYTES_A_STEP):
+                piece = data[at : at + _CONTROL_BYTES_A_STEP]
+                step = partial(self._take_in, self.connection.receive_control, piece)
+                await self._worker.call(step, metered=True)
+                self._understood.set()
+                if self.connection.dropped is not None:
+                    return
             if self.connection.control_waiting > self._settings.control_backlog_bytes:
                 raise LimitReached("the other end does not read what is said on the control channel")
             await self._worker.until_allowed()

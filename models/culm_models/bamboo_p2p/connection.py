@@ -113,6 +113,12 @@ class Connection:
         """Take bytes of the data channel; none, to go on with what `data_is_left` of those before."""
         self._guarded(lambda: self._receiver.feed(data), now_ms)
 
+    def receive_all_data(self, data: bytes, now_ms: int) -> None:
+        """As `receive_data`, with all that is left of it: for whoever drives nothing beside."""
+        self.receive_data(data, now_ms)
+        while self.data_is_left and self.dropped is None:
+            self.receive_data(b"", now_ms)
+
     def tick(self, now_ms: int) -> None:
         """Let time pass: data that waits too long for its control message ends the connection (R7, R9)."""
         self._guarded(lambda: None, now_ms)

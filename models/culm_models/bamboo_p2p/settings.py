@@ -22,6 +22,9 @@ COMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
 PLAIN_BYTES_A_TURN: Final = 16 * 1024 * 1024
 """So much comes out of compressed data before the driver has its turn, whatever is left to be read."""
 
+MESSAGES_A_TURN: Final = 512
+"""So many messages, or whole entries in a row, are read before the driver has its turn."""
+
 COMPRESSED_SLACK_BYTES: Final = 16
 """A compressed message has at most twice the bytes that it stands for, and these (R56)."""
 

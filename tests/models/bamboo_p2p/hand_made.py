@@ -63,7 +63,13 @@ class HandMade:
     def data_bytes(self, data: bytes, now_ms: int = 0) -> HandMade:
         """Say bytes on the data channel."""
         self.said.append(("data", data))
-        self.end.receive_data(data, now_ms)
+        self.end.receive_all_data(data, now_ms)
+        self.peer.settle()
+        return self
+
+    def data_turn(self, data: bytes = b"") -> HandMade:
+        """Say bytes on the data channel, of which one turn is read."""
+        self.end.receive_data(data, 0)
         self.peer.settle()
         return self
 

@@ -79,7 +79,7 @@ class Pair:
         if control:
             other.receive_control(control, 0)
         if data:
-            other.receive_data(data, 0)
+            other.receive_all_data(data, 0)
         self.peers[1 - sender].settle()
         return bool(control or data)
 

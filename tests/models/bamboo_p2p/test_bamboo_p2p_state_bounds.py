@@ -36,7 +36,7 @@ LACKS = encode_data(Skip(SkipReason.UNAVAILABLE))
 
 def say(made: HandMade, data: bytes) -> None:
     """Data that the test does not keep, so that what is measured is the real end's."""
-    made.end.receive_data(data, 0)
+    made.end.receive_all_data(data, 0)
     made.peer.settle()
     made.end.take_events()
     assert made.code is None

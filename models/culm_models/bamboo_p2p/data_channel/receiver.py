@@ -22,6 +22,7 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import (
     COMPRESSED_BYTES_MAX,
     COMPRESSED_SLACK_BYTES,
+    MESSAGES_A_TURN,
     PLAIN_BYTES_A_TURN,
     UNCHANGING_MESSAGES_MAX,
 )
@@ -62,8 +63,8 @@ class Receiver:
     and while data waits for a control message that it overtook (R4, R7, R9). `is_waiting` says so; the driver
     then leaves the channel unread, so that what stays is bounded by its window.
 
-    A few compressed bytes stand for very many: `is_left` says that more of what came is to be read, when the
-    driver has seen to what there is; `feed` goes on with it.
+    What came may be many messages, and a few compressed bytes stand for very many: `is_left` says that more
+    of it is to be read, when the driver has seen to what there is; `feed` goes on with it.
     """
 
     def __init__(self, link: Link, negotiation: Negotiation) -> None:
@@ -93,8 +94,10 @@ class Receiver:
         if self._link.other_setup is None:
             self.is_waiting = bool(self._buffer)
             return
+        steps_left = MESSAGES_A_TURN
         while self._step():
-            if self._plain_left <= 0:
+            steps_left -= 1
+            if self._plain_left <= 0 or not steps_left:
                 self.is_left = self._at < len(self._buffer)
                 break
             if self._at >= _MOVED_BYTES:

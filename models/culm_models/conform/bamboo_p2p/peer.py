@@ -129,7 +129,7 @@ def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     if channel == "control":
         connection.receive_control(data, now)
     elif channel == "data":
-        connection.receive_data(data, now)
+        connection.receive_all_data(data, now)
     else:
         raise ArgumentError("channel is not one of control, data")
     return _answer(peer, remote)

@@ -239,7 +239,7 @@ class BambooP2pSimulation:
 
     def _deliver_data(self, end: _End, other: _End, size: int) -> None:
         if data := end.data.read(size):
-            other.connection.receive_data(data, 0)
+            other.connection.receive_all_data(data, 0)
 
     def _settle(self) -> None:
         for peer in self.peers:
