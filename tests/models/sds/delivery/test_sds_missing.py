@@ -11,6 +11,7 @@ from culm_models.sds.delivery.missing import FetchRule, Missing, MissingDue
 from culm_models.sds.draws import draw
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.wire.messages import HistoryEntry
+from tests.models.sds.channels_for_tests import NOW, Peer, made, read
 
 DRAW = partial(draw, b"seed")
 RULE = FetchRule(first_ms=100, retry_ms=1_000, most_ms=8_000, lost_ms=30_000, most_waiting=6)
@@ -163,3 +164,18 @@ class ABookOfMissingMessages(RuleBasedStateMachine):
 
 
 TestABookOfMissingMessages = ABookOfMissingMessages.TestCase
+
+
+def test_ten_syncs_with_invented_ids_do_not_starve_an_honest_dependency() -> None:
+    alice = Peer("alice", max_wanted=1_000, max_repairs=100)
+    for number in range(10):
+        invented = [f"invented {number} {one}" for one in range(100)]
+        alice.receive(made(f"sync-{number}", *invented, content=None), NOW + number)
+    output = alice.receive(made("m2", "m1", sender="bob"), NOW + 100)
+    assert [entry.message_id for fetch in output.fetch for entry in fetch.entries] == ["m1"]
+    asked = [
+        entry.message_id
+        for due_ms in (5_000, 21_000)
+        for entry in read(alice.send(now_ms=NOW + due_ms)).repair_request
+    ]
+    assert "m1" in asked
