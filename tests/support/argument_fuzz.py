@@ -125,15 +125,20 @@ def close_the_world(patch: pytest.MonkeyPatch) -> None:
 
 def run(line: list[str], stdin: bytes = b"") -> tuple[int, str, str]:
     """The exit status of one line, with what it wrote. An exception is a traceback."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         status = root.run(line)
-    return status, out.getvalue(), err.getvalue()
+    return status, _written(out), _written(err)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 _BY_NAME: Final[Mapping[str, Sequence[str]]] = {
@@ -201,6 +206,7 @@ _BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     "which": ("all", "dag"),
 }
 """Values that an argument of this name takes in some command; CID and OPERATION stand for what is held."""
+NOTHING: Final[Mapping[str, str]] = {}
 _ADDRESSES: Final = ("127.0.0.1:1", "tcp://127.0.0.1:1", "quic://127.0.0.1:1")
 _FOLDERS: Final = {"bamboo": "logs", "dag": "dags", "p2panda": "peer"}
 _NAMES: Final = ("new", "folder", "file", "empty", "folder/file", "logs", "dags", "peer")
@@ -214,14 +220,31 @@ def lines(command: Command, held: Mapping[str, str], seed: int, count: int) -> I
         yield [*command.words, *_arguments(command, held, source, wrong)]
 
 
+def large_numbers(command: Command, held: Mapping[str, str]) -> Iterator[list[str]]:
+    """Calls of a command with nothing beyond what it needs and one number, which no machine word holds."""
+    for one in command.parameters:
+        if one.min is not None or one.metavar == "SECONDS":
+            for number in (*NUMBERS[-2:], "inf"):
+                source = random.Random(0)
+                forced = {one.opts[0]: number}
+                yield [*command.words, *_arguments(command, held, source, 0.0, forced)]
+
+
 def _arguments(
-    command: Command, held: Mapping[str, str], source: random.Random, wrong: float
+    command: Command,
+    held: Mapping[str, str],
+    source: random.Random,
+    wrong: float,
+    forced: Mapping[str, str] = NOTHING,
 ) -> Iterator[str]:
     def value(name: str) -> str:
+        if name in forced:
+            return forced[name]
         if source.random() < wrong:
             return source.choice(source.choice((NUMBERS, NOT_NUMBERS, TEXTS, TEXTS, _NAMES)))
         if name == "--dir":
-            return source.choice((_FOLDERS.get(command.words[0], "new"), "new"))
+            real = _FOLDERS.get(command.words[0], "new")
+            return real if forced else source.choice((real, "new"))
         if name in ("where", "address", "addresses", "urls"):
             return source.choice(_ADDRESSES)
         right = source.choice(_BY_NAME.get(name, ("1", "2", "7", "x", "folder")))
@@ -230,13 +253,15 @@ def _arguments(
         return right
 
     for one in command.arguments:
-        times = source.randint(1, 2) if one.nargs == -1 else source.random() < (1.0 if one.required else 0.5)
+        is_there = one.required or one.name in forced or source.random() < 0.5
+        times = source.randint(1, 2) if one.nargs == -1 else is_there
         for _ in range(int(times) if source.random() >= wrong / 4 else 0):
             yield value(one.name)
     options = [one for one in command.parameters if one.param_type_name == "option"]
-    wanted = [one for one in options if one.required or one.opts[0] == "--dir"]
+    wanted = [one for one in options if one.required or one.opts[0] in ("--dir", *forced)]
     others = [one for one in options if one not in wanted]
-    wanted += source.sample(others, min(len(others), source.choice((0, 1, 2, 3))))
+    if not forced:
+        wanted += source.sample(others, min(len(others), source.choice((0, 1, 2, 3))))
     for option in wanted:
         yield source.choice((*option.opts, *option.secondary_opts))
         if not option.is_flag:

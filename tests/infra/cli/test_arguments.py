@@ -12,7 +12,7 @@ from culm_infra.cli.job_settings import job_settings
 from culm_infra.protocols import JOB_FLAGS
 from culm_infra.settings import load
 from culm_topics.catalogue import registry
-from tests.support.argument_fuzz import KEY, close_the_world, furnish, lines, run
+from tests.support.argument_fuzz import KEY, close_the_world, furnish, large_numbers, lines, run
 from tests.support.command_tree import Command, commands
 
 Held = Mapping[str, str]
@@ -47,11 +47,20 @@ def test_no_arguments_end_in_a_traceback(held: Held, how_many: str) -> None:
             try:
                 status, _, err = run(line, b"x\n")
             except Exception as error:
-                raise AssertionError(f"{line}: {error!r}") from error
+                raise AssertionError(f"{line}: {error!r}"[:2_000]) from error
             assert "Traceback" not in err, line
             what = "reached" if "test.reached" in err else "refused" if status == 2 else "other"
             statuses[what] += 1
     assert min(statuses.values()) > 20, "the lines are no longer a mixture of right and wrong ones"
+
+
+def test_a_number_that_is_too_large_is_no_traceback(held: Held) -> None:
+    for command in commands():
+        for line in large_numbers(command, held):
+            try:
+                run(line, b"x\n")
+            except Exception as error:
+                raise AssertionError(f"{line}: {error!r}"[:2_000]) from error
 
 
 def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(held: Held) -> None:

@@ -21,13 +21,16 @@ from culm_infra.cli.bamboo.folder import (
 )
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
+from culm_models.varu64 import MAX_VALUE
 
 OneLog = Annotated[
     str,
     typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
 ]
-Start = Annotated[int, typer.Option("--from", min=1, help="The first entry of the range.")]
-End = Annotated[int | None, typer.Option("--to", min=1, help="The last entry; by default the newest.")]
+Start = Annotated[int, typer.Option("--from", min=1, max=MAX_VALUE, help="The first entry of the range.")]
+End = Annotated[
+    int | None, typer.Option("--to", min=1, max=MAX_VALUE, help="The last entry; by default the newest.")
+]
 
 
 def export(

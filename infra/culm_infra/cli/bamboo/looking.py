@@ -19,6 +19,7 @@ from culm_infra.cli.bamboo.folder import (
     parse_log,
 )
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
+from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -138,7 +139,9 @@ def _what(row: dict[str, Any]) -> str:
 
 
 def verify(
-    seq_num: Annotated[int, typer.Argument(metavar="N", min=1, help="The number of the entry.")],
+    seq_num: Annotated[
+        int, typer.Argument(metavar="N", min=1, max=MAX_VALUE, help="The number of the entry.")
+    ],
     *,
     folder: Folder = DEFAULT_FOLDER,
     log: Annotated[

@@ -54,9 +54,12 @@ def sync(
     *,
     folder: Folder = DEFAULT_FOLDER,
     logs: LogOption = None,
-    start: Annotated[int, typer.Option("--from", min=1, help="The first entry of the range.")] = 1,
+    start: Annotated[
+        int, typer.Option("--from", min=1, max=MAX_SIZE, help="The first entry of the range.")
+    ] = 1,
     end: Annotated[
-        int | None, typer.Option("--to", min=1, help="The last entry of the range; by default the newest.")
+        int | None,
+        typer.Option("--to", min=1, max=MAX_SIZE, help="The last entry of the range; by default the newest."),
     ] = None,
     sparse: Annotated[
         bool,
@@ -68,9 +71,11 @@ def sync(
     payload_only: Annotated[
         bool, typer.Option("--payload-only", help="Payloads of entries that are held, and nothing else.")
     ] = False,
-    min_size: Annotated[int, typer.Option("--min-size", min=0, help="No smaller payload, in bytes.")] = 0,
+    min_size: Annotated[
+        int, typer.Option("--min-size", min=0, max=MAX_SIZE, help="No smaller payload, in bytes.")
+    ] = 0,
     max_size: Annotated[
-        int | None, typer.Option("--max-size", min=0, help="No larger payload, in bytes.")
+        int | None, typer.Option("--max-size", min=0, max=MAX_SIZE, help="No larger payload, in bytes.")
     ] = None,
     direction: Annotated[
         str,

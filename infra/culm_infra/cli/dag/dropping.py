@@ -23,6 +23,9 @@ from culm_infra.cli.dag.folder import (
 from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
 from culm_infra.cli.output import emit_json, out, say
 
+_MAX_DAYS = 1_000_000
+_MAX_KEPT = 1_000_000_000
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -125,14 +128,18 @@ def collect(
     *,
     folder: Folder = DEFAULT_FOLDER,
     keep: Annotated[
-        int, typer.Option("--keep", min=0, help="Complete publishes of each id whose shards stay.")
+        int,
+        typer.Option("--keep", min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay."),
     ] = 10,
     keep_of: Annotated[
         list[str] | None,
         typer.Option("--keep-of", metavar="KEY=NUMBER", help="Of one id another number. Repeatable."),
     ] = None,
     grace_days: Annotated[
-        float, typer.Option("--grace", metavar="DAYS", min=0, help="Shards that came within this stay.")
+        float,
+        typer.Option(
+            "--grace", metavar="DAYS", min=0, max=_MAX_DAYS, help="Shards that came within this stay."
+        ),
     ] = 30.0,
     now: Annotated[
         int | None, typer.Option("--now", metavar="SECONDS", help="Since 1970; by default the clock's.")

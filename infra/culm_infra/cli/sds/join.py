@@ -7,6 +7,7 @@ import contextlib
 import signal
 import sys
 import threading
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _STATES = ("acknowledged", "possibly_acknowledged", "gave_up")
 _WORTH_A_LINE = (*_STATES, "lost", "rejected", "clock_ahead")
 _MAX_LINES = 256
+_MAX_LAST = 1_000_000
 _WATCH_S = 0.2
 _HELP = "/status: what is known and waits   /now TEXT: to those who are here, kept nowhere   /quit"
 
@@ -48,7 +50,7 @@ def join(
         typer.Option("--from", help="--hosted: where to begin, instead of where this client left off."),
     ] = None,
     last: Annotated[
-        int, typer.Option("--last", min=0, help="Show so many messages of former times first.")
+        int, typer.Option("--last", min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
     ] = 20,
     expect: options.ExpectedPeer = None,
     json: options.Json = False,
@@ -168,7 +170,7 @@ async def _send_lines(participation: Participation, stop: asyncio.Event) -> None
 
 
 def _read_lines(lines: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError, OSError, ValueError):
+    with contextlib.suppress(RuntimeError, OSError, ValueError, CancelledError):
         for line in sys.stdin:
             asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
         asyncio.run_coroutine_threadsafe(lines.put(None), loop)
