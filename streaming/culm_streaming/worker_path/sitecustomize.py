@@ -23,10 +23,11 @@ def _without_sources(path: list[str]) -> list[str]:
     return [entry for entry in path if Path(entry).parent != sources]
 
 
-sys.path[:] = [entry for entry in _without_sources(sys.path) if entry != str(Path(__file__).parent)]
+if __name__ == "sitecustomize":  # and not one of the modules of this package
+    sys.path[:] = [entry for entry in _without_sources(sys.path) if entry != str(Path(__file__).parent)]
 
-# One that stands behind this one in the path runs as well.
-_own = sys.modules.pop(__name__)
-with suppress(ModuleNotFoundError):
-    import_module(__name__)
-sys.modules.setdefault(__name__, _own)
+    # One that stands behind this one in the path runs as well.
+    _own = sys.modules.pop(__name__)
+    with suppress(ModuleNotFoundError):
+        import_module(__name__)
+    sys.modules.setdefault(__name__, _own)
