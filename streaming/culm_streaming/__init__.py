@@ -9,8 +9,8 @@
 - `dag/`: nodes, publishes and shards of DAGs to heads, orders, what is published, and blocks in shards.
 - `jobs`: the table of them. `run`: jobs started, watched and stopped.
 - `supervision/`: one job over its failures.
-- `session`: the Spark session; `daemon`: what its Python workers are forked from; `gc_pause`: their garbage
-  collector. `kafka_io/`: Kafka as source and sink, and watched.
+- `session`: the Spark session; `daemon`: what its Python workers are forked from; `worker_path/`: what they
+  run before all else; `gc_pause`: their garbage collector. `kafka_io/`: Kafka as source and sink, and watched.
 - `progress`, `metrics`: what a micro-batch did; what Prometheus and probes are told of the jobs.
 - `errors`: the errors of this package and their stable codes.
 
