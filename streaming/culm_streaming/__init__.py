@@ -10,7 +10,8 @@
 - `jobs`: the table of them. `run`: jobs started, watched and stopped.
 - `supervision/`: one job over its failures.
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `worker_path/`: what they
-  run before all else; `gc_pause`: their garbage collector. `kafka_io/`: Kafka as source and sink, and watched.
+  run before all else; `gc_pause`: their garbage collector.
+- `kafka_io/`: Kafka as source and sink, and watched.
 - `progress`, `metrics`: what a micro-batch did; what Prometheus and probes are told of the jobs.
 - `errors`: the errors of this package and their stable codes.
 
