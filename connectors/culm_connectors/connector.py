@@ -178,7 +178,9 @@ class Connector:
         )
 
     def _starting(self, what: str) -> None:
-        self._state = what
+        # Later it is one protocol that is opened again, which says by itself why it is not ready.
+        if self._running is None:
+            self._state = what
 
     async def _open_doors(self, name: str, doors: Doors, protocol: EdgeProtocol) -> None:
         await doors.open(protocol.doors)
