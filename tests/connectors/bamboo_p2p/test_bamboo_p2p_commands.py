@@ -140,7 +140,7 @@ async def test_a_forbidden_log_cannot_be_told_from_one_that_is_not_there(tmp_pat
         for name in (f"{KEY}/1", f"{KEY}/2"):
             trace = tmp_path / f"trace-{name[-1]}"
             seen = ("--trace", str(trace), "--idle", "0.3")
-            [told] = await command("sync", served.url, "--dir", theirs, "--log", name, *seen)
+            [told] = await command("sync", served.url, "--dir", theirs, "--log", name, *seen, status=3)
             assert told["cancelled"] == {"refused": 1} and told["entries"] == 0
             passed.append(tuple((trace / f"{one}-received").read_bytes() for one in ("control", "data")))
         [told] = await command("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.3")
