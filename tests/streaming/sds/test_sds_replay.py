@@ -86,9 +86,10 @@ class History:
         what = chance.randrange(10)
         if what < 5:
             sender = remote[chance.choice(("bob", "carol")), channel]
-            wire = content(
-                sender, b"%d" % chance.randrange(5), shard.now_ms + chance.choice((0, 0, 7_200_000))
-            )
+            # A clock that is ahead stays ahead.
+            is_ahead = sender.summary().lamport_timestamp > shard.now_ms + 3_600_000
+            ahead_ms = 7_200_000 if is_ahead else chance.choice((0, 0, 7_200_000))
+            wire = content(sender, b"%d" % chance.randrange(5), shard.now_ms + ahead_ms)
             on_the_way += [(None, channel, wire), (None, channel, wire)]
             on_the_way += [(one, channel, wire) for (_, at), one in remote.items() if at == channel]
         elif what < 8:
