@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 from culm_connectors.bamboo_p2p import author
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
-from culm_connectors.bamboo_p2p.errors import FolderInUse
 from culm_connectors.bamboo_p2p.following import Following, ask_for
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, RetentionRule
@@ -27,11 +26,11 @@ from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.signatures import verify_in_threads
+from culm_connectors.bamboo_p2p.store.connections_lock import lock_connections
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.edge.reconnect import Backoff, keep_trying
-from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_models.bamboo.hashes import HashFlavour
@@ -43,7 +42,6 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 
-LOCK_FILE: Final = "connections.lock"
 Listener = Callable[[RemotePeer, BambooP2pEvent], None]
 """Is told what happens on a connection."""
 
@@ -394,15 +392,3 @@ def _log_failure(task: asyncio.Task[None]) -> None:
     """Say at once that a task of a peer has failed: nobody waits for it before the peer is closed."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _LOGGER.error("the peer looks for nothing new any more: %s", error, exc_info=error)
-
-
-def lock_connections(folder: Path) -> FolderLock:
-    """Lock a folder for the one process that holds connections over it. Raises `FolderInUse`."""
-    return FolderLock(
-        folder,
-        lambda: FolderInUse(
-            f"another process holds connections over {folder}",
-            hint="publish, import and drop work beside it; end it to sync or serve",
-        ),
-        file_name=LOCK_FILE,
-    )
