@@ -36,6 +36,8 @@ def settings(kafka_bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatc
     shard.hear("c", content(carol, b"me", shard.now_ms))
     shard.batch()
     shard.wait(40_000)
+    shard.ask("c", "send", "alice", b"goodbye")
+    shard.batch()
     for topic in (Topic.EVENTS, Topic.ACKS):
         records = [("c", record.key, record.value) for record in shard.written if record.topic is topic]
         write(settings, TOPIC_NAMES[topic], [*records, *records])
@@ -50,21 +52,23 @@ def rows(settings: KafkaSettings, capsys: Capture, *arguments: str) -> list[dict
 
 
 def test_tail_status_and_fetch_tell_the_same_story(settings: KafkaSettings, capsys: Capture) -> None:
-    first, second = rows(settings, capsys, "tail", "c", "--no-follow")
+    first, second, last = rows(settings, capsys, "tail", "c", "--no-follow")
     assert (first["text"], first["sender_id"], first["position"]) == ("who is there?", "alice", 0)
+    assert (first["state"], first["evidence"]) == ("acknowledged", ["bob"])
     assert (second["text"], second["sender_id"], second["state"]) == ("me", "carol", None)
     assert len(second["gap"]) == 1
+    assert (last["text"], last["state"]) == ("goodbye", "unacknowledged")
     every = rows(settings, capsys, "tail", "c", "--no-follow", "--all")
     numbers = [row["number"] for row in every]
     assert numbers == sorted(set(numbers))
     assert {"joined", "message", "missing", "lost"} <= {row["kind"] for row in every}
 
     (status,) = rows(settings, capsys, "status", "c")
-    assert (status["log"], status["waiting"], status["lost"]) == (2, 0, 1)
+    assert (status["log"], status["waiting"], status["lost"]) == (3, 0, 1)
     assert [one["participant_id"] for one in status["participants"]] == ["alice", "bob"]
     (message,) = status["participants"][0]["messages"]
     for name in ("message_id", "state", "evidence"):
-        assert message[name] == first[name]
+        assert message[name] == last[name]
 
     (fetched,) = rows(settings, capsys, "fetch", "c", second["message_id"])
     assert (fetched["text"], fetched["causal_history"]) == ("me", second["gap"])
