@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Message
 
-from culm_connectors.kafka import TopicReader
-from culm_connectors.local_store.lmdb_file import DATA_FILE
-from culm_connectors.logs.warm_start import repair
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
-from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire.codec import decode, encode
 from culm_models.p2panda.wire.messages import Announce
 from culm_models.p2panda.wire.offers import split
-from culm_models.testing.p2panda.logs import LogWriter
-from culm_topics.catalogue.topics import spec
-from culm_topics.kafka.admin import create, list_topics
-from culm_topics.kafka.clients import KafkaSettings, admin, consumer, producer
-from culm_topics.logs.records import EntryRecord, LogRecord, ReceiptRecord
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.logs.records import EntryRecord, ReceiptRecord
 from culm_topics.records import RejectedRecord, log_key
+from tests.support.connector_topics import read_topic, write_truth
 from tests.support.edge import connector, reference_peer, running, topics, until, write_document
 from tests.support.http import get
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
@@ -36,28 +28,6 @@ pytestmark = pytest.mark.kafka
 @pytest.fixture
 def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
     return topics(kafka_bootstrap, topic_prefix)
-
-
-async def read_topic(
-    kafka: KafkaSettings, name: str, enough: Callable[[list[Message]], bool]
-) -> list[Message]:
-    """Records of a topic, from its beginning until there are enough."""
-    messages: list[Message] = []
-    reader = TopicReader(lambda: consumer(kafka, group_id="test"), kafka.topic(name), {})
-    async with reader, asyncio.timeout(30):
-        while not enough(messages):
-            messages.extend((await reader.get()).messages)
-    return messages
-
-
-def write_truth(kafka: KafkaSettings, *logs: list[CheckedOperation]) -> None:
-    """What the streaming job would write."""
-    writer = producer(kafka)
-    for log in logs:
-        for one in log:
-            record = LogRecord(one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id)
-            writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
-    assert writer.flush(20) == 0
 
 
 async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(
@@ -141,57 +111,6 @@ async def test_an_interest_after_another_does_not_wait_for_news(tmp_path: Path, 
         await until(lambda: set(edge.interest.served) == {SCHEMA})
         b.dial(edge.address)
         await until(lambda: set(edge.interest.served) == {SCHEMA, OTHER_SCHEMA})
-
-
-async def test_the_truth_fills_heals_and_corrects(tmp_path: Path, kafka: KafkaSettings) -> None:
-    log = make_log(author("writer"), 0, 8)
-    fork = make_log(author("writer"), 0, 3, text="other", after=log[:4])
-    async with (
-        running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge,
-        reference_peer(tmp_path, "a") as a,
-    ):
-        assert edge.address is not None
-        await a.add(pairs(log[:4] + fork))
-        a.dial(edge.address)
-        store = edge.index.store
-        await until(lambda: store.height(*log[0].log) == 7)
-        write_truth(kafka, log)
-        await until(lambda: store.height(*log[0].log) == 8)
-        assert list(store.entries(*log[0].log, 1, 99)) == pairs(log)
-        await until(lambda: edge.followers.logs.corrected == 1)
-        other = make_log(author("writer"), 1, 5)
-        write_truth(kafka, other, other)
-        await until(lambda: store.height(*other[0].log) == 5)
-        await a.wait_until_holding({other[0].log: 5}, 20)
-
-
-async def test_a_restarted_connector_goes_on_from_its_offsets(tmp_path: Path, kafka: KafkaSettings) -> None:
-    log = make_log(author("writer"), 0, 30)
-    write_truth(kafka, log[:10])
-    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        assert edge.index.store.height(*log[0].log) == 10
-    write_truth(kafka, log[10:])
-    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        assert edge.index.store.height(*log[0].log) == 30
-        assert edge.followers.logs.taken == 20
-
-
-async def test_a_damaged_index_is_rebuilt_from_logs(tmp_path: Path, kafka: KafkaSettings) -> None:
-    log = make_log(author("writer"), 0, 30)
-    write_truth(kafka, log)
-    async with running(connector(tmp_path / "edge", kafka)) as edge:
-        edge.interest.want(author("anna").public_key, [SCHEMA], 0.0)
-        edge.interest.changed.set()
-        await until(lambda: edge.index.store.height(*log[0].log) == 30)
-    data = tmp_path / "edge" / "index" / DATA_FILE
-    data.write_bytes(data.read_bytes()[: data.stat().st_size // 3])
-    async with (
-        running(connector(tmp_path / "edge", kafka)) as edge,
-        reference_peer(tmp_path, "a", schemas=[SCHEMA], live_mode=False) as a,
-    ):
-        assert edge.address is not None
-        await a.sync(edge.address)
-        assert list(a.store.entries(*log[0].log, 1, 99)) == pairs(log)
 
 
 async def test_a_fork_is_left_to_the_truth_path(tmp_path: Path, kafka: KafkaSettings) -> None:
@@ -332,81 +251,6 @@ async def test_what_is_no_record_on_entries_is_reported_and_passed_over(
         messages = await read_topic(kafka, "rejected", lambda found: len(found) >= 2)
         codes = [RejectedRecord.decode(message.value()).code for message in messages]
         assert codes == ["topics.record", "bamboo.signature"]
-
-
-@pytest.mark.parametrize("fresh", [True, False])
-async def test_a_gap_in_logs_sets_that_log_aside_until_it_is_whole_and_costs_no_other(
-    tmp_path: Path, kafka: KafkaSettings, fresh: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(repair, "_INTERVAL_S", 0.0)
-    log, other = make_log(author("writer"), 0, 9), make_log(author("other"), 0, 4)
-    write_truth(kafka, log[:3], other[:2])
-    if not fresh:
-        async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))):
-            pass
-    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        held, aside = edge.index.store.height, edge.followers.logs.gaps
-        write_truth(kafka, log[5:7], other[2:])
-        await until(lambda: held(*other[0].log) == 4 and aside.logs_set_aside == 1)
-        assert held(*log[0].log) == 3
-        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
-        assert [RejectedRecord.decode(message.value()).code for message in messages] == ["index.gap"]
-        # What was passed over behind the gap is read again once the missing entries have come.
-        write_truth(kafka, log[3:5])
-        await until(lambda: held(*log[0].log) == 7 and aside.logs_set_aside == 0)
-        write_truth(kafka, log[7:])
-        await until(lambda: held(*log[0].log) == 9)
-
-
-async def test_an_oversized_entry_of_earlier_versions_holds_up_its_own_log_only(
-    tmp_path: Path, kafka: KafkaSettings
-) -> None:
-    writer = LogWriter(author("large"), 0, SCHEMA)
-    writer.append()
-    writer.append({"data": bytes(MAX_OPERATION_BYTES)})
-    writer.append()
-    log = make_log(author("writer"), 0, 4)
-    write_truth(kafka, writer.entries, log)
-    async with (
-        running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge,
-        reference_peer(tmp_path, "a") as a,
-        reference_peer(tmp_path, "b") as b,
-    ):
-        assert edge.address is not None
-        await until(lambda: edge.index.store.height(*log[0].log) == 4)
-        for peer in (a, b):
-            await peer.sync(edge.address)
-            assert peer.heights() == {log[0].log: 4, writer.entries[0].log: 1}
-            assert peer.driver.metrics.rejects.total() == 0
-        await until(lambda: edge.driver.metrics.withheld_logs == 2)
-        messages = await read_topic(kafka, "rejected", lambda found: bool(found))
-        rejected = RejectedRecord.decode(messages[0].value())
-        assert (rejected.code, rejected.entry) == (
-            "p2panda.operation.too_large",
-            writer.entries[1].entry_bytes,
-        )
-        assert len(messages) == 1, "reported once, however many lack it"
-
-
-async def test_an_index_of_a_topic_made_anew_and_grown_past_it_is_dropped_before_anything_is_read(
-    tmp_path: Path, kafka: KafkaSettings, caplog: pytest.LogCaptureFixture
-) -> None:
-    former, now = make_log(author("former"), 0, 3), make_log(author("now"), 0, 9)
-    write_truth(kafka, former)
-    async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-        assert edge.index.store.height(*former[0].log) == 3
-    client = admin(kafka)
-    for deleted in client.delete_topics([kafka.topic("logs")]).values():
-        deleted.result(30)
-    await until(lambda: not list_topics(kafka, [spec("logs")])[0].exists)
-    create(kafka, [spec("logs")])
-    write_truth(kafka, now)
-    with caplog.at_level("WARNING"):
-        async with running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,))) as edge:
-            # All of the new topic, also what stands before the offsets of the old one, and nothing else.
-            await until(lambda: edge.index.store.height(*now[0].log) == 9)
-            assert edge.index.store.height(*former[0].log) == 0
-    assert "index.foreign" in caplog.text
 
 
 async def test_the_announcement_of_a_peer_that_is_gone_for_long_is_removed_by_whoever_reads_it(

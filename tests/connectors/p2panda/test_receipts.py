@@ -11,7 +11,7 @@ from culm_connectors.p2panda.connections.link import Deliveries
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
-from tests.connectors.p2panda.test_connector import read_topic, write_truth
+from tests.support.connector_topics import read_topic, write_truth
 from tests.support.edge import connector, reference_peer, running, topics, until
 from tests.support.logs import SCHEMA, author, make_log, pairs
 
