@@ -1,7 +1,8 @@
 """What one principal may use of an edge, over all of its sessions and beyond the end of the last.
 
 Its sessions are read in turns of one another: whoever opens many is read no more often. What is beyond a rate
-is read later; sessions beyond theirs are refused.
+is read later; sessions beyond theirs are refused. The share of the time bounds all principals of one address
+together, too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
+from culm_connectors.edge.fair_turns import ShareOfTime, current_caller
 from culm_connectors.edge.rate_limit import TokenBucket
 from culm_models.chotki import events
 
@@ -25,9 +27,9 @@ _DONE: Final = object()
 
 
 class ReplicaBudget:
-    """The rates of one principal."""
+    """The rates of one principal. `share` is that of the connector's time, and common to all of them."""
 
-    def __init__(self, settings: ChotkiEdgeSettings, now_s: float) -> None:
+    def __init__(self, settings: ChotkiEdgeSettings, now_s: float, share: ShareOfTime | None = None) -> None:
         def bucket(rate: float, burst: float) -> TokenBucket:
             return TokenBucket(rate, burst, updated_s=now_s)
 
@@ -39,7 +41,7 @@ class ReplicaBudget:
         self._sent = bucket(settings.sent_bytes_per_second, settings.sent_burst_bytes)
         self._records = bucket(settings.records_per_second, settings.record_burst)
         self._syncs = bucket(settings.syncs_per_second, settings.sync_burst)
-        self._busy = bucket(settings.busy_share, settings.busy_burst_s)
+        self._share = share or share_of_time(settings)
         self._turn = asyncio.Lock()
         self._seen_records = self._seen_syncs = 0
 
@@ -69,7 +71,9 @@ class ReplicaBudget:
                     now_s = time.monotonic()
                 # Of its share nothing is saved up for long: while the loop is busy all others wait at each
                 # of their steps, and they have many.
-                await asyncio.sleep(self._busy.wait_s(now_s - begun_s, now_s))
+                caller = current_caller()
+                pause_s = 0.0 if caller is None else self._share.charge(caller, now_s - begun_s, now_s)
+                await asyncio.sleep(pause_s)
         return self._wait_s(size, time.monotonic())
 
     def _wait_s(self, size: int, now_s: float) -> float:
@@ -82,6 +86,12 @@ class ReplicaBudget:
         )
 
 
+def share_of_time(settings: ChotkiEdgeSettings) -> ShareOfTime:
+    """How much of the connector's time one principal may take, and one address."""
+    return ShareOfTime(settings.busy_share, settings.busy_burst_s)
+
+
 def replica_budgets(settings: ChotkiEdgeSettings) -> RememberedBudgets[str, ReplicaBudget]:
     """The budgets of all principals."""
-    return RememberedBudgets(lambda now_s: ReplicaBudget(settings, now_s))
+    share = share_of_time(settings)
+    return RememberedBudgets(lambda now_s: ReplicaBudget(settings, now_s, share))

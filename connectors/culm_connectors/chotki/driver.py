@@ -22,6 +22,7 @@ from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.session_reports import SessionReports
 from culm_connectors.edge.doors import Judge
+from culm_connectors.edge.fair_turns import calling
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.errors import ConnectorError
@@ -125,7 +126,8 @@ class ChotkiDriver:
             channel.abort("too many sessions")
             return False
         try:
-            return await self._speak_within(budget, channel, name)
+            with calling(channel.remote_address[0], principal):
+                return await self._speak_within(budget, channel, name)
         finally:
             self._budgets.end(principal)
 

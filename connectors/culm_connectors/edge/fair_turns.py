@@ -57,9 +57,14 @@ def calling(host: str, name: str) -> Iterator[None]:
         _CALLER.reset(token)
 
 
+def current_caller() -> Caller | None:
+    """The principal that is worked for; None where it is this process itself."""
+    return _CALLER.get()
+
+
 def caller_address() -> str:
     """The neighbourhood of the caller that is worked for; empty where it is this process itself."""
-    caller = _CALLER.get()
+    caller = current_caller()
     return "" if caller is None else caller.address
 
 
@@ -189,7 +194,7 @@ class FairWorker:
 
     async def call(self, step: Callable[[], _T], *, metered: bool = False) -> _T:
         """The result of `step`, which runs in its turn; a cancelled caller does not stop one that runs."""
-        caller = _CALLER.get()
+        caller = current_caller()
         path = ("itself",) if caller is None else ("callers", caller.address, caller.name)
         if metered and caller is not None:
             step = self._metered(step, caller)
@@ -213,7 +218,7 @@ class FairWorker:
 
     async def until_allowed(self) -> None:
         """Wait while the caller, or its address, has used more than its share."""
-        caller = _CALLER.get()
+        caller = current_caller()
         if caller is not None and (pause_s := self._share.charge(caller, 0.0, time.monotonic())) > 0:
             await asyncio.sleep(pause_s)
 

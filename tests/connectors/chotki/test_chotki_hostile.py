@@ -16,6 +16,7 @@ from culm_connectors.chotki.budgets import ReplicaBudget, replica_budgets
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
+from culm_connectors.edge.fair_turns import calling
 from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import Identity, TransportError, TransportSettings
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
@@ -231,16 +232,17 @@ def test_the_budget_of_a_principal_outlives_its_sessions() -> None:
     assert budgets.begin("address:1", 62) is first
 
 
+def computing(count: int) -> Iterator[None]:
+    """Steps of two milliseconds each."""
+    for _ in range(count):
+        end_s = time.monotonic() + 0.002
+        while time.monotonic() < end_s:
+            pass
+        yield
+
+
 async def test_what_a_principal_sends_takes_no_more_than_its_share_of_the_time() -> None:
     budget = ReplicaBudget(ChotkiEdgeSettings(busy_share=0.2, busy_burst_s=0.001), time.monotonic())
-
-    def steps() -> Iterator[None]:
-        for _ in range(20):
-            end_s = time.monotonic() + 0.002
-            while time.monotonic() < end_s:
-                pass
-            yield
-
     turns_of_others = 0
 
     async def other() -> None:
@@ -251,8 +253,21 @@ async def test_what_a_principal_sends_takes_no_more_than_its_share_of_the_time()
 
     others = asyncio.create_task(other())
     begun_s = time.monotonic()
-    await budget.take_in(1, steps())
+    with calling("10.0.0.1", "one"):
+        await budget.take_in(1, computing(20))
     others.cancel()
     # Twenty steps of two milliseconds, less what may be saved up and what a clock rounds.
     assert time.monotonic() - begun_s >= 0.18
     assert turns_of_others >= 20
+
+
+async def test_principals_of_one_address_take_no_more_than_one_share_of_the_time() -> None:
+    budgets = replica_budgets(ChotkiEdgeSettings(busy_share=0.2, busy_burst_s=0.001))
+
+    async def take_in(host: str, name: str, count: int) -> None:
+        with calling(host, name):
+            await budgets.of(name, time.monotonic()).take_in(1, computing(count))
+
+    begun_s = time.monotonic()
+    await asyncio.gather(*(take_in("10.0.0.1", name, 5) for name in ("one", "two", "three", "four")))
+    assert time.monotonic() - begun_s >= 0.18
