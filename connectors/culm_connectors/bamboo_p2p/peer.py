@@ -294,8 +294,11 @@ class BambooPeer:
         self._peer.disconnect(remote.name)
         self._credit.pop(remote.name, None)
         self._hooks.ended(remote)
-        if all(one.principal != remote.principal for one in tuple(self.remotes.values())):
+        others = tuple(self.remotes.values())
+        if all(one.principal != remote.principal for one in others):
             self._peer.notify_connections(self._spool.drop_of(remote.principal))
+        if all(one.address != remote.address for one in others):
+            self._peer.notify_connections(self._spool.drop_from(remote.address))
 
     # Inside.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from culm_connectors.bamboo_p2p.session import BambooSession
-from culm_connectors.edge.fair_turns import FairWorker
+from culm_connectors.edge.fair_turns import FairWorker, caller_address
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
@@ -28,6 +28,8 @@ class RemotePeer:
     ) -> None:
         self.name = name
         self.principal = principal
+        self.address = caller_address()
+        """The neighbourhood that it calls from; empty for one that is called."""
         self.session = session
         self.is_proactive = is_proactive
         self.is_set_up = False

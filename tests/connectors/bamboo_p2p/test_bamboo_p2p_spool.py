@@ -14,6 +14,7 @@ from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
+from culm_connectors.edge.fair_turns import calling
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import LimitReached
@@ -166,6 +167,32 @@ async def test_who_leaves_with_a_full_share_has_room_when_it_comes_again(tmp_pat
     store.close()
 
 
+def bring_from(store: FolderStore, address: str, number: int) -> None:
+    """One of many principals of an address brings 40 bytes of a payload that nobody else brings."""
+    with calling(address, f"key {number}"):
+        bring(store, f"key {number}", number, 0, 40)
+
+
+async def test_principals_of_one_address_have_half_of_the_spool_together(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    spool = room(store, timeout_s=0.0)
+    for number in range(1, 6):
+        bring_from(store, "10.0.0.1", number)
+    spool.settled()
+    with calling("10.0.0.1", "key 6"), pytest.raises(LimitReached):
+        await spool.until_room("key 6")
+    with calling("10.0.0.2", "honest"):
+        await spool.until_room("honest")
+    store.commit()
+    store.close()
+    again = opened(tmp_path)
+    assert again.shares.addresses.full == {"10.0.0.1"}
+    # Nobody calls from there any more: the oldest goes, down to half.
+    assert list(room(again).drop_from("10.0.0.1").discarded) == [(LOG, 1), (LOG, 2), (LOG, 3)]
+    assert not again.shares.addresses.full
+    again.close()
+
+
 async def test_parts_in_a_folder_of_before_count_to_nobody_and_expire(tmp_path: Path) -> None:
     store = opened(tmp_path)
     bring(store, "one", 1, 0, 120)
@@ -173,6 +200,7 @@ async def test_parts_in_a_folder_of_before_count_to_nobody_and_expire(tmp_path: 
     store.close()
     with sqlite3.connect(tmp_path / DATABASE_FILE) as database:
         database.execute("DROP TABLE spooled")
+        database.execute("DROP TABLE spooled_from")
         database.execute("PRAGMA user_version = 3")
     database.close()
     clock = Clock()

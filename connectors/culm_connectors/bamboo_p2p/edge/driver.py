@@ -214,6 +214,7 @@ async def open_flavour(
             origin,
             spool_bytes=settings.spool_bytes,
             peer_spool_bytes=settings.peer_spool_bytes,
+            address_spool_bytes=settings.address_spool_bytes,
         )
     )
     try:

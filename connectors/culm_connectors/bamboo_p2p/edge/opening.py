@@ -19,6 +19,7 @@ def open_edge_folder(
     *,
     spool_bytes: int,
     peer_spool_bytes: int | None = None,
+    address_spool_bytes: int | None = None,
 ) -> tuple[FolderStore, EdgeTables]:
     """The logs of an edge and what is kept beside them; what is damaged is dropped, to be read from Kafka.
 
@@ -26,7 +27,13 @@ def open_edge_folder(
     """
 
     def open_once() -> tuple[FolderStore, EdgeTables]:
-        store = FolderStore(folder, flavour, spool_bytes=spool_bytes, peer_spool_bytes=peer_spool_bytes)
+        store = FolderStore(
+            folder,
+            flavour,
+            spool_bytes=spool_bytes,
+            peer_spool_bytes=peer_spool_bytes,
+            address_spool_bytes=address_spool_bytes,
+        )
         try:
             tables = EdgeTables(store.transaction)
             begin_from(folder, tables.topics, origin, FolderError, export="culm bamboo export")

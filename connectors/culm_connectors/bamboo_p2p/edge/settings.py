@@ -92,6 +92,11 @@ class BambooEdgeSettings(BaseModel):
         ge=65_536,
         description="of them, those of one principal, and the largest payload; else a quarter",
     )
+    address_spool_bytes: int | None = Field(
+        None,
+        ge=65_536,
+        description="of them, those of one address, at least what one principal has; else half",
+    )
     spool_expires_s: int = Field(
         86_400, ge=1, description="after the last byte that came, parts of a payload are kept for so long"
     )

@@ -44,16 +44,16 @@ class FolderStore:
         *,
         spool_bytes: int = DEFAULT_SPOOL_BYTES,
         peer_spool_bytes: int | None = None,
+        address_spool_bytes: int | None = None,
         clock_s: Callable[[], float] = time.time,
     ) -> None:
-        self.folder = folder
-        self.spool_bytes = spool_bytes
+        self.folder, self.spool_bytes = folder, spool_bytes
         self._clock_s = clock_s
         self._database, self._flavour = open_database(folder, flavour)
         self._checkpoints = Checkpoints(self._database, folder / DATABASE_FILE)
         self._payloads = PayloadParts(self._database)
         self._logs = KeptLogs(self._database)
-        self.shares = SpoolShares(self._database, spool_bytes, peer_spool_bytes, clock_s)
+        self.shares = SpoolShares(self._database, spool_bytes, peer_spool_bytes, address_spool_bytes, clock_s)
         self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
         self._paused: frozenset[str] = frozenset()
         self._forget()

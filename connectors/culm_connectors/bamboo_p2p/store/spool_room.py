@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.bamboo_p2p.store.spool_shares import SpoolShare
+from culm_connectors.edge.fair_turns import caller_address
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import LimitReached
 
 _LOOK_EVERY_S: Final = 60.0
 _DROPPED_AT_ONCE: Final = 64
+
+
+class _Full(NamedTuple):
+    """Where there is no capacity left: in all, and in the shares of principals and addresses."""
+
+    spool: bool
+    principals: frozenset[str]
+    addresses: frozenset[str]
+
+    def is_full_for(self, principal: str, address: str) -> bool:
+        """Whether this principal has to wait."""
+        return self.spool or principal in self.principals or address in self.addresses
 
 
 class SpoolRoom:
@@ -28,13 +42,17 @@ class SpoolRoom:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._looked_s = float("-inf")
-        self._is_full, self._full = store.is_spool_full, frozenset(store.shares.full)
+        self._state = self._full_now()
 
     async def until_room(self, principal: str) -> None:
-        """Wait until a principal may bring further parts. Raises `LimitReached` where that takes too long."""
+        """Wait until a principal, and its address, may bring further parts.
+
+        Raises `LimitReached` where that takes too long.
+        """
+        address = caller_address()
         try:
             async with asyncio.timeout(self._timeout_s):
-                while self._is_full or principal in self._full:
+                while self._state.is_full_for(principal, address):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
@@ -42,10 +60,13 @@ class SpoolRoom:
 
     def settled(self) -> None:
         """A step is through: who waits is told where there is other room than before."""
-        is_full, full = self._store.is_spool_full, frozenset(self._store.shares.full)
-        if (is_full, full) != (self._is_full, self._full):
-            self._is_full, self._full = is_full, full
+        if (state := self._full_now()) != self._state:
+            self._state = state
             self._loop.call_soon_threadsafe(self._changed.set)
+
+    def _full_now(self) -> _Full:
+        shares = self._store.shares
+        return _Full(self._store.is_spool_full, shares.full, frozenset(shares.addresses.full))
 
     def drop_expired(self) -> Changes:
         """Forget parts of payloads of which nothing more came for too long, some of them each time.
@@ -70,13 +91,20 @@ class SpoolRoom:
     def drop_of(self, principal: str) -> Changes:
         """Where the share of a principal that has gone is full, forget the oldest of it, down to its half.
 
-        It comes back to room for going on with the rest. Payloads stay of which others have brought the most.
+        It comes back to capacity for going on with the rest. Payloads stay of which others have brought most.
         """
-        store, shares = self._store, self._store.shares
+        return self._drop_of(self._store.shares.peers, principal)
+
+    def drop_from(self, address: str) -> Changes:
+        """As `drop_of`, for an address that nobody is connected from any more."""
+        return self._drop_of(self._store.shares.addresses, address)
+
+    def _drop_of(self, share: SpoolShare, name: str) -> Changes:
+        store = self._store
         dropped: list[tuple[LogKey, int]] = []
-        if principal in shares.full:
-            for log, seq_num, size in shares.of(principal):
-                if shares.bytes_of(principal) * 2 <= shares.peer_bytes:
+        if name in share.full:
+            for log, seq_num, size in share.of(name):
+                if share.bytes_of(name) * 2 <= share.limit:
                     break
                 if size * 2 > store.unverified(log, seq_num).count:
                     store.discard_unverified(log, seq_num)

@@ -1,7 +1,8 @@
-"""Whose the parts of payloads are that nobody has verified yet: each principal has a share of the spool.
+"""Whose the parts of payloads are that nobody has verified yet: shares by principal and by address.
 
-A byte counts to whoever brought it first, until its payload is held or forgotten: bringing it again neither
-takes it over nor frees its room. Principals stand by name in the folder, so shares outlive a process.
+A byte counts to whoever brought it first, and to the address that it came from, until its payload is held or
+forgotten: bringing it again neither takes it over nor frees its capacity. Both stand by name in the folder,
+so shares outlive a process.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from culm_connectors.bamboo_p2p.store.tables import IN_PARTS, NOBODY, number_key
+from culm_connectors.edge.fair_turns import caller_address
 from culm_models.bamboo.log_store import LogKey
 
-_SHARES_IN_ALL: Final = 4
+_PEERS_IN_ALL: Final = 4
+_ADDRESSES_IN_ALL: Final = 2
 _BROUGHT: Final = (
-    "SELECT public_key, log_id, seq_num, sum(bytes) FROM spooled JOIN logs USING (log) {} "
-    "ORDER BY max(touched_at)"
+    "SELECT public_key, log_id, seq_num, sum(bytes) FROM {} JOIN logs USING (log) {} ORDER BY max(touched_at)"
 )
 
 
@@ -30,10 +32,70 @@ class UnfinishedPayload(NamedTuple):
     bytes: int
 
 
-class SpoolShares:
-    """The shares of one folder's spool, inside the folder's transaction; without `peer_bytes` a quarter.
+class SpoolShare:
+    """What each holder (a principal, or an address) has brought, kept in one table of the folder.
 
-    What is put while nobody is named, by the owner or from topics, counts to no share.
+    `limit`: the bytes that one of them may have brought; `full`: those that have.
+    """
+
+    def __init__(self, database: sqlite3.Connection, table: str, holder: str, limit: int) -> None:
+        self._database = database
+        self._table = table
+        self._holder = holder
+        self._counts = Counter[str]()
+        self.limit = limit
+        self.full: set[str] = set()
+
+    def load(self) -> None:
+        """Read again what is whose."""
+        query = f"SELECT {self._holder}, sum(bytes) FROM {self._table} WHERE {self._holder} != ? GROUP BY 1"
+        self._counts = Counter(dict(self._database.execute(query, (NOBODY,)).fetchall()))
+        self.full = {name for name, count in self._counts.items() if count >= self.limit}
+
+    def add(self, key: tuple[int, bytes], name: str, size: int, now_s: int) -> None:
+        """A holder has brought so many bytes of a payload."""
+        self._database.execute(
+            f"INSERT INTO {self._table} VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE "
+            "SET bytes = bytes + ?4, touched_at = ?5",
+            (*key, name, size, now_s),
+        )
+        self._count(name, size)
+
+    def forget(self, key: tuple[int, bytes]) -> None:
+        """The parts of a payload are none any more."""
+        query = f"SELECT {self._holder}, bytes FROM {self._table} WHERE log = ? AND seq_num = ?"
+        rows = self._database.execute(query, key).fetchall()
+        if rows:
+            self._database.execute(f"DELETE FROM {self._table} WHERE log = ? AND seq_num = ?", key)
+        for name, size in rows:
+            if name != NOBODY:
+                self._count(name, -size)
+
+    def bytes_of(self, name: str) -> int:
+        """What a holder has brought that is not verified."""
+        return self._counts[name]
+
+    def of(self, name: str) -> list[UnfinishedPayload]:
+        """Payloads of which a holder has brought parts, and their bytes that it brought; oldest first."""
+        query = _BROUGHT.format(self._table, f"WHERE {self._holder} = ? GROUP BY log, seq_num")
+        return _unfinished(self._database, query, name)
+
+    def _count(self, name: str, difference: int) -> None:
+        self._counts[name] += difference
+        if not self._counts[name]:
+            del self._counts[name]
+        if self._counts[name] >= self.limit:
+            self.full.add(name)
+        else:
+            self.full.discard(name)
+
+
+class SpoolShares:
+    """The shares of one folder's spool, inside the folder's transaction.
+
+    Without `peer_bytes` a principal has a quarter, without `address_bytes` an address has half; an address
+    never has less than a principal. What is put while nobody is named, by the owner or from topics, counts to
+    no share.
     """
 
     def __init__(
@@ -41,22 +103,31 @@ class SpoolShares:
         database: sqlite3.Connection,
         spool_bytes: int,
         peer_bytes: int | None,
+        address_bytes: int | None,
         clock_s: Callable[[], float],
     ) -> None:
         self._database = database
         self._clock_s = clock_s
         self._bringer: str | None = None
-        self._counts = Counter[str]()
-        self.peer_bytes = min(peer_bytes or max(1, spool_bytes // _SHARES_IN_ALL), spool_bytes)
+        of_peer = min(peer_bytes or max(1, spool_bytes // _PEERS_IN_ALL), spool_bytes)
+        of_address = max(of_peer, address_bytes or spool_bytes // _ADDRESSES_IN_ALL)
+        self.peers = SpoolShare(database, "spooled", "principal", of_peer)
+        self.addresses = SpoolShare(database, "spooled_from", "address", of_address)
+
+    @property
+    def peer_bytes(self) -> int:
         """What one principal may have brought, in bytes."""
-        self.full: set[str] = set()
+        return self.peers.limit
+
+    @property
+    def full(self) -> frozenset[str]:
         """Principals whose share is taken up."""
+        return frozenset(self.peers.full)
 
     def load(self) -> None:
         """Read again what is whose."""
-        query = "SELECT principal, sum(bytes) FROM spooled WHERE principal != ? GROUP BY principal"
-        self._counts = Counter(dict(self._database.execute(query, (NOBODY,)).fetchall()))
-        self.full = {name for name, count in self._counts.items() if count >= self.peer_bytes}
+        self.peers.load()
+        self.addresses.load()
 
     @contextmanager
     def brought_by(self, principal: str) -> Iterator[None]:
@@ -72,58 +143,39 @@ class SpoolShares:
         principal = self._bringer
         if principal is None or not size:
             return
-        self._database.execute(
-            "INSERT INTO spooled VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE "
-            "SET bytes = bytes + ?4, touched_at = ?5",
-            (log, number_key(seq_num), principal, size, int(self._clock_s())),
-        )
-        self._count(principal, size)
+        key, now_s = (log, number_key(seq_num)), int(self._clock_s())
+        self.peers.add(key, principal, size, now_s)
+        if address := caller_address():
+            self.addresses.add(key, address, size, now_s)
 
     def forget(self, log: int, seq_num: int) -> None:
         """The parts of a payload are none any more."""
         key = (log, number_key(seq_num))
-        query = "SELECT principal, bytes FROM spooled WHERE log = ? AND seq_num = ?"
-        rows = self._database.execute(query, key).fetchall()
-        if rows:
-            self._database.execute("DELETE FROM spooled WHERE log = ? AND seq_num = ?", key)
-        for principal, size in rows:
-            if principal != NOBODY:
-                self._count(principal, -size)
-
-    def _count(self, principal: str, difference: int) -> None:
-        self._counts[principal] += difference
-        if not self._counts[principal]:
-            del self._counts[principal]
-        if self._counts[principal] >= self.peer_bytes:
-            self.full.add(principal)
-        else:
-            self.full.discard(principal)
+        self.peers.forget(key)
+        self.addresses.forget(key)
 
     def bytes_of(self, principal: str) -> int:
         """What a principal has brought that is not verified."""
-        return self._counts[principal]
+        return self.peers.bytes_of(principal)
 
     def unfinished(self) -> list[UnfinishedPayload]:
         """All payloads of which there are parts, oldest first."""
-        return self._read(
+        return _unfinished(
+            self._database,
             "SELECT public_key, log_id, p.seq_num, ifnull(sum(bytes), 0) "
             "FROM payloads p JOIN logs USING (log) LEFT JOIN spooled USING (log, seq_num) "
-            f"WHERE is_held = {IN_PARTS} GROUP BY payload ORDER BY payload"
+            f"WHERE is_held = {IN_PARTS} GROUP BY payload ORDER BY payload",
         )
 
     def untouched(self, seconds: int) -> list[UnfinishedPayload]:
         """Payloads of which nobody has brought a further byte for so long, oldest first."""
         before = int(self._clock_s()) - seconds
-        return self._read(_BROUGHT.format("GROUP BY log, seq_num HAVING max(touched_at) <= ?"), before)
+        query = _BROUGHT.format("spooled", "GROUP BY log, seq_num HAVING max(touched_at) <= ?")
+        return _unfinished(self._database, query, before)
 
-    def of(self, principal: str) -> list[UnfinishedPayload]:
-        """Payloads of which a principal has brought parts, and their bytes that it brought; oldest first."""
-        return self._read(_BROUGHT.format("WHERE principal = ? GROUP BY log, seq_num"), principal)
 
-    def _read(self, query: str, *given: int | str) -> list[UnfinishedPayload]:
-        return [
-            UnfinishedPayload(
-                (public_key, int.from_bytes(log_id, "big")), int.from_bytes(seq_num, "big"), size
-            )
-            for public_key, log_id, seq_num, size in self._database.execute(query, given).fetchall()
-        ]
+def _unfinished(database: sqlite3.Connection, query: str, *values: int | str) -> list[UnfinishedPayload]:
+    return [
+        UnfinishedPayload((public_key, int.from_bytes(log_id, "big")), int.from_bytes(seq_num, "big"), size)
+        for public_key, log_id, seq_num, size in database.execute(query, values).fetchall()
+    ]

@@ -24,6 +24,15 @@ _SPOOLED: Final = """CREATE TABLE spooled (
     touched_at INTEGER NOT NULL, PRIMARY KEY (log, seq_num, principal)
 ) WITHOUT ROWID"""
 """What of a payload's parts a principal brought, in bytes, and when the last of it (seconds since 1970)."""
+_SPOOLED_FROM: Final = """CREATE TABLE IF NOT EXISTS spooled_from (
+    log INTEGER NOT NULL, seq_num BLOB NOT NULL, address TEXT NOT NULL, bytes INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL, PRIMARY KEY (log, seq_num, address)
+) WITHOUT ROWID"""
+_FORGOTTEN_FROM: Final = (
+    "DELETE FROM spooled_from WHERE NOT EXISTS (SELECT 1 FROM spooled s "
+    "WHERE s.log = spooled_from.log AND s.seq_num = spooled_from.seq_num)"
+)
+"""As `spooled`, by address. Earlier programs of format 4 neither have the table nor keep it."""
 _BUSY_TIMEOUT_S: Final = 30.0
 _APPLICATION_ID: Final = 0x43424D42
 
@@ -126,6 +135,8 @@ def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Co
                 fill_runs(database, HELD, DROPPED)
             found += 1
         if found == FORMAT:
+            database.execute(_SPOOLED_FROM)
+            database.execute(_FORGOTTEN_FROM)
             database.execute(f"PRAGMA user_version = {FORMAT}")
         database.execute("COMMIT")
         if found != FORMAT:
