@@ -40,18 +40,23 @@ def put_own(folder: DagFolder, space: bytes, block: bytes, *, now: int) -> Block
 
 
 def join_heads(folder: DagFolder, space: bytes, *, now: int) -> Cid:
-    """Join the heads of a space, of which there are at least two. Raises `NothingToJoin`, `NodeMissing`."""
-    heads = folder.dag_heads(space)
+    """Join the heads of a space, of which there are at least two. Raises `NothingToJoin`.
+
+    What builds on something that is not here is left out: strangers may bring as much of it as they like, and
+    an ancestor of it may look like a head.
+    """
+    heads = folder.whole_heads(space)
     if len(heads) < 2:
-        raise NothingToJoin("fewer than two heads")
-    if missing := folder.lack(heads).nodes:
-        raise NodeMissing(f"{missing[0]} is not here, so an ancestor may look like a head")
+        raise NothingToJoin("fewer than two heads all of whose ancestors are here")
     return put_own(folder, space, encode_join(heads).data, now=now).cid
 
 
 def single_head(folder: DagFolder, space: bytes, *, now: int) -> Cid | None:
-    """The one head of a space, after a join where there are several; None of an empty one."""
-    heads = folder.dag_heads(space)
+    """The one head of a space, after a join where there are several; None where there is none.
+
+    Nothing builds on a head whose ancestors are not all here, see `join_heads`.
+    """
+    heads = folder.whole_heads(space)
     if len(heads) > 1:
         return join_heads(folder, space, now=now)
     return heads[0] if heads else None

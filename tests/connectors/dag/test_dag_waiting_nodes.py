@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from culm_connectors.dag.author import append_shards, join_heads
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.edge.fair_turns import calling
 from culm_models.dag.blocks.cid import CAR, Cid, cid_from_bytes, cid_of
-from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.errors import NothingToJoin
+from culm_models.dag.replica.codec import decode_node, encode_append
 from culm_models.dag.replica.node import ReplicaNode
 from culm_models.dag.wire.messages import AckStatus
 from culm_models.testing.dag.replica import NOW
@@ -133,6 +135,25 @@ def test_orphans_of_strangers_keep_no_chain_out(tmp_path: Path) -> None:
     with calling("10.0.0.0", "0"):
         assert put(folder, *orphans(2, 500), peer=bytes(32)) == [AckStatus.LATER] * 2
     folder.close()
+
+
+def test_a_writer_builds_on_heads_alone_whose_ancestors_are_here(folder: DagFolder) -> None:
+    unknown = chain(5, 1)
+    # The space has nothing but an orphan, and what builds on it: that is no beginning.
+    put(folder, *(node.data for node in unknown[2:4]))
+    shards = [cid_of(CAR, bytes([number])) for number in range(3)]
+    first = append_shards(folder, SPACE, shards[:1], now=NOW)
+    assert folder.whole_heads(SPACE) == [first]
+    second = append_shards(folder, SPACE, shards[1:2], now=NOW)
+    assert decode_node(folder.read_node(second) or b"").prior == first
+    with pytest.raises(NothingToJoin):
+        join_heads(folder, SPACE, now=NOW)
+    # What was lacking has come: the chain is joined, and nothing but its end.
+    put(folder, *(node.data for node in unknown[:2]))
+    assert folder.whole_heads(SPACE) == sorted([second, unknown[3].cid])
+    append_shards(folder, SPACE, shards[2:], now=NOW)
+    put(folder, unknown[4].data)
+    assert len(folder.whole_heads(SPACE)) == 2
 
 
 def test_an_address_has_so_many_places_and_at_it_the_peer_with_fewer_of_them_gets_one(tmp_path: Path) -> None:

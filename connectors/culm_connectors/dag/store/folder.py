@@ -7,9 +7,7 @@ verified whole; a spool is a file below `spools/`, of one peer and one shard.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,7 +22,7 @@ from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import ShardTable
 from culm_connectors.dag.store.spools import Spools
 from culm_connectors.dag.store.tables import SPOOLS, open_database
-from culm_connectors.dag.store.verification import VerifiedShard, verify_shard
+from culm_connectors.dag.store.verification import VerifiedShard, file_of, verify_shard
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_connectors.dag.turns import at_once
 from culm_models.dag.blocks.cid import Cid
@@ -187,6 +185,10 @@ class DagFolder:
         """See `ExchangeStore`."""
         return self._queries.heads(space, publishes=False)
 
+    def whole_heads(self, space: bytes) -> list[Cid]:
+        """As `dag_heads`, but for those that build on something that is not here."""
+        return self._queries.whole_heads(space)
+
     def publish_heads(self, space: bytes) -> list[Cid]:
         """See `ExchangeStore`."""
         return self._queries.heads(space, publishes=True)
@@ -233,15 +235,8 @@ class DagFolder:
 
     def add_shard(self, space: bytes, cid: Cid, data: bytes | memoryview) -> bool:
         """Verify and keep a shard that is in memory; False when it was here. Raises `DagError`."""
-        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".adding-", delete=False) as file:
-            path = Path(file.name)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
+        with file_of(self.folder, data) as path:
             return self.add_verified(space, verify_shard(path, cid, self.settings.verdict), path)
-        finally:
-            path.unlink(missing_ok=True)
 
     def add_verified(self, space: bytes | None, verified: VerifiedShard, path: Path) -> bool:
         """Keep a file of this file system that `verify_shard` has read, by renaming it; False: it was here.

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 
 from culm_connectors.dag.store.outcomes import BlockKind, Lack
+from culm_connectors.dag.store.tables import BUILDS
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.order.total_order import TotalOrder, order_of
@@ -58,6 +59,22 @@ class NodeQueries:
         )
         kinds = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
         rows = self._database.execute(query, (space, *kinds, publishes))
+        return sorted(cid_from_bytes(raw) for (raw,) in rows)
+
+    def whole_heads(self, space: bytes) -> list[Cid]:
+        """The heads beside publishes all of whose ancestors are here, ascending.
+
+        A node that waits is one that lacks a parent; so are all that build on it.
+        """
+        query = (
+            "WITH RECURSIVE waiting (node) AS (SELECT child FROM lacks UNION "
+            "SELECT l.child FROM waiting w JOIN nodes n ON n.node = w.node "
+            "JOIN links l ON l.named = n.cid AND l.how = ?) "
+            "SELECT n.cid FROM places p JOIN nodes n ON n.node = p.node WHERE p.space = ? AND p.is_head = 1 "
+            "AND n.kind NOT IN (?, ?) AND p.node NOT IN (SELECT node FROM waiting)"
+        )
+        kinds = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
+        rows = self._database.execute(query, (BUILDS, space, *kinds))
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
 
     def spaces(self) -> list[bytes]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,20 @@ class VerifiedShard:
     size: int
     places: tuple[tuple[bytes, int, int], ...]
     """CID, offset and length of each block, the first one of repeats; none where the shard is opaque."""
+
+
+@contextmanager
+def file_of(folder: Path, data: bytes | memoryview) -> Iterator[Path]:
+    """A file of a folder with these bytes, on the disk; it is deleted where it was not renamed meanwhile."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".adding-", delete=False) as file:
+        path = Path(file.name)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def verify_shard(path: Path, cid: Cid, settings: VerdictSettings) -> VerifiedShard:
