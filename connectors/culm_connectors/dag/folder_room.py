@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
@@ -12,12 +11,14 @@ from typing import Final, Self, TypeVar
 
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, Lack, PublishedDag
 from culm_connectors.dag.store.verification import verify_shard
 from culm_connectors.dag.turns import in_turns
+from culm_connectors.dag.watches import Watches
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.errors import DagError, ShardSizeChanged, SpoolFull
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.store import NotReserved
@@ -52,8 +53,8 @@ class FolderRoom:
             "dag-room", busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching
         )
         self._verifiers = FairWorker("dag-room-verify", threads=_VERIFYING)
-        self._version = 0
-        self._moved = asyncio.Condition()
+        self.watches = Watches()
+        """Who waits for what is published."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -103,14 +104,9 @@ class FolderRoom:
                 metered=True,
             )
             await self.until_allowed()
-        if any(outcome.status is AckStatus.DURABLE for outcome in outcomes):
-            await self._announce()
+        if keys := _changed_keys(space, blocks, outcomes):
+            self.watches.announce(keys)
         return outcomes
-
-    async def _announce(self) -> None:
-        async with self._moved:
-            self._version += 1
-            self._moved.notify_all()
 
     async def spool_part(
         self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
@@ -163,7 +159,7 @@ class FolderRoom:
 
         part = await self.work(settle)
         if part.status is AckStatus.DURABLE:
-            await self._announce()
+            self.watches.announce([shard.raw])
         return part
 
     async def spooled(self, shard: Cid, peer: bytes) -> tuple[int, tuple[Range, ...]] | None:
@@ -206,17 +202,31 @@ class FolderRoom:
 
     async def published(self, id: bytes) -> PublishedDag:
         """See `DagRoom`."""
-        return await self.work(lambda folder: folder.published(id))
 
-    def version(self, id: bytes) -> int:
-        """See `DagRoom`; here it is one number for all ids."""
-        return self._version
+        def step(folder: DagFolder) -> PublishedDag:
+            published = folder.published(id)
+            # Before any later step: what changes behind this one finds its keys.
+            self.watches.read(published)
+            return published
 
-    async def changed(self, id: bytes, since: int) -> int:
-        """See `DagRoom`."""
-        async with self._moved:
-            await self._moved.wait_for(lambda: self._version != since)
-            return self._version
+        return await self.work(step)
+
+
+def _changed_keys(
+    space: bytes | None, blocks: Sequence[bytes], outcomes: Sequence[BlockOutcome]
+) -> set[bytes]:
+    """What a change is announced by (see `Watches`): each CID that came, its space, the ids of publishes."""
+    keys: set[bytes] = set()
+    for block, outcome in zip(blocks, outcomes, strict=True):
+        # A publish that was here has a further receipt, and may be in the order for it.
+        is_publish = outcome.kind is BlockKind.PUBLISH and outcome.status is not AckStatus.REFUSED
+        if outcome.fallen or is_publish or outcome.status is AckStatus.DURABLE:
+            keys.add(outcome.cid.raw)
+            if is_publish:
+                keys.add(decode_dag_cbor(block)["change"]["id"])
+            elif space is not None:
+                keys.add(space)
+    return keys
 
 
 def slices(blocks: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

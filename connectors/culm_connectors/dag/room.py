@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, PublishedDag
+from culm_connectors.dag.watches import Watches
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.verdict import VerdictSettings
@@ -91,10 +92,7 @@ class DagRoom(Protocol):
         """Order, states and heads of an id."""
         ...
 
-    def version(self, id: bytes) -> int:
-        """A number that is another one whenever what is published under an id may have changed."""
-        ...
-
-    async def changed(self, id: bytes, since: int) -> int:
-        """Wait until `version` is not `since`; what it is then."""
+    @property
+    def watches(self) -> Watches:
+        """Who waits for what is published under an id."""
         ...

@@ -17,9 +17,9 @@ from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SEEDS, SPACES, large_shard
-from tests.models.dag.signers import KEYS, publish
+from tests.models.dag.signers import DIDS, KEYS, publish, ucan
 
-SPACE, PEER, OTHER = SPACES[0], SEEDS[0], SEEDS[1]
+SPACE, OTHER_SPACE, PEER, OTHER = SPACES[0], SPACES[1], SEEDS[0], SEEDS[1]
 SHARD, BYTES = large_shard(0)
 SIZE = len(BYTES)
 OFFSETS = range(0, SIZE, CHUNK_SIZE)
@@ -92,14 +92,52 @@ async def test_a_second_size_is_an_error_and_a_blocked_shard_is_refused(folder_r
 
 
 async def test_who_waits_for_an_id_is_told_that_something_changed(room: DagRoom) -> None:
-    since = room.version(KEYS[0])
-    waiting = asyncio.ensure_future(room.changed(KEYS[0], since))
-    node = publish()
-    (outcome,) = await room.receive(None, [node.data], PEER)
-    assert outcome.in_order
-    assert await waiting == room.version(KEYS[0]) != since
-    published = await room.published(KEYS[0])
-    assert published.tip is not None and published.tip.cid == node.cid
+    watches = room.watches
+    with watches.watching(KEYS[0]):
+        since = watches.version(KEYS[0])
+        waiting = asyncio.ensure_future(watches.changed(KEYS[0], since))
+        node = publish()
+        (outcome,) = await room.receive(None, [node.data], PEER)
+        assert outcome.in_order
+        assert await waiting == watches.version(KEYS[0]) != since
+        published = await room.published(KEYS[0])
+        assert published.tip is not None and published.tip.cid == node.cid
+
+
+async def test_what_does_not_concern_an_id_wakes_nobody_who_waits_for_it(room: DagRoom) -> None:
+    append = encode_append([SHARD])
+    first, proof = publish(origin=append.cid), ucan(0, 1, {"can": "dag/publish", "with": DIDS[0]})
+    second = publish(by=1, prf=[proof.cid], prior=first.cid, origin=append.cid)
+    watches = room.watches
+    with watches.watching(KEYS[0]), watches.watching(KEYS[1]):
+        versions: list[tuple[int, int]] = []
+        other = ucan(2, 3, {"can": "dag/publish", "with": DIDS[2]})
+
+        async def seen() -> tuple[int, int]:
+            """The versions, once what is published was read."""
+            for id in KEYS[:2]:
+                await room.published(id)
+            return watches.version(KEYS[0]), watches.version(KEYS[1])
+
+        versions.append(await seen())
+        await room.receive(None, [first.data], PEER)
+        versions.append(await seen())
+        # Nodes, a UCAN and shards that nobody names wake nobody, in whichever space they come.
+        await room.receive(OTHER_SPACE, [encode_append([]).data, other.block], PEER)
+        assert await seen() == versions[-1]
+        # The origin, its shard and a proof concern the id that lacks them, also out of another space.
+        await room.receive(OTHER_SPACE, [append.data], PEER)
+        versions.append(await seen())
+        await room.spool_part(OTHER_SPACE, SHARD, SIZE, 0, BYTES, PEER)
+        versions.append(await seen())
+        await room.receive(None, [second.data], PEER)
+        versions.append(await seen())
+        await room.receive(OTHER_SPACE, [proof.block], PEER)
+        versions.append(await seen())
+        published = await room.published(KEYS[0])
+        assert published.tip is not None and published.tip.cid == second.cid and not published.missing
+        assert len({one for one, _ in versions}) == len(versions)
+        assert len({other for _, other in versions}) == 1
 
 
 async def test_blocks_are_read_away_from_the_loop(room: DagRoom) -> None:

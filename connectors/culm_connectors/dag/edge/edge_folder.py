@@ -18,6 +18,7 @@ from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome
 from culm_connectors.dag.store.settings import GIB, DagFolderSettings
 from culm_connectors.dag.store.spools import DEPLOYMENT_PEER
 from culm_connectors.dag.store.verification import VerifiedShard
+from culm_connectors.dag.watches import ANYTHING
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, DagError, SpaceFull, WaitingFull
 from culm_models.dag.exchange.store import NotReserved, Reserved
@@ -62,11 +63,11 @@ class Arrivals:
     is_outbox_longer: bool = False
     is_wanted_again: bool = False
     """A topic is to be read from its start."""
-    is_changed: bool = False
-    """Something is here, or is not, that was not so before."""
+    changed: set[bytes] = field(default_factory=set)
+    """What is here, or is not, that was not so before: the keys that `Watches` are told."""
 
     def __bool__(self) -> bool:
-        return self.is_changed or self.is_outbox_longer or self.is_wanted_again
+        return bool(self.changed) or self.is_outbox_longer or self.is_wanted_again
 
 
 class EdgeFolder(DagFolder):
@@ -210,7 +211,7 @@ class EdgeFolder(DagFolder):
         if space is not None and not was_there:
             self._count(space, verified.size)
             self._arrived.shards.setdefault(space, []).append((verified.cid, verified.size))
-        self._arrived.is_changed = True
+        self._arrived.changed.add(verified.cid.raw)
         return is_new
 
     # What topics bring. A `DagError` says what is wrong with it.
@@ -266,11 +267,11 @@ class EdgeFolder(DagFolder):
         self.tables.was_skipped(shard.raw)
         if self.drop_shard(shard):
             self._usages.clear()
-            self._arrived.is_changed = True
+            self._arrived.changed.add(ANYTHING)
 
-    def follow_published(self) -> None:
-        """The job has come to an order: whoever waits for what is published looks again."""
-        self._arrived.is_changed = True
+    def follow_published(self, id: bytes) -> None:
+        """The job has come to an order of an id: whoever waits for it looks again."""
+        self._arrived.changed.add(id)
 
     def follow_blocked(self, key: bytes, reason: str | None) -> None:
         """A shard or a space is blocked, or is no more: then what was left out of the topic is read.
@@ -283,7 +284,7 @@ class EdgeFolder(DagFolder):
             self._drop_blocked(key)
         elif self.tables.was_skipped(key):
             self._want_shards_again()
-        self._arrived.is_changed = True
+        self._arrived.changed.add(ANYTHING)
 
     def _drop_blocked(self, key: bytes) -> None:
         found = self.tables.blocked_shards(key)
@@ -325,17 +326,18 @@ class EdgeFolder(DagFolder):
     ) -> BlockOutcome:
         was_here = self._is_here(space, cid)
         (outcome,) = self.put_blocks(home, [block], received_at=received_at, recorded=recorded, peer=peer)
+        keys = {cid.raw} if space is None else {cid.raw, space}
         if outcome.fallen:
             self._usages.clear()
-            self._arrived.is_changed = True
+            self._arrived.changed |= keys
         if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
             return outcome
         if not was_here:
             if space is not None:
                 self._count(space, len(block))
                 self._arrived.nodes.setdefault(space, []).append(cid)
-            self._arrived.is_changed = True
+            self._arrived.changed |= keys
         elif outcome.kind is BlockKind.PUBLISH:
             # A further receipt may put it into the order.
-            self._arrived.is_changed = True
+            self._arrived.changed |= keys
         return outcome

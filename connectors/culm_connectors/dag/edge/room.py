@@ -48,7 +48,6 @@ class EdgeRoom(FolderRoom):
         """A topic is to be read from its start."""
         self._now_s = clock_s
         self._loop = asyncio.get_running_loop()
-        self._announcing: set[asyncio.Task[None]] = set()
 
     async def work(self, step: Callable[[DagFolder], _T], *, metered: bool = False) -> _T:
         """See `FolderRoom`; whoever listens is told what a step has brought."""
@@ -69,10 +68,8 @@ class EdgeRoom(FolderRoom):
             self.progress.wake()
         if arrived.is_wanted_again:
             self.wanted_again.set()
-        if arrived.is_changed:
-            task = self._loop.create_task(self._announce())
-            self._announcing.add(task)
-            task.add_done_callback(self._announcing.discard)
+        if arrived.changed:
+            self.watches.announce(arrived.changed)
 
     def take(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockTaken]:
         """Judge and keep what a peer brought, inside of a step."""

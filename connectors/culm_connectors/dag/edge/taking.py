@@ -53,10 +53,10 @@ def _take_blocked(folder: EdgeFolder, key: bytes | None, value: bytes | None) ->
 
 def _take_published(folder: EdgeFolder, key: bytes | None, value: bytes | None) -> None:
     """The job has come to something: whoever waits for the id looks again."""
-    id_of_key("dag.published", key)
+    id = id_of_key("dag.published", key)
     if value is not None:
         PublishedRecord.decode(value)
-        folder.follow_published()
+        folder.follow_published(id)
 
 
 _TAKES: Final[dict[str, _Take]] = {

@@ -68,7 +68,7 @@ class Door:
 
         However many ask at a time, as streams of events do behind each change, it is computed once.
         """
-        version = self.room.version(id)
+        version = self.room.watches.version(id)
         known = self._orders.pop(id, None)
         if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
             known = (version, asyncio.create_task(self.room.published(id)))

@@ -129,6 +129,11 @@ class NodeQueries:
             (cid_from_bytes(raw), None if prior is None else cid_from_bytes(prior)) for raw, prior in rows
         )
 
+    def lacked_by_publishes(self, id: bytes) -> list[Cid]:
+        """What publishes of an id wait for: priors and proofs."""
+        query = "SELECT DISTINCT l.named FROM publishes p JOIN lacks l ON l.child = p.node WHERE p.id = ?"
+        return [cid_from_bytes(raw) for (raw,) in self._database.execute(query, (id,))]
+
     def waiting(self, id: bytes) -> list[Cid]:
         """Publishes of an id that are here and not in its order, ascending."""
         query = "SELECT n.cid FROM publishes p JOIN nodes n USING (node) WHERE p.id = ? AND p.in_order = 0"

@@ -68,6 +68,8 @@ class PublishedDag:
     """Publishes in the order that no other one builds on, less the tip, ascending."""
     waiting: tuple[Cid, ...]
     """Publishes that are here and not in the order, ascending."""
+    missing: frozenset[Cid] = frozenset()
+    """What is not here and would change this: nodes, proofs and shards."""
 
     @property
     def tip(self) -> OrderedPublish | None:

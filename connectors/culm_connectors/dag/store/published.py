@@ -34,11 +34,14 @@ class MappedShards(Mapping[Cid, ShardBlocks]):
         self._database = database
         self._shards = shards
         self._opened: dict[Cid, ShardBlocks] = {}
+        self.missing: set[Cid] = set()
+        """What was looked for and is not here."""
 
     def __getitem__(self, cid: Cid) -> ShardBlocks:
         if cid not in self._opened:
             row = self._database.execute("SELECT shard FROM shards WHERE cid = ?", (cid.raw,)).fetchone()
             if row is None or not self._shards.is_sound(cid):
+                self.missing.add(cid)
                 raise KeyError(cid)
             with self._shards.file_path(cid).open("rb") as file:
                 view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -84,20 +87,23 @@ class PublishedReader:
         """Order, states, heads, and what waits."""
         order = self._queries.order(id)
         shards = MappedShards(self._database, self._shards)
+        missing = shards.missing
+        missing.update(self._queries.lacked_by_publishes(id))
         found: list[OrderedPublish] = []
         revoked: frozenset[Cid] = frozenset()
         for cid in order.order():
             node = self._node(cid)
             change = node.change
             assert isinstance(change, PublishChange), "an order has publishes alone"
-            state = self._revocation(node, revoked) if revoked else None
+            state = self._revocation(node, revoked, missing) if revoked else None
             if state is not PublishState.REVOKED and change.proof.claims.issuer == did_key(id):
                 revoked |= frozenset(revoked_by(change.proof.claims))
             if state is None:
                 state = self._content_state(cid, change, shards)
             found.append(OrderedPublish(cid, node.prior, change.link, change.origin, change.shard, state))
         heads = tuple(cid for cid in sorted(order.heads()) if cid != order.tip)
-        return PublishedDag(id, tuple(found), heads, tuple(self._queries.waiting(id)))
+        waiting = tuple(self._queries.waiting(id))
+        return PublishedDag(id, tuple(found), heads, waiting, frozenset(missing))
 
     def forget(self) -> None:
         """A shard may be here no more."""
@@ -107,7 +113,7 @@ class PublishedReader:
         """The state of what is published; once all that its origin names is here, it is found out once."""
         state = self._settled.get(cid)
         if state is None:
-            state = content_state(change, self._below(change.origin), shards, self._settings)
+            state = content_state(change, self._below(change.origin, shards.missing), shards, self._settings)
             if state in (PublishState.COMPLETE, PublishState.PARTIAL):
                 if len(self._settled) >= _SETTLED_MAX:
                     self._settled.clear()
@@ -119,7 +125,9 @@ class PublishedReader:
         assert block is not None, "what is in an order is here"
         return decode_node(block, legacy=self._settings.legacy, bounds=self._settings.bounds)
 
-    def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:
+    def _revocation(
+        self, node: ReplicaNode, revoked: frozenset[Cid], missing: set[Cid]
+    ) -> PublishState | None:
         """What revocations before a publish make of it: revoked, or pending while a proof may help."""
         query = "SELECT node FROM nodes WHERE cid = ?"
         (row,) = self._database.execute(query, (node.cid.raw,)).fetchone()
@@ -129,10 +137,11 @@ class PublishedReader:
             if refused is None:
                 return None
             if isinstance(refused.error, UcanProofMissing):
+                missing |= refused.missing
                 state = PublishState.PENDING
         return state
 
-    def _below(self, origin: Cid) -> ReplicaStore:
+    def _below(self, origin: Cid, missing: set[Cid]) -> ReplicaStore:
         """The nodes below an origin, and which of those that are named there were refused."""
         store = ReplicaStore(legacy=self._settings.legacy, bounds=self._settings.bounds)
         stack, seen = [origin], {origin}
@@ -142,6 +151,8 @@ class PublishedReader:
             if block is None:
                 if code := self._judge.refused_with(cid):
                     store.refuse(cid, DagError(code))
+                else:
+                    missing.add(cid)
                 continue
             node, _ = store.add(block)
             if node.is_publish:

@@ -122,10 +122,11 @@ async def get_events(door: Door, request: Request) -> Response:
 
 
 async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) -> AsyncIterator[bytes]:
-    with door.budgets.streaming(client):
+    watches = door.room.watches
+    with door.budgets.streaming(client), watches.watching(id):
         yield b"retry: 2000\n\n"
         while True:
-            version = door.room.version(id)
+            version = watches.version(id)
             for event in events_since(mark, await door.published(id)):
                 mark = event.mark
                 yield event.encode()
@@ -133,7 +134,7 @@ async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) ->
             await asyncio.sleep(door.budgets.events_apart_s)
             try:
                 async with asyncio.timeout(door.settings.heartbeat_s):
-                    await door.room.changed(id, version)
+                    await watches.changed(id, version)
             except TimeoutError:
                 # Access may have been taken away meanwhile.
                 await door.access.require(client, SpaceAbility.READ, id)
