@@ -1,7 +1,7 @@
 """Ids whose order and states somebody waits for, and who is woken by a change: those whom it concerns.
 
-What is published under an id changes with what comes into its space, and with each CID that it lacks: these are
-the keys of an id. A change names keys, and wakes whoever watches an id that has one of them.
+What is published under an id changes with what comes into its space, and with each CID that it lacks: these
+are the keys of an id. A change names keys, and wakes whoever watches an id that has one of them.
 """
 
 from __future__ import annotations

@@ -4,6 +4,6 @@
 application; `settings`, of which `limits` are all that bound a client. `routes`: the table of what is
 answered, by the handlers in `answers/`; `openapi`: its document. `door`: what all handlers share; `access`:
 who may; `clients`: who asks, and the budgets of each; `places`: shares of what is done
-at once; `accept`: the media types that a client
+at once; `event_sources`: what streams of events are fed from; `accept`: the media types that a client
 accepts; `bodies`, bounded as they are read; `problems`: what is wrong.
 """

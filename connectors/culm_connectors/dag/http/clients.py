@@ -84,12 +84,6 @@ class ClientBudgets:
         if self._streams[client.name] >= settings.max_event_streams_per_client:
             raise TooManyRequests("more streams of events than this client may have")
 
-    @property
-    def events_apart_s(self) -> float:
-        """How long a stream of events waits at least before it looks again, in seconds."""
-        settings = self._settings
-        return max(settings.events_every_s, self._streams.total() / settings.max_event_looks_per_second)
-
     @contextmanager
     def streaming(self, client: HttpClient) -> Iterator[None]:
         """One stream of events, while the context lasts. Raises `TooManyRequests`."""

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.bodies import read_body
 from culm_connectors.dag.http.clients import ClientBudgets, HttpClient, client_of
+from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.problems import RequestMalformed
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import DagRoom
@@ -37,6 +38,7 @@ class Door:
         self.settings = settings
         self.access = access or DoorAccess(room, settings)
         self.budgets = ClientBudgets(settings)
+        self.events = EventSources(room.watches, self.published, settings)
         self._orders: OrderedDict[bytes, tuple[int, asyncio.Task[PublishedDag]]] = OrderedDict()
 
     async def enter(self, request: Request) -> HttpClient:
@@ -66,7 +68,7 @@ class Door:
     async def published(self, id: bytes) -> PublishedDag:
         """What is published under an id; computed again only where something may have changed.
 
-        However many ask at a time, as streams of events do behind each change, it is computed once.
+        However many ask at a time, it is computed once.
         """
         version = self.room.watches.version(id)
         known = self._orders.pop(id, None)

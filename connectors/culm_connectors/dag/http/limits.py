@@ -72,8 +72,10 @@ class DoorLimits(BaseModel):
 
     max_event_streams: int = Field(1_024, ge=1)
     max_event_streams_per_client: int = Field(8, ge=1)
-    events_every_s: float = Field(0.25, gt=0, description="a stream looks again no sooner than after so long")
+    events_every_s: float = Field(
+        0.25, gt=0, description="an id that streams are about is looked at again no sooner than after so long"
+    )
     max_event_looks_per_second: float = Field(
-        256.0, gt=0, description="of all streams: with more of them, each looks again later"
+        256.0, gt=0, description="at all such ids: with more of them, each is looked at again later"
     )
     heartbeat_s: float = Field(15.0, gt=0, description="of a stream of events that has nothing to say")

@@ -13,10 +13,12 @@ import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from culm_connectors.dag import turns
-from culm_connectors.dag.http.clients import ClientBudgets, HttpClient
 from culm_connectors.dag.http.door import Door
+from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.server import PartedConnection
 from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.store.outcomes import PublishedDag
+from culm_connectors.dag.watches import Watches
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.replica.codec import encode_append
@@ -230,15 +232,37 @@ async def test_what_is_published_is_computed_once_for_all_who_ask_at_a_time(
         assert asked == 2
 
 
-def test_all_streams_of_events_together_look_at_a_bounded_rate() -> None:
+async def test_all_ids_of_streams_together_are_looked_at_at_a_bounded_rate() -> None:
+    looks: list[bytes] = []
+
+    async def published(id: bytes) -> PublishedDag:
+        looks.append(id)
+        return PublishedDag(id, (), (), ())
+
     settings = DagHttpSettings(port=1, events_every_s=0.25, max_event_looks_per_second=8)
-    budgets = ClientBudgets(settings)
+    sources = EventSources(Watches(), published, settings)
     with contextlib.ExitStack() as streams:
         apart_s = []
         for number in range(6):
-            streams.enter_context(budgets.streaming(HttpClient(f"address:192.0.2.{number}", None)))
-            apart_s.append(budgets.events_apart_s)
+            for _ in range(50):
+                source = streams.enter_context(sources.streaming(bytes([number])))
+            apart_s.append(sources.apart_s)
+        first = await source.after(None)
+        assert not first.order and len(looks) == 6
     assert apart_s == [0.25, 0.25, 3 / 8, 4 / 8, 5 / 8, 6 / 8]
+
+
+async def test_a_stream_ends_when_its_id_cannot_be_looked_at() -> None:
+    async def published(id: bytes) -> PublishedDag:
+        raise OSError("no")
+
+    sources = EventSources(Watches(), published, DagHttpSettings(port=1))
+    with sources.streaming(b"x") as one, sources.streaming(b"x") as other:
+        for source in (one, other):
+            with pytest.raises(OSError, match="no"):
+                await source.after(None)
+        with sources.streaming(b"x") as later:
+            assert later is not one
 
 
 async def test_long_work_is_done_in_turns() -> None:

@@ -122,20 +122,18 @@ async def get_events(door: Door, request: Request) -> Response:
 
 
 async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) -> AsyncIterator[bytes]:
-    watches = door.room.watches
-    with door.budgets.streaming(client), watches.watching(id):
+    with door.budgets.streaming(client), door.events.streaming(id) as source:
         yield b"retry: 2000\n\n"
+        published: PublishedDag | None = None
         while True:
-            version = watches.version(id)
-            for event in events_since(mark, await door.published(id)):
-                mark = event.mark
-                yield event.encode()
-            # However often something changes, nobody has it looked at more often.
-            await asyncio.sleep(door.budgets.events_apart_s)
             try:
                 async with asyncio.timeout(door.settings.heartbeat_s):
-                    await watches.changed(id, version)
+                    published = await source.after(published)
             except TimeoutError:
                 # Access may have been taken away meanwhile.
                 await door.access.require(client, SpaceAbility.READ, id)
                 yield b": still here\n\n"
+                continue
+            for event in events_since(mark, published):
+                mark = event.mark
+                yield event.encode()

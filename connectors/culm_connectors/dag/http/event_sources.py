@@ -1,0 +1,87 @@
+"""What streams of events are fed from: an id is looked at once for all of its streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from culm_connectors.dag.http.limits import DoorLimits
+from culm_connectors.dag.store.outcomes import PublishedDag
+from culm_connectors.dag.watches import Watches
+
+
+class EventSource:
+    """What is published under one id as of now. Its streams wake when the order or a state is another one."""
+
+    def __init__(self) -> None:
+        self.streams = 0
+        self._latest: PublishedDag | None = None
+        self._next: asyncio.Future[PublishedDag] = asyncio.get_running_loop().create_future()
+
+    async def after(self, seen: PublishedDag | None) -> PublishedDag:
+        """What is published, once it is something else than was seen. Raises what a look at it raised."""
+        if self._latest is not None and self._latest is not seen:
+            return self._latest
+        return await asyncio.shield(self._next)
+
+    def look(self, published: PublishedDag) -> None:
+        """This is published now."""
+        if self._latest is None or published.order != self._latest.order:
+            self._latest = published
+            former, self._next = self._next, asyncio.get_running_loop().create_future()
+            former.set_result(published)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more comes: streams end with this."""
+        self._latest = None
+        self._next.set_exception(error)
+        self._next.exception()  # there may be no stream to read it
+
+
+class EventSources:
+    """The sources of all ids that have a stream. All of them together look at a bounded rate."""
+
+    def __init__(
+        self, watches: Watches, published: Callable[[bytes], Awaitable[PublishedDag]], limits: DoorLimits
+    ) -> None:
+        self._watches = watches
+        self._published = published
+        self._limits = limits
+        self._sources: dict[bytes, EventSource] = {}
+        self._following: dict[bytes, asyncio.Task[None]] = {}
+
+    @property
+    def apart_s(self) -> float:
+        """How long an id is not looked at again, in seconds, however often it changes."""
+        limits = self._limits
+        return max(limits.events_every_s, len(self._sources) / limits.max_event_looks_per_second)
+
+    @contextmanager
+    def streaming(self, id: bytes) -> Iterator[EventSource]:
+        """The source of an id, for a stream that lasts as long as the context."""
+        source = self._sources.get(id)
+        if source is None:
+            source = self._sources[id] = EventSource()
+            self._following[id] = asyncio.create_task(self._follow(id, source))
+        source.streams += 1
+        try:
+            yield source
+        finally:
+            source.streams -= 1
+            if not source.streams and self._sources.get(id) is source:
+                del self._sources[id]
+                self._following.pop(id).cancel()
+
+    async def _follow(self, id: bytes, source: EventSource) -> None:
+        try:
+            with self._watches.watching(id):
+                while True:
+                    version = self._watches.version(id)
+                    source.look(await self._published(id))
+                    await asyncio.sleep(self.apart_s)
+                    await self._watches.changed(id, version)
+        except Exception as error:
+            source.fail(error)
+            # The next stream looks for itself.
+            del self._sources[id], self._following[id]
