@@ -38,6 +38,9 @@ class StreamingJob(Generic[Settings]):
     """In place of `records` where the checkpoint is new: from what the job has written; None: nothing."""
     prepare: Callable[[], None] | None = None
     """Makes what all workers need alike, in the process that they are forked from."""
+    waits: str | None = None
+    """What its query observes as `waiting`, and what to do about what waits for long: a sentence that begins
+    with the number of these things, without the number."""
 
 
 def load_job(name: str) -> StreamingJob[Any]:

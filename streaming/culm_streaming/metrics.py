@@ -49,6 +49,18 @@ class JobMetrics:
             ("query", "topic", "partition"),
             registry=self.registry,
         )
+        self._waiting = Gauge(
+            "culm_job_waiting",
+            "What waits in the state for records that have not come (the job logs: logs).",
+            query,
+            registry=self.registry,
+        )
+        self._waiting_since_s = Gauge(
+            "culm_job_waiting_since_timestamp_seconds",
+            "Since when something has always waited; 0 while nothing does.",
+            query,
+            registry=self.registry,
+        )
         self._up = Gauge("culm_job_up", "1 while the query runs.", query, registry=self.registry)
         self._ready = Gauge("culm_job_ready", "1 while /readyz answers 200.", registry=self.registry)
         self._kafka_up = Gauge("culm_kafka_up", "1 while Kafka answers.", registry=self.registry)
@@ -75,6 +87,11 @@ class JobMetrics:
         """Set the lag of a query, in records by partition."""
         for (topic, partition), records in lag.items():
             self._lag.labels(job, topic, str(partition)).set(records)
+
+    def set_waiting(self, job: str, count: int, since_ms: int) -> None:
+        """Set how much waits in the state of a query, and since when."""
+        self._waiting.labels(job).set(count)
+        self._waiting_since_s.labels(job).set(since_ms / 1000)
 
     def add_failure(self, job: str, kind: str) -> None:
         """Count a failure that is retried."""

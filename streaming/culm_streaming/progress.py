@@ -8,8 +8,22 @@ from typing import Any
 OBSERVED, REJECTED = "written", "rejected"
 """What every query counts by itself: of the records that it writes, those to the topic `rejected`."""
 
+WAITING = "waiting"
+"""What a job may observe beside that: a list with the fields of `Waiting` of each `shard` that has news."""
+
 Place = tuple[str, int]
 """(topic, partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many things of one shard wait for records that have not come, and since when there was always one.
+
+    `since_ms` is wall-clock time, 0 while nothing waits.
+    """
+
+    count: int
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +31,7 @@ class BatchProgress:
     """One micro-batch of one job. `rows_out` is None where Spark does not know it.
 
     `positions` is where each partition's next record lies. `lag` is what was unread when the batch began, in
-    records: the broker's ends, asked for now, say more.
+    records: the broker's ends, asked for now, say more. `waiting` is by shard, of those that have news of it.
     """
 
     job: str
@@ -30,6 +44,7 @@ class BatchProgress:
     state_bytes: int
     rejected: int = 0
     positions: Mapping[Place, int] = field(default_factory=dict)
+    waiting: Mapping[int, Waiting] = field(default_factory=dict)
 
 
 def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
@@ -43,7 +58,9 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         for place, offset in read_offsets(source.get("endOffset")).items():
             lag[place] = max(latest.get(place, offset) - offset, 0)
             positions[place] = min(offset, positions.get(place, offset))
-    observed = (report.get("observedMetrics") or {}).get(OBSERVED)
+    observations = report.get("observedMetrics") or {}
+    observed = observations.get(OBSERVED)
+    waiting = () if (told := observations.get(WAITING)) is None else told[WAITING] or ()
     return BatchProgress(
         job=job,
         batch_id=int(report["batchId"]),
@@ -55,6 +72,7 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         state_bytes=sum(int(operator["memoryUsedBytes"]) for operator in state),
         rejected=0 if observed is None else int(observed[REJECTED] or 0),
         positions=positions,
+        waiting={int(one["shard"]): Waiting(int(one["count"]), int(one["since_ms"])) for one in waiting},
     )
 
 

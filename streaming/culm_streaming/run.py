@@ -15,7 +15,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from culm_streaming.jobs import topics_of, topics_read
+from culm_streaming.jobs import load_job, topics_of, topics_read
+from culm_streaming.kafka_io.positions import PositionsPublisher
 from culm_streaming.kafka_io.watch import KafkaWatch
 from culm_streaming.metrics import Health, JobMetrics
 from culm_streaming.progress import BatchProgress
@@ -23,6 +24,7 @@ from culm_streaming.supervision.executors import ExecutorWatch
 from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query
 from culm_streaming.supervision.restarts import SupervisedQuery
 from culm_streaming.supervision.spark_end import spark_may_end
+from culm_streaming.supervision.waiting import PATIENCE_SECONDS, WaitingWatch
 from culm_topics.errors import TopicsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.origin import ask_origin
@@ -67,8 +69,9 @@ def _run(
     # All of them before any query starts: nothing is read or written when one does not belong here.
     checkpoints = {job: open_checkpoint(session, settings, job, origin) for job in settings.jobs}
     read = {name for job in settings.jobs for name in topics_read(job, settings.kafka)}
-    watch = KafkaWatch(admin, origin, read)
-    running = _Running(session, settings, watch, metrics, health, on_progress)
+    publisher = PositionsPublisher(admin, settings.kafka)
+    watch = KafkaWatch(admin, origin, read, publisher.publish)
+    running = _Running(session, settings, watch, publisher, metrics, health, on_progress)
     try:
         for job, checkpoint in checkpoints.items():
             planned = checkpoint.planned()
@@ -80,6 +83,8 @@ def _run(
     finally:
         watch.stop()
         running.stop()
+        if watch.is_up:
+            publisher.publish()
 
 
 class _Running:
@@ -90,6 +95,7 @@ class _Running:
         session: SparkSession,
         settings: RunSettings,
         watch: KafkaWatch,
+        publisher: PositionsPublisher,
         metrics: JobMetrics,
         health: Health,
         on_progress: Callable[[BatchProgress], None] | None,
@@ -98,11 +104,17 @@ class _Running:
         self._session = session
         self._settings = settings
         self._watch = watch
+        self._publisher = publisher
         self._executors = ExecutorWatch(session)
         self._metrics = metrics
         self._health = health
         self._on_progress = on_progress
         self._health_s = 0.0
+        self._waiting = {
+            job: WaitingWatch(job, waits, metrics)
+            for job in settings.jobs
+            if (waits := load_job(job).waits) is not None
+        }
 
     def start(self, job: str, positions: dict[tuple[str, int], int]) -> None:
         """Start a job that stands at these positions."""
@@ -143,6 +155,8 @@ class _Running:
         for one in self.jobs:
             self._report(one)
             _LOG.info("job stopped", extra={"job": one.job})
+        for watch in self._waiting.values():
+            watch.look(patience_s=0.0 if self._settings.once else PATIENCE_SECONDS)
         for job in self._settings.jobs:
             self._metrics.set_up(job, is_up=False)
 
@@ -166,12 +180,17 @@ class _Running:
                 reasons.append(waiting)
             elif (seconds := time.monotonic() - one.progressed_s) > patience_s:
                 reasons.append(f"{one.job}: {records} records behind, no progress for {seconds:.0f} s")
+        for watch in self._waiting.values():
+            watch.look()
         self._health.set_reasons(*reasons)
         self._metrics.set_health(kafka_up=self._watch.is_up, ready=not reasons)
 
     def _report(self, one: SupervisedQuery) -> None:
         for progress in one.new_progress():
             self._metrics.record(progress)
+            self._publisher.note(one.job, progress.positions)
+            if one.job in self._waiting:
+                self._waiting[one.job].take(progress)
             self._metrics.set_progress(one.job)
             if self._on_progress is not None:
                 self._on_progress(progress)
@@ -184,6 +203,7 @@ class _Running:
                     "rejected": progress.rejected,
                     "duration_ms": progress.duration_ms,
                     "lag": sum(progress.lag.values()),
+                    **({"waiting": waiting.count} if (waiting := self._waiting.get(one.job)) else {}),
                 },
             )
 

@@ -6,7 +6,7 @@ itself says none of this: it retries in silence, and measures lag against the en
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from threading import Event, Lock, Thread
 from typing import Any, Final
@@ -31,7 +31,8 @@ REMEDY: Final = (
 class KafkaWatch:
     """What is known of Kafka; every method may be called from any thread.
 
-    `known` is the origin of all topics, `read` the full names of those whose ends are of interest.
+    `known` is the origin of all topics, `read` the full names of those whose ends are of interest. `publish`
+    is called after each answer, in the thread that asks.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class KafkaWatch:
         admin: AdminClient,
         known: Origin,
         read: Collection[str],
+        publish: Callable[[], None] = lambda: None,
     ) -> None:
         self._admin = admin
         self._known = known
         self._read = frozenset(read)
+        self._publish = publish
         self._lock = Lock()
         self._stop = Event()
         self._away_since_s: float | None = None
@@ -115,6 +118,8 @@ class KafkaWatch:
     def _watch(self) -> None:
         while not self._stop.wait(INTERVAL_SECONDS):
             self.ask()
+            if self.is_up:
+                self._publish()
 
     def _take_absence(self, reason: str) -> None:
         with self._lock:

@@ -9,11 +9,13 @@ from culm_streaming.errors import StateLayoutError
 from culm_streaming.logs.book import Book
 from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, Rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import ShardStore
+from culm_streaming.logs.state import ShardStore, decode_block
 
 FORMAT = 1
 _HEADER = struct.Struct("<BxxxI")
 _TOTALS = struct.Struct("<BxHHxxIQ")
+_WAITING_FORMAT = 2
+_WAITING = struct.Struct("<IQ")
 
 
 def encode_early(rows: Rows) -> bytes:
@@ -39,26 +41,49 @@ def decode_early(blob: bytes) -> Rows:
 
 
 class EarlyTotals:
-    """How many early arrivals a shard holds, in entries and bytes; kept with the layout of the state."""
+    """How many early arrivals a shard holds, and of how many logs; kept with the layout of the state.
 
-    def __init__(self, settings: ChainSettings, blob: bytes | None) -> None:
+    `since_ms` is when logs began to wait here: since then there was always one. 0 while none waits.
+    """
+
+    def __init__(self, settings: ChainSettings, store: ShardStore, now_ms: int) -> None:
         self._settings = settings
+        self._now_ms = now_ms
         self.count = 0
         self.size_bytes = 0
+        self.logs = 0
+        self.since_ms = 0
+        blob = store.load_totals()
         if blob is None:
             return
-        form, shards, blocks, self.count, self.size_bytes = _TOTALS.unpack(blob)
-        if form != FORMAT:
+        form, shards, blocks, self.count, self.size_bytes = _TOTALS.unpack_from(blob)
+        if form not in (FORMAT, _WAITING_FORMAT):
             raise StateLayoutError(f"a shard's totals have format {form}, this program knows {FORMAT}")
         if (shards, blocks) != (settings.shards, settings.blocks):
             raise StateLayoutError(
                 f"the checkpoint was made with {shards} shards of {blocks} blocks, not {settings.shards} of "
                 f"{settings.blocks}: go on with those numbers, or start a new checkpoint"
             )
+        if form == _WAITING_FORMAT:
+            self.logs, self.since_ms = _WAITING.unpack_from(blob, _TOTALS.size)
+        elif self.count:
+            # Of a version that did not count the logs.
+            self.add_logs(_count_waiting_logs(store, settings))
 
     def encode(self) -> bytes:
         """The blob that the next micro-batch starts from."""
-        return _TOTALS.pack(FORMAT, self._settings.shards, self._settings.blocks, self.count, self.size_bytes)
+        form = _WAITING_FORMAT if self.logs else FORMAT
+        blob = _TOTALS.pack(form, self._settings.shards, self._settings.blocks, self.count, self.size_bytes)
+        return blob + _WAITING.pack(self.logs, self.since_ms) if self.logs else blob
+
+    def add_logs(self, count: int) -> None:
+        """Count logs in that have early arrivals; a negative number counts them out."""
+        if not self.logs:
+            self.since_ms = self._now_ms
+        self.logs += count
+        assert self.logs >= 0
+        if not self.logs:
+            self.since_ms = 0
 
     def add(self, count: int, size_bytes: int) -> None:
         """Count arrivals in; negative numbers count them out."""
@@ -73,6 +98,11 @@ class EarlyTotals:
             self.count < settings.max_early_per_shard
             and self.size_bytes + size_bytes <= settings.max_early_bytes_per_shard
         )
+
+
+def _count_waiting_logs(store: ShardStore, settings: ChainSettings) -> int:
+    blobs = (store.load_block(number) for number in range(settings.blocks))
+    return sum(int(np.count_nonzero(decode_block(blob)[0]["early_count"])) for blob in blobs if blob)
 
 
 def hold_back(
@@ -117,6 +147,7 @@ def hold_back(
             size += row_size
             totals.add(1, row_size)
         kept.sort()
+        totals.add_logs(bool(kept) - bool(book.logs["early_count"][owner]))
         book.set_early(owner, len(kept), size)
         key = bytes(book.logs["key"][owner].tobytes())
         blob = (

@@ -5,7 +5,8 @@ them as chains and keeps the state (`culm_streaming.logs`). One query with one s
 that one set of offsets covers them.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -24,12 +25,16 @@ from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.step import FetchFirst, step
+from culm_streaming.progress import WAITING
 from culm_topics.kafka.clients import KafkaSettings
 
 Verify = Literal["full", "chain"]
 
 _PACKED = "shard int, heads binary, sizes binary, values binary"
-_OUTPUT = "is_rejected boolean, key binary, value binary"
+_OUTPUT = (
+    "is_rejected boolean, key binary, value binary, waiting struct<shard int, count int, since_ms bigint>"
+)
+"""Records, and rows that have `waiting` alone, which are observed and not written."""
 _ARROW = pa.schema(
     [("shard", pa.int32()), ("heads", pa.binary()), ("sizes", pa.binary()), ("values", pa.binary())]
 )
@@ -58,10 +63,19 @@ def logs_query(session: SparkSession, kafka: KafkaSettings, settings: LogsSettin
         timeMode="none",
     )
     topic = F.when(F.col("is_rejected"), F.lit(kafka.topic("rejected"))).otherwise(F.lit(kafka.topic("logs")))
-    return judged.select(topic.alias("topic"), "key", "value")
+    observed = judged.observe(WAITING, F.collect_list("waiting").alias(WAITING))
+    return observed.where("value IS NOT NULL").select(topic.alias("topic"), "key", "value")
 
 
-JOB = StreamingJob(logs_query, LogsSettings, prepare=book.prepare)
+JOB = StreamingJob(
+    logs_query,
+    LogsSettings,
+    prepare=book.prepare,
+    waits=(
+        "logs wait for earlier entries that did not come: a connector that holds them produces them again, "
+        "and `culm logs repair` does so for one that is stopped"
+    ),
+)
 
 
 def _packer(chain: ChainSettings, *, verify_signature: bool) -> Any:
@@ -96,15 +110,29 @@ class ShardProcessor(StatefulProcessor):
             for frame in rows
             for record in zip(frame["heads"], frame["sizes"], frame["values"], strict=True)
         ]
-        output = step(self._store, unpack_rows(packed), self._settings, self._fetch_first)
+        now_ms = time.time_ns() // 1_000_000
+        output = step(self._store, unpack_rows(packed), self._settings, self._fetch_first, now_ms=now_ms)
         records = output.logs + output.rejected
         if records:
             is_rejected = [False] * len(output.logs) + [True] * len(output.rejected)
             keys, values = zip(*records, strict=True)
-            yield pd.DataFrame({"is_rejected": is_rejected, "key": keys, "value": values})
+            yield _frame(is_rejected, keys, values, [None] * len(records))
+        if (waiting := output.waiting) is not None:
+            row = {"shard": int(key[0]), "count": waiting.count, "since_ms": waiting.since_ms}
+            yield _frame([None], [None], [None], [row])
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _frame(
+    is_rejected: Sequence[bool | None],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    waiting: Sequence[dict[str, int] | None],
+) -> pd.DataFrame:
+    columns: dict[str, Any] = {"is_rejected": is_rejected, "key": keys, "value": values, "waiting": waiting}
+    return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
 
 
 class SparkShardStore:

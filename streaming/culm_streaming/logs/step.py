@@ -31,6 +31,7 @@ from culm_streaming.logs.rows import (
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.state import ENDED, ShardStore
 from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge, simply_continued
+from culm_streaming.progress import Waiting
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key, rejection, split_log_key
 
@@ -44,6 +45,8 @@ class LogsOutput:
 
     logs: list[tuple[bytes, bytes]] = field(default_factory=list)
     rejected: list[tuple[bytes, bytes]] = field(default_factory=list)
+    waiting: Waiting | None = None
+    """The shard's logs that wait for an earlier entry; None where none does and none did before."""
 
 
 @dataclass(slots=True)
@@ -53,10 +56,16 @@ class _Refused:
     first: bytes | None = None
 
 
-def step(store: ShardStore, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst) -> LogsOutput:
-    """Judge `rows` of one shard, grow the logs in `store`, and say what is to be written."""
+def step(
+    store: ShardStore, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst, *, now_ms: int = 0
+) -> LogsOutput:
+    """Judge `rows` of one shard, grow the logs in `store`, and say what is to be written.
+
+    `now_ms` is kept for logs that begin to wait; nothing that is written depends on it.
+    """
     totals_before = store.load_totals()
-    totals = EarlyTotals(settings, totals_before)
+    totals = EarlyTotals(settings, store, now_ms)
+    waited = totals.logs
     output = LogsOutput()
     rows = _without_ready(rows, output)
     if len(rows):
@@ -64,6 +73,8 @@ def step(store: ShardStore, rows: Rows, settings: ChainSettings, fetch_first: Fe
     totals_after = totals.encode()
     if totals_after != totals_before:
         store.save_totals(totals_after)
+    if waited or totals.logs:
+        output.waiting = Waiting(totals.logs, totals.since_ms)
     return output
 
 

@@ -5,5 +5,6 @@
 - `admin`: creates, lists and checks topics against the catalogue; `cluster`: whether there are brokers.
 - `acls`, `acl_formats`: the rights each program needs, and how they are printed.
 - `origin`: which cluster and which creation of its topics offsets belong to, kept beside them.
+- `job_positions`: how far each job has read, for others to see.
 - `client_errors`, `client_log`: what a client says, in words and at a bounded rate.
 """

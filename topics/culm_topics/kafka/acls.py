@@ -56,7 +56,7 @@ def connector_group_prefix(settings: KafkaSettings) -> str:
 
 
 def job_group_prefix(settings: KafkaSettings) -> str:
-    """What the group ids of the jobs start with; their positions are in their checkpoints."""
+    """What the group ids of the jobs start with; they start from checkpoints, and commit for others."""
     return f"{settings.prefix}job-"
 
 
@@ -80,6 +80,9 @@ def _program_rights(settings: KafkaSettings, program: Program) -> list[Acl]:
         name = settings.topic(topic.name)
         rights += [Acl(program, "topic", name, "literal", operation) for operation in operations]
     rights += [Acl(program, "group", group, "prefixed", "Read") for group in _groups(settings, program)]
+    if program == "connector":
+        # How far the job `logs` has read: entries that it did not take are produced again.
+        rights.append(Acl(program, "group", job_group_prefix(settings), "prefixed", "Describe"))
     return rights
 
 
