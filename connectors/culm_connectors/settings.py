@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ConfigDict, Field
 
 from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
+from culm_connectors.logs.lost_entries.settings import RepairSettings
 from culm_connectors.protocols import ProtocolSettings
 from culm_connectors.transport import Address
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
@@ -56,6 +57,9 @@ class ConnectorLimits(ProtocolSettings):
     )
     peer_quota_bytes: int = Field(
         0, ge=0, description="entries that one peer brought and that are still held; 0: unlimited"
+    )
+    repair: RepairSettings = Field(
+        RepairSettings(), description="entries that expired before they got to `logs`: produced again"
     )
     metrics_host: str = Field("127.0.0.1", description="where metrics and health are served")
     metrics_port: int | None = Field(None, ge=0, le=65_535, description="Prometheus port; 0 takes a free one")

@@ -83,6 +83,7 @@ class LogsFollower:
         self._schemas = schemas
         self._publisher = logs.publisher
         self._pool = logs.pool
+        self._lost_entries = logs.lost_entries
         self._warm_start = logs.warm_start
         self._from_start = logs.topics.whole_logs
         self._announce_served = announce_served
@@ -190,12 +191,14 @@ class LogsFollower:
         if not batch.messages:
             return  # an end was reached again: nothing new to keep
         keeps = self._schemas.keeps if schema_ids is None else schema_ids.__contains__
-        pairs = list(self._wanted_pairs(batch.messages, keeps))
+        heights: dict[LogKey, int] = {}
+        pairs = list(self._wanted_pairs(batch.messages, keeps, heights))
         checked = await self._pool.submit(pairs, verify_signature=False) if pairs else []
         entries = [entry for entry in checked if not isinstance(entry, CulmError)]
         if len(entries) < len(checked):
             logger.error("%d records of the logs topic hold no entries", len(checked) - len(entries))
         commit = await self._hub.take(entries, batch.offsets, truth=True)
+        self._lost_entries.on_logs(heights)
         for key, first in commit.truncated:
             public_key, log_id = split_log_key(key)
             logger.warning("log %s/%d: cut back to %d by the truth", public_key.hex(), log_id, first - 1)
@@ -206,8 +209,13 @@ class LogsFollower:
         self.taken += len(commit.stored)
         self.corrected += len(commit.truncated)
 
-    def _wanted_pairs(self, messages: Sequence[Message], keeps: Callable[[str], bool]) -> Iterator[Pair]:
-        """Entries of logs that belong in the index; a log belongs where its first entry does."""
+    def _wanted_pairs(
+        self, messages: Sequence[Message], keeps: Callable[[str], bool], heights: dict[LogKey, int]
+    ) -> Iterator[Pair]:
+        """Entries of logs that belong in the index; a log belongs where its first entry does.
+
+        `heights` is given how high each of these logs was.
+        """
         begun: dict[LogKey, bool] = {}
         for message in messages:
             if len(message.key() or b"") == YAMF_LOG_KEY_SIZE:
@@ -223,8 +231,11 @@ class LogsFollower:
             elif log not in begun:
                 info = self._held.log_info(*log)
                 begun[log] = info is not None and keeps(info.schema_id)
+            if not begun[log]:
+                continue
+            heights[log] = max(heights.get(log, 0), record.seq_num)
             # Most of what comes is held already: it went live before the truth knew of it.
-            if begun[log] and self._held.entry_hash(*log, record.seq_num) != record.entry_hash:
+            if self._held.entry_hash(*log, record.seq_num) != record.entry_hash:
                 yield record.entry, record.operation
 
 

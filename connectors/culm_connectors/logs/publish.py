@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.kafka.backlog import Backlog, BatchSender
 from culm_connectors.logs.index import IndexGap
+from culm_connectors.logs.index.reading import Pair
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
@@ -24,6 +25,7 @@ from culm_topics.records import log_key, rejection
 
 logger = logging.getLogger(__name__)
 
+_NO_SESSION = 0
 _RECEIPT_ROWS = 1_000
 _MAX_RECEIPTS = 500_000
 _MAX_RECEIPTS_A_PEER = 125_000
@@ -106,6 +108,20 @@ class LogPublisher:
                 arrival.session_id,
             )
             for arrival in arrivals
+        ]
+        await self._sender.send_now(self._entries_topic, records)
+
+    async def entries_again(
+        self, log: LogKey, pairs: Sequence[Pair], schema_id: str, brought_by: bytes
+    ) -> None:
+        """Produce entries that the index holds once more; return when Kafka has acknowledged it.
+
+        Raises ProduceFailed.
+        """
+        key = log_key(*log)
+        records = [
+            self._entry_record(entry, payload, schema_id, key, brought_by, _NO_SESSION)
+            for entry, payload in pairs
         ]
         await self._sender.send_now(self._entries_topic, records)
 

@@ -22,6 +22,8 @@ from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import LogHub
 from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
+from culm_connectors.logs.lost_entries.settings import RepairSettings
+from culm_connectors.logs.lost_entries.watch import LostEntriesWatch, ask_state
 from culm_connectors.logs.metrics import of_index, of_publishing
 from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
@@ -52,6 +54,8 @@ class ReplicatedLogs:
         connector_id: bytes,
         progress: Progress,
         watched: tuple[AdminClient, Origin],
+        peer_id: bytes,
+        repair: RepairSettings,
     ) -> None:
         self.index = index
         self.pool = pool
@@ -63,6 +67,17 @@ class ReplicatedLogs:
         self.hub = LogHub(self.publisher, index, self.warm_start.claims)
         self.gaps = LogGaps(self.hub, index.store, pool, topics.whole_logs, self.publisher.gap)
         self.hub.subscribe(self.gaps)
+        administration, origin = watched
+        partitions = origin.partition_counts[kafka.topic("entries")]
+        self.lost_entries = LostEntriesWatch(
+            index,
+            self.publisher,
+            topics,
+            partial(ask_state, administration, topics, partitions),
+            peer_id,
+            repair,
+        )
+        self.hub.subscribe(self.lost_entries)
         self._watched = watched
 
     async def run(self) -> None:
@@ -74,11 +89,13 @@ class ReplicatedLogs:
             group.create_task(self.sender.send_for_ever())
             group.create_task(self.index.flush_now_and_then())
             group.create_task(watch_origin(*self._watched))
+            group.create_task(self.lost_entries.run())
 
     def metrics(self) -> Iterator[Metric]:
         """What is measured of the index and of what is published."""
         yield from of_index(self.index, self.warm_start, self.gaps)
         yield from of_publishing(self.publisher, self.sender, self.pool.waiting)
+        yield from self.lost_entries.metrics()
 
     async def finish(self) -> None:
         """Produce what waits: what the protocols have told of their peers until their ends."""
@@ -120,6 +137,8 @@ async def open_logs(context: EdgeContext) -> AsyncIterator[ReplicatedLogs]:
                 context.connector_id,
                 context.progress,
                 (context.administration, origin),
+                context.key_pair.public_key,
+                settings.repair,
             )
         except IndexDamaged:
             condemn(folder)

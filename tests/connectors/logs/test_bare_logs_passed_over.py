@@ -49,6 +49,7 @@ class Edge:
         self.offsets: list[object] = []
         self.refused: list[object] = []
         self.gaps = SimpleNamespace(found=lambda gaps, whole: None)
+        self.lost_entries = SimpleNamespace(on_logs=lambda heights: None)
         self.hub = self.publisher = self.pool = self
         self.index = SimpleNamespace(store=self)
         self.warm_start = SimpleNamespace(claims=None)

@@ -8,6 +8,7 @@ from culm_infra.cli.logs import index
 from culm_infra.cli.logs.blocks import blocks
 from culm_infra.cli.logs.entries import export, list_, tail
 from culm_infra.cli.logs.peers import peers, vv
+from culm_infra.cli.logs.repair import repair
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,6 +22,7 @@ for name, command in {
     "peers": peers,
     "vv": vv,
     "blocks": blocks,
+    "repair": repair,
 }.items():
     app.command(name)(command)
 app.add_typer(index.app, name="index")

@@ -1,0 +1,199 @@
+"""Finds the logs that cannot go on: what the next entry needs is neither to be read nor was it taken.
+
+An entry that `logs` lacks is lost in one of two cases. It is not on `entries` any more, so nobody can read
+it there. Or it still is, the job has read past it, and what the job had written by then does not have it: the
+job waits for an earlier entry, which it has not got since it began with an empty checkpoint. What the job
+has not read yet is never lost, however far behind it is.
+
+The order makes that sound: first the job's position and the index as they are now, then `logs` and `entries`
+up to their ends. What changes meanwhile costs a repeat at most, which the job drops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from confluent_kafka import Message
+from numpy.typing import NDArray
+
+from culm_connectors.kafka import Progress, TopicReaders
+from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.logs.warm_start.claims import table_of
+from culm_connectors.logs.warm_start.heights import EMPTY, LOG_SIZE, HeightTable, log_column
+from culm_models.bamboo.entry import read_place
+from culm_topics.errors import RecordError
+from culm_topics.logs.records import EntryRecord, LogRecord
+from culm_topics.readers.batch import Partition, source_of
+from culm_topics.records import split_flavoured_log_key, split_log_key
+
+
+@dataclass(frozen=True, slots=True)
+class LostPart:
+    """What one log lacks. The index can produce the entries `first` to `last`, none if `last` is smaller."""
+
+    key: bytes
+    """Of the records of this log."""
+    height: int
+    """Of the log on `logs`."""
+    first: int
+    last: int
+    missing: int | None
+    """The first entry that neither the topics nor this index have; None if the log will be whole."""
+
+    @property
+    def count(self) -> int:
+        """How many entries the index can produce."""
+        return max(self.last - self.first + 1, 0)
+
+
+@dataclass(slots=True)
+class _Log:
+    """A log that may go on: `height` on `logs`, `held` in the index, and what `entries` has above."""
+
+    height: int
+    held: int
+    next_at: tuple[Partition, int] | None = None
+    """Where the record of the entry above `height` is, the latest of them."""
+    above: int | None = None
+    """The lowest number above that one."""
+    above_held: int | None = None
+    """The lowest number above `held`."""
+
+    def add(self, seq_num: int, place: Partition, offset: int) -> None:
+        if seq_num == self.height + 1:
+            self.next_at = place, offset
+        elif seq_num > self.height:
+            self.above = seq_num if self.above is None else min(self.above, seq_num)
+        if seq_num > self.held:
+            self.above_held = seq_num if self.above_held is None else min(self.above_held, seq_num)
+
+    def lost(self, key: bytes, read: Mapping[Partition, int]) -> LostPart | None:
+        first = self.height + 1
+        if self.next_at is not None:
+            place, offset = self.next_at
+            if self.held < first or offset >= read.get(place, 0):
+                return None
+            # It was read and not taken, so the job lacks some earlier entry: nobody knows which.
+            first = 1
+        elif self.held < first and self.above is None:
+            return None
+        missing = None
+        if self.held < first:
+            missing = first
+        elif self.above_held is not None and self.above_held > self.held + 1:
+            missing = self.held + 1
+        return LostPart(key, self.height, first, self.held, missing)
+
+
+async def find_lost(
+    index: LmdbLogStore,
+    topics: TopicReaders,
+    read: Mapping[Partition, int],
+    *,
+    only: Collection[bytes] | None = None,
+    others: bool = False,
+    progress: Progress = lambda *_: None,
+) -> list[LostPart]:
+    """The logs of this index that cannot go on, in the order of their keys.
+
+    `read` is up to where the job `logs` has read `entries`, as far as that is known. `only` names the logs to
+    look at by their 40-byte keys. `others` adds logs that the index does not hold: nothing can be produced of
+    these. Takes 56 bytes of memory for each log, and some 200 for each that is ahead of `logs`, with `others`
+    for each that the index lacks. Raises OffsetLost, ConsumeFailed, IndexDamaged.
+    """
+    held = await asyncio.to_thread(_held, index, only)
+    seen, strange = await _heights_on_logs(held, topics, others=others, progress=progress)
+    ahead = np.flatnonzero(held.heights > seen)
+    keys = HeightTable(held.logs[ahead], held.heights[ahead]).log_keys()
+    counts = zip(seen[ahead].tolist(), held.heights[ahead].tolist(), strict=True)
+    logs = {key: _Log(height, top) for key, (height, top) in zip(keys, counts, strict=True)}
+    if not logs and not others:
+        return []
+    async with topics.open("entries") as reader:
+        # A position beyond the end is one in an earlier creation of the topic.
+        known = {place: offset for place, offset in read.items() if offset <= reader.ends.get(place, 0)}
+        total = reader.remaining()
+        async for batch in reader.read_to_end():
+            for message in batch.messages:
+                _note(message, logs, held, seen, strange if others else None)
+            progress("reading entries", total - reader.remaining(), total)
+    found = (log.lost(key, known) for key, log in sorted(logs.items()))
+    return [part for part in found if part is not None]
+
+
+def _held(index: LmdbLogStore, only: Collection[bytes] | None) -> HeightTable:
+    if only is None:
+        return reduce(HeightTable.merged, (table_of(index, one) for one in index.schema_ids()), EMPTY)
+    logs = [split_log_key(key) for key in only]
+    return HeightTable.from_heights((*log, index.height(*log)) for log in logs)
+
+
+async def _heights_on_logs(
+    held: HeightTable, topics: TopicReaders, *, others: bool, progress: Progress
+) -> tuple[NDArray[np.uint64], dict[bytes, int]]:
+    """The height on `logs` of each log of the table, and with `others` of those that are not in it."""
+    seen = np.zeros(len(held), np.uint64)
+    strange: dict[bytes, int] = {}
+    async with topics.whole_logs() as reader:
+        total = reader.remaining()
+        async for batch in reader.read_to_end():
+            keys = [message.key() or b"" for message in batch.messages]
+            places = _places(held, keys)
+            for message, key, place in zip(batch.messages, keys, places, strict=True):
+                if place is None and not others:
+                    continue
+                try:
+                    seq_num = LogRecord.decode(message.value()).seq_num
+                except RecordError:
+                    continue
+                if place is not None:
+                    seen[place] = max(int(seen[place]), seq_num)
+                else:
+                    strange[key] = max(strange.get(key, 0), seq_num)
+            progress("reading logs", total - reader.remaining(), total)
+    return seen, strange
+
+
+def _places(table: HeightTable, keys: list[bytes]) -> Iterator[int | None]:
+    """Where each log is in the table; None for those that are not."""
+    if not len(table):
+        return iter([None] * len(keys))
+    column = log_column(key if len(key) == LOG_SIZE else bytes(LOG_SIZE) for key in keys)
+    places = np.minimum(np.searchsorted(table.logs, column), len(table) - 1)
+    same = table.logs[places] == column
+    known = zip(places.tolist(), same.tolist(), map(len, keys), strict=True)
+    return (place if is_same and size == LOG_SIZE else None for place, is_same, size in known)
+
+
+def _note(
+    message: Message,
+    logs: dict[bytes, _Log],
+    held: HeightTable,
+    seen: NDArray[np.uint64],
+    strange: Mapping[bytes, int] | None,
+) -> None:
+    key = message.key() or b""
+    log = logs.get(key)
+    if log is None and strange is None:
+        return
+    try:
+        _, named = split_flavoured_log_key(key)
+        seen_at = read_place(EntryRecord.decode(message.value()).entry)
+    except RecordError:
+        return
+    if seen_at is None or seen_at[:2] != named:
+        return
+    seq_num = seen_at[2]
+    if log is None and strange is not None:
+        (place,) = _places(held, [key])
+        height = strange.get(key, 0) if place is None else int(seen[place])
+        if seq_num <= height:
+            return
+        log = logs[key] = _Log(height, 0 if place is None else int(held.heights[place]))
+    assert log is not None, "of the index, or added just now"
+    topic, partition, offset = source_of(message)
+    log.add(seq_num, (topic, partition), offset)

@@ -1,0 +1,142 @@
+"""When a connector looks for lost entries: never for a job that is late, and never twice for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from culm_connectors.logs.hub import Stored
+from culm_connectors.logs.lost_entries import watch
+from culm_connectors.logs.lost_entries.settings import RepairSettings
+from culm_connectors.logs.lost_entries.survey import LostPart
+from culm_connectors.logs.lost_entries.watch import LostEntriesWatch, TopicState
+from culm_models.bamboo.log_store import LogKey
+from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_topics.readers.batch import Partition
+from culm_topics.records import log_key
+from tests.support.logs import author, make_log
+
+PLACE = ("culm.entries", 0)
+AFTER_S = 0.5
+"""Edges wait for a part of it before they look."""
+
+
+class World:
+    """An index, the topics, and a clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.start = self.end = self.read = 0
+        self.heights: dict[LogKey, int] = {}
+        self.lost: dict[bytes, LostPart] = {}
+        self.looked: list[Collection[bytes] | None] = []
+        self.produced: list[LostPart] = []
+        store = SimpleNamespace(height=lambda *log: self.heights[log])
+        self.watch = LostEntriesWatch(
+            cast("Any", SimpleNamespace(store=store)),
+            cast("Any", None),
+            cast("Any", None),
+            lambda: TopicState({PLACE: self.start}, {PLACE: self.end}, {PLACE: self.read}),
+            bytes(32),
+            RepairSettings(after_s=AFTER_S),
+            now_s=lambda: self.now_s,
+        )
+        monkeypatch.setattr(watch, "find_lost", self._find_lost)
+        monkeypatch.setattr(watch, "produce_again", self._produce_again)
+        monkeypatch.setattr("random.uniform", lambda *_: 0.0)
+
+    async def _find_lost(
+        self, index: object, topics: object, read: Mapping[Partition, int], *, only: Collection[bytes] | None
+    ) -> list[LostPart]:
+        self.looked.append(only)
+        return [part for key, part in self.lost.items() if only is None or key in only]
+
+    async def _produce_again(self, parts: Sequence[LostPart], *_: object, **options: Any) -> None:
+        assert all(map(options["is_wanted"], parts))
+        self.produced += parts
+
+    def store(self, entries: list[CheckedOperation]) -> None:
+        self.heights[entries[-1].log] = entries[-1].entry.seq_num
+        self.watch.on_stored(Stored(tuple(entries), ()))
+        self.end += len(entries)
+
+    async def pass_time(self, seconds: float) -> None:
+        for _ in range(round(seconds / AFTER_S * 4)):
+            self.now_s += AFTER_S / 4
+            await self.watch.tick()
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """After its first look, which a start leads to."""
+    made = World(monkeypatch)
+    await made.pass_time(2 * AFTER_S)
+    assert made.looked == [None]
+    made.looked.clear()
+    return made
+
+
+LOG = make_log(author("a"), 0, 4)
+KEY = log_key(*LOG[0].log)
+
+
+async def test_a_job_that_is_behind_or_away_for_an_hour_is_no_reason_to_look(world: World) -> None:
+    world.store(LOG)
+    await world.pass_time(100 * AFTER_S)
+    for other in range(20):
+        world.store(make_log(author("b"), other, 1))
+        world.read += 1
+        await world.pass_time(AFTER_S / 2)
+    assert world.looked == []
+    world.read = world.end
+    world.watch.on_logs({LOG[0].log: 4, **{(author("b").public_key, log_id): 1 for log_id in range(20)}})
+    await world.pass_time(10 * AFTER_S)
+    assert world.looked == []
+
+
+async def test_what_the_job_has_passed_by_is_produced_again_ever_more_rarely(world: World) -> None:
+    world.lost[KEY] = LostPart(KEY, 0, 1, 4, None)
+    world.store(LOG)
+    world.read = world.end
+    await world.pass_time(1.5 * AFTER_S)
+    assert world.looked == [[KEY]] and world.produced == [world.lost[KEY]]
+    await world.pass_time(128 * AFTER_S)
+    assert 5 <= len(world.produced) <= 8
+    # It goes on: what has helped is not counted against the next time.
+    count = len(world.produced)
+    world.watch.on_logs({LOG[0].log: 3})
+    await world.pass_time(1.5 * AFTER_S)
+    assert len(world.produced) == count + 1
+    world.watch.on_logs({LOG[0].log: 4})
+    await world.pass_time(1_000 * AFTER_S)
+    assert len(world.produced) == count + 1
+
+
+async def test_records_that_were_removed_unread_are_a_reason_once(world: World) -> None:
+    world.store(LOG)
+    await world.pass_time(3 * AFTER_S)
+    assert world.looked == []
+    world.start = 2
+    await world.pass_time(10 * AFTER_S)
+    assert world.looked == [[KEY]]
+    assert world.produced == []
+
+
+async def test_logs_that_are_too_many_to_be_remembered_are_looked_for_among_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_MAX_LOGS", 1)
+    world.store(LOG)
+    world.store(make_log(author("b"), 0, 1))
+    world.read = world.end
+    await world.pass_time(3 * AFTER_S)
+    assert world.looked[0] is None
+
+
+async def test_nothing_is_done_where_it_is_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = World(monkeypatch)
+    made.watch._settings = RepairSettings(enabled=False)
+    await made.watch.run()
