@@ -61,6 +61,12 @@ class JobMetrics:
             query,
             registry=self.registry,
         )
+        self._expired = Gauge(
+            "culm_job_expired_records",
+            "Records that were gone before the query, which began without a checkpoint, could read them.",
+            query,
+            registry=self.registry,
+        )
         self._up = Gauge("culm_job_up", "1 while the query runs.", query, registry=self.registry)
         self._ready = Gauge("culm_job_ready", "1 while /readyz answers 200.", registry=self.registry)
         self._kafka_up = Gauge("culm_kafka_up", "1 while Kafka answers.", registry=self.registry)
@@ -92,6 +98,10 @@ class JobMetrics:
         """Set how much waits in the state of a query, and since when."""
         self._waiting.labels(job).set(count)
         self._waiting_since_s.labels(job).set(since_ms / 1000)
+
+    def set_expired(self, job: str, records: int) -> None:
+        """Set how many records were gone when a query without a checkpoint began."""
+        self._expired.labels(job).set(records)
 
     def add_failure(self, job: str, kind: str) -> None:
         """Count a failure that is retried."""

@@ -25,8 +25,11 @@ from culm_streaming.supervision.queries import RunSettings, open_checkpoint, sta
 from culm_streaming.supervision.restarts import SupervisedQuery
 from culm_streaming.supervision.spark_end import spark_may_end
 from culm_streaming.supervision.waiting import PATIENCE_SECONDS, WaitingWatch
+from culm_topics.catalogue.jobs import job_named
+from culm_topics.catalogue.topics import spec
 from culm_topics.errors import TopicsError
 from culm_topics.kafka import clients as kafka
+from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import ask_origin
 
 __all__ = ["RunSettings", "run_jobs"]
@@ -75,6 +78,9 @@ def _run(
     try:
         for job, checkpoint in checkpoints.items():
             planned = checkpoint.planned()
+            if planned is None and load_job(job).restored is None:
+                watch.ask()
+                _tell_expired(job, settings.kafka, watch, metrics)
             running.start(job, {} if planned is None else dict(planned.positions))
             _LOG.info("job started", extra={"job": job, "checkpoint": checkpoint.folder})
         watch.start()
@@ -85,6 +91,22 @@ def _run(
         running.stop()
         if watch.is_up:
             publisher.publish()
+
+
+def _tell_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics: JobMetrics) -> None:
+    """Say what a job without a checkpoint can no longer read: Spark begins with what is left, in silence."""
+    inputs = {settings.topic(name) for name in job_named(job).reads if spec(name).cleanup == "time"}
+    removed = watch.removed(inputs)
+    records = sum(removed.values())
+    metrics.set_expired(job, records)
+    if records:
+        _LOG.warning(
+            "job begins without a checkpoint, and %d records of %s were removed before it could read them: "
+            "docs/operating.md says under 'Records that expired' what that means",
+            records,
+            ", ".join(sorted({topic for topic, _ in removed})),
+            extra={"job": job},
+        )
 
 
 class _Running:

@@ -95,6 +95,11 @@ class KafkaWatch:
                 if place[0] in topics
             }
 
+    def removed(self, topics: Collection[str]) -> dict[Place, int]:
+        """Records of these topics that are no longer there, by partition: by the latest answer."""
+        with self._lock:
+            return {place: start for place, start in self._starts.items() if start and place[0] in topics}
+
     def ask(self) -> None:
         """Ask once and take the answer in; blocks for up to half a minute where Kafka is away."""
         try:

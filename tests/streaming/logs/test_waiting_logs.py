@@ -58,6 +58,8 @@ def test_logs_whose_entries_expired_unread_are_counted_and_told_once(
         produce_entries(kafka, [logs[0][1], logs[0][2], logs[1][1]])
         assert 'culm_job_waiting{query="logs"} 2.0' in run()
         assert read_logs(kafka) == {}
+        assert caplog.text.count("2 records of") == 1, "they were gone when the job began"
+        assert 'culm_job_expired_records{query="logs"} 2.0' in generate_latest(metrics.registry).decode()
         told = [one.getMessage() for one in caplog.records if one.name == waiting.__name__]
         assert len(told) == 1 and told[0].startswith("2 logs wait")
         assert "culm logs repair" in caplog.text

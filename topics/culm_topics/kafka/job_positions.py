@@ -7,7 +7,7 @@ Tools that show the lag of consumer groups show that of the jobs, too.
 
 from collections.abc import Mapping
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from culm_topics.errors import KafkaFailure
@@ -36,7 +36,7 @@ def publish_positions(
                 if place.error is not None:
                     raise KafkaException(place.error)
     except (KafkaException, TimeoutError) as error:
-        raise KafkaFailure(f"the positions of the job {job} cannot be committed: {error}") from error
+        raise _failure(f"the positions of the job {job} cannot be committed", error) from error
 
 
 def read_positions(client: AdminClient, kafka: KafkaSettings, job: str) -> dict[tuple[str, int], int]:
@@ -49,5 +49,14 @@ def read_positions(client: AdminClient, kafka: KafkaSettings, job: str) -> dict[
         (answer,) = client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_SECONDS).values()
         places = answer.result(_TIMEOUT_SECONDS).topic_partitions
     except (KafkaException, TimeoutError) as error:
-        raise KafkaFailure(f"the positions of the job {job} cannot be read: {error}") from error
+        raise _failure(f"the positions of the job {job} cannot be read", error) from error
     return {(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+
+
+def _failure(what: str, error: KafkaException | TimeoutError) -> KafkaFailure:
+    if isinstance(error, TimeoutError):
+        return KafkaFailure(f"{what}: no answer in time")
+    reason = error.args[0]
+    refused = reason.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+    hint = "grant what `culm topics acls` lists" if refused else None
+    return KafkaFailure(f"{what}: {reason.str()}", passes=not refused, hint=hint)

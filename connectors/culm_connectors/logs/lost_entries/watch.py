@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from prometheus_client.core import Metric
 
 from culm_connectors.edge.metric_families import counters, gauge
+from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka import ConsumeFailed, ProduceFailed, TopicReaders
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.index import IndexWriter
@@ -35,6 +36,7 @@ from culm_topics.readers.batch import Partition
 from culm_topics.records import log_key
 
 logger = logging.getLogger(__name__)
+_refused = LimitedLog(logger, interval_s=3_600.0)
 
 _LONGEST_TICK_S: Final = 60.0
 _TICKS: Final = 5
@@ -232,7 +234,13 @@ class LostEntriesWatch:
 def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> TopicState:
     """Ask Kafka for the state of `entries`; blocks. Raises KafkaFailure."""
     topic = topics.topic("entries")
-    read = read_positions(client, topics.kafka, "logs")
+    try:
+        read = read_positions(client, topics.kafka, "logs")
+    except KafkaFailure as error:
+        if error.passes:
+            raise
+        _refused.warning("only entries that have expired are produced again: %s (%s)", error, error.hint)
+        read = {}
     places = [TopicPartition(topic, number) for number in range(partitions)]
 
     def offsets(which: Any) -> dict[Partition, int]:
