@@ -22,7 +22,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.metric_families import counters, gauge
 from culm_connectors.edge.rate_limit import LimitedLog
-from culm_connectors.kafka import ConsumeFailed, ProduceFailed, TopicReaders
+from culm_connectors.kafka import ConsumeFailed, OffsetLost, ProduceFailed, TopicReaders
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.lost_entries.sending import produce_again
@@ -48,9 +48,13 @@ _TIMEOUT_S: Final = 10.0
 
 @dataclass(slots=True)
 class _Unconfirmed:
-    """A log of which the index holds more than `logs` has shown since then, and the attempts since then."""
+    """A log of which the index holds more than `logs` has shown since then.
+
+    `looks` counts how often it was looked at since then, `attempts` how often entries were produced again.
+    """
 
     since_s: float
+    looks: int = 0
     attempts: int = 0
 
 
@@ -130,12 +134,19 @@ class LostEntriesWatch:
 
     # What stands.
 
-    def _standing(self) -> list[bytes]:
+    @property
+    def standing(self) -> int:
+        """How many logs have stood for long, whatever the reason."""
+        since_s = self._now_s() - self._settings.after_s
+        return sum(one.since_s <= since_s for one in tuple(self._unconfirmed.values()))
+
+    def _due(self) -> list[bytes]:
+        """The logs that are to be looked at now: each ever more rarely while it stands."""
         now_s, after_s = self._now_s(), self._settings.after_s
         return [
             key
-            for key, one in tuple(self._unconfirmed.items())
-            if now_s - one.since_s >= after_s * 2 ** min(one.attempts, _MAX_DOUBLINGS)
+            for key, one in self._unconfirmed.items()
+            if now_s - one.since_s >= after_s * 2 ** min(one.looks, _MAX_DOUBLINGS)
         ]
 
     async def run(self) -> None:
@@ -147,8 +158,8 @@ class LostEntriesWatch:
             await asyncio.sleep(tick_s)
             try:
                 await self.tick()
-            except (KafkaFailure, ConsumeFailed, ProduceFailed) as error:
-                # That Kafka is away is logged by its health.
+            except (KafkaFailure, ConsumeFailed, OffsetLost, ProduceFailed) as error:
+                # That Kafka is away is logged by its health. Retention may overtake the reading.
                 logger.debug("lost entries are looked for later: %s", error)
 
     async def tick(self) -> None:
@@ -158,15 +169,15 @@ class LostEntriesWatch:
         state = await asyncio.to_thread(self._ask)
         now_s, after_s = self._now_s(), self._settings.after_s
         self._ends.append((now_s, state.ends))
-        standing = self._standing()
+        due = self._due()
         everything = self._everything_since_s is not None and now_s - self._everything_since_s >= after_s
         while self._ends[0][0] <= now_s - after_s:
             self._ends.popleft()
-        if not (standing or everything) or not self._is_suspicious(state):
+        if not (due or everything) or not self._is_suspicious(state):
             return
         # Several edges hold the same: the first of them to produce it spares the others.
         await asyncio.sleep(random.uniform(0, min(after_s / _TICKS, _LONGEST_TICK_S)))
-        await self._look(None if everything else standing)
+        await self._look(None if everything else due)
 
     def _is_suspicious(self, state: TopicState) -> bool:
         """Whether something that has stood for long may be lost, not only late."""
@@ -187,13 +198,10 @@ class LostEntriesWatch:
         now_s = self._now_s()
         if only is None:
             self._everything_since_s = None
-        lost = {part.key for part in parts}
-        for key in self._unconfirmed.keys() & (only or ()):
-            if key not in lost:
-                # On `logs` by now, or still to be read by the job.
-                self._unconfirmed[key] = _Unconfirmed(now_s)
         for part in parts:
             self._unconfirmed.setdefault(part.key, _Unconfirmed(now_s)).attempts += 1
+        for key in self._unconfirmed.keys() & ({part.key for part in parts} if only is None else only):
+            self._unconfirmed[key].looks += 1
         if parts:
             await self._repair(parts)
 
@@ -221,9 +229,7 @@ class LostEntriesWatch:
 
     def metrics(self) -> Iterator[Metric]:
         """What stands, and what was produced again."""
-        yield gauge(
-            "culm_logs_standing", "logs of which `logs` lacks entries for long", len(self._standing())
-        )
+        yield gauge("culm_logs_standing", "logs of which `logs` has lacked entries for long", self.standing)
         yield gauge("culm_logs_unrepaired", "logs that still lack what was produced again", self.unrepaired)
         yield from counters(
             ("culm_logs_repaired_entries", "entries produced again for logs", self.produced),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from culm_connectors.kafka import OffsetLost
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.lost_entries import watch
 from culm_connectors.logs.lost_entries.settings import RepairSettings
@@ -134,6 +136,26 @@ async def test_logs_that_are_too_many_to_be_remembered_are_looked_for_among_all(
     world.read = world.end
     await world.pass_time(3 * AFTER_S)
     assert world.looked[0] is None
+
+
+async def test_what_retention_overtakes_is_read_another_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = 0
+    again = asyncio.Event()
+
+    async def tick() -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 1:
+            raise OffsetLost("culm.entries/0: offset 1 is outside of 5..9")
+        again.set()
+
+    monkeypatch.setattr(world.watch, "tick", tick)
+    running = asyncio.create_task(world.watch.run())
+    async with asyncio.timeout(20):
+        await again.wait()
+    running.cancel()
 
 
 async def test_nothing_is_done_where_it_is_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
