@@ -27,6 +27,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from tests.support.attacker import ATTACKS
 from tests.support.honest_pairs import HonestPair, Place, honest_pairs
 from tests.support.http import get
+from tests.support.seeded_chotki import seed_state
 from tests.support.world import Edge
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
@@ -80,9 +81,14 @@ class Target:
 
 
 @pytest.fixture
-def target(tmp_path: Path, kafka_bootstrap: str, topic_prefix: str) -> Iterator[Target]:
+def target(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str, request: pytest.FixtureRequest
+) -> Iterator[Target]:
     kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=2)
     admin.create(kafka)
+    if request.node.get_closest_marker("soak"):
+        # What a session costs grows with the state that it is sent.
+        seed_state(kafka)
     (port,) = free_udp_ports(1)
     metrics_port = choose(())
     assert metrics_port is not None

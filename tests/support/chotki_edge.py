@@ -18,6 +18,7 @@ from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.spool.room import SpoolRoom
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
+from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.kafka import ProducerRecord
 from culm_models.chotki import events
 from culm_topics.kafka.clients import KafkaSettings
@@ -76,6 +77,7 @@ def edge_shared(
             spools=SpoolRoom(folder / "spool", 1 << 22),
             limits=StorageLimits(store, settings.max_record_bytes),
             settings=settings,
+            turns=LoopTurns(),
             edge=EDGE,
             report=report,
             metrics=metrics or ChotkiMetrics(),

@@ -44,6 +44,7 @@ from culm_models.dag.replica.codec import encode_append
 from culm_models.keys import KeyPair
 from tests.support.edge import until
 from tests.support.members import member, new_schema, write_logs
+from tests.support.seeded_chotki import store_that_holds_it
 from tests.support.world import Edge
 
 ARRIVAL_TIMEOUT_S: Final = 120.0
@@ -141,7 +142,8 @@ async def _sds(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 
 @asynccontextmanager
 async def _chotki(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
-    writer = ReplicaPeer(Replica(0xA, name="writer"))
+    # An edge may serve a large state, which is not what is measured here.
+    writer = ReplicaPeer(Replica(0xA, store_that_holds_it(0xA, "writer")))
     number = record("I", parse_text("I", "1"))
     fields = record("T", record("t", bytes([2])), b"I", b"\0", b"Count")
     thing = writer.commit("O", writer.commit("C", Id(0, 0), fields), number)

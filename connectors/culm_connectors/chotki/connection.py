@@ -226,7 +226,7 @@ class ReplicaConnection:
         session = self.session
         while True:
             session.tick(_now_ms())
-            records = session.take(_now_ms(), _WRITE_BYTES)
+            records = await self._take()
             self._report_events()
             if records:
                 await self._put(b"".join(records))
@@ -235,17 +235,28 @@ class ReplicaConnection:
             elif session.closed:
                 await self.channel.close()
                 return
-            elif (fed := self._next_of_feed()) is not None:
+            elif (fed := await self._next_of_feed()) is not None:
                 for record in fed:
                     session.send_live(record)
                 await asyncio.sleep(0)
             else:
                 await self._until_due()
 
-    def _next_of_feed(self) -> list[bytes] | None:
+    async def _take(self) -> list[bytes]:
+        """The next records of the session. A diff is made in turns with those of others."""
+        if not self.session.is_making_diff:
+            return self.session.take(_now_ms(), _WRITE_BYTES)
+        async with self._shared.turns.turn():
+            return self.session.take(_now_ms(), _WRITE_BYTES)
+
+    async def _next_of_feed(self) -> list[bytes] | None:
         if self.session.peer is None or not self.session.is_sent_live_packets:
             return None
-        records = self.feed.next()
+        if self.feed.progress() is None:
+            records = self.feed.next()
+        else:
+            async with self._shared.turns.turn():
+                records = self.feed.next()
         if records:
             self._last_sent.extend(records[-_NAMED_PACKETS:])
         return records

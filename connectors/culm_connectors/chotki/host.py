@@ -20,6 +20,7 @@ from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.events import ID_REUSED, LATE, LOOP, REPEATED, Warned
 from culm_connectors.chotki.warnings.packet_ids import Arrival
+from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.kafka import BatchProducer
 from culm_models.chotki import events
 from culm_models.chotki.ids import Id
@@ -63,6 +64,8 @@ class EdgeShared:
     spools: SpoolRoom
     limits: StorageLimits
     settings: ChotkiEdgeSettings
+    turns: LoopTurns
+    """In which diffs are made."""
     edge: bytes
     report: Callable[[Any, events.SessionEvent], None]
     """Told what happens on a connection."""

@@ -26,6 +26,7 @@ from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.chotki.warnings.unique_watch import UniqueWatch
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
+from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.errors import ConnectorError
@@ -182,6 +183,7 @@ class ChotkiProtocol:
                     spools=self._spools,
                     limits=limits,
                     settings=settings,
+                    turns=LoopTurns(),
                     edge=context.connector_id,
                     report=self.driver.reports.event,
                     metrics=self.driver.metrics,

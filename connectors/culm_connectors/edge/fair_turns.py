@@ -12,9 +12,9 @@ import contextvars
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -160,6 +160,54 @@ class ShareOfTime:
             return max(self._buckets.of(name).wait_s(seconds, now_s) for name in names)
 
 
+class LoopTurns:
+    """Turns on an event loop, one at a time, of callers in fair turns: for long work in short steps.
+
+    However many have such work, everybody else waits for one step of it.
+    """
+
+    def __init__(self) -> None:
+        self._queue = FairQueue[asyncio.Future[None]]()
+        self._is_taken = False
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until it is the caller's turn, which lasts as long as the context."""
+        path = _path_of(current_caller())
+        if self._is_taken:
+            await self._wait(path)
+        self._is_taken = True
+        begun_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._queue.charge(path, time.monotonic() - begun_s)
+            self._pass_on()
+
+    async def _wait(self, path: tuple[str, ...]) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.add(path, turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        """The next one that still waits has its turn; it begins when all others on the loop had theirs."""
+        while len(self._queue):
+            if not (turn := self._queue.take()).cancelled():
+                turn.set_result(None)
+                return
+        self._is_taken = False
+
+
+def _path_of(caller: Caller | None) -> tuple[str, ...]:
+    """Whose time it is, from the largest share to the smallest."""
+    return ("itself",) if caller is None else ("callers", caller.address, caller.name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Job:
     path: tuple[str, ...]
@@ -195,7 +243,7 @@ class FairWorker:
     async def call(self, step: Callable[[], _T], *, metered: bool = False) -> _T:
         """The result of `step`, which runs in its turn; a cancelled caller does not stop one that runs."""
         caller = current_caller()
-        path = ("itself",) if caller is None else ("callers", caller.address, caller.name)
+        path = _path_of(caller)
         if metered and caller is not None:
             step = self._metered(step, caller)
         job = _Job(path, step, contextvars.copy_context(), Future())

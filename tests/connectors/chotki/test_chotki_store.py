@@ -18,7 +18,7 @@ from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.local_store.errors import SnapshotLost, StoreBusy, StoreFull
 from culm_connectors.local_store.lmdb_file import DATA_FILE
-from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, object_key, vector_key
+from culm_models.chotki.ids import BLOCK_BITS, GLOBAL_VECTOR_KEY, Id, object_key, vector_key
 from culm_models.chotki.log0 import common_store
 from culm_models.chotki.rdx import write_vector
 from culm_models.chotki.store import MemoryStore
@@ -113,6 +113,34 @@ def test_what_a_snapshot_gives_is_what_a_store_in_memory_gives(store: ChotkiStor
         for end in (key_of(0), key_of(18), key_of(2_999), b"P"):
             assert sum(snapshot.sizes(start, end)) == sum(memory.sizes(start, end))
     assert list(snapshot.vectors()) == list(memory.vectors())
+
+
+def test_a_block_is_measured_once_until_it_changes(
+    store: ChotkiStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    measured = EpochSnapshot._measured
+
+    def counted(of: EpochSnapshot, start: bytes, end: bytes) -> Iterator[int]:
+        read.append(start)
+        return measured(of, start, end)
+
+    monkeypatch.setattr(EpochSnapshot, "_measured", counted)
+    first, second = (object_key(Id(SRC, number << BLOCK_BITS), "\0")[:17] for number in range(2))
+    end = object_key(Id(SRC, 2 << BLOCK_BITS), "\0")[:17]
+
+    def sizes() -> list[int]:
+        snapshot = store.snapshot()
+        found = [sum(snapshot.sizes(*block)) for block in ((first, second), (second, end))]
+        snapshot.release()
+        return found
+
+    store.apply([field(1, b"0a"), (second + b"S", FieldRecord(b"0bcd").encode())], mark(1, 1), OFFSETS)
+    assert sizes() == sizes() == [2, 4]
+    assert read == [first, second]
+    store.apply([field(2, b"0ab")], mark(2, 2), OFFSETS)
+    assert sizes() == [5, 4]
+    assert read == [first, second, first]
 
 
 def test_large_values_are_read_a_megabyte_or_so_at_a_time(store: ChotkiStore) -> None:

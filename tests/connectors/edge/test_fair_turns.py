@@ -12,6 +12,7 @@ from culm_connectors.edge.fair_turns import (
     Caller,
     FairQueue,
     FairWorker,
+    LoopTurns,
     ShareOfTime,
     caller_address,
     calling,
@@ -147,3 +148,31 @@ async def test_metered_steps_count_to_the_share_and_others_do_not() -> None:
     assert not waiting.done()
     waiting.cancel()
     await worker.stop()
+
+
+async def test_long_work_on_a_loop_is_done_a_step_at_a_time_and_addresses_take_turns() -> None:
+    turns, order = LoopTurns(), list[str]()
+    under_way = 0
+
+    async def work(host: str, steps: int) -> None:
+        nonlocal under_way
+        with calling(host, host):
+            for _ in range(steps):
+                async with turns.turn():
+                    under_way += 1
+                    assert under_way == 1
+                    order.append(host)
+                    await asyncio.sleep(0)
+                    under_way -= 1
+
+    async with asyncio.TaskGroup() as group:
+        greedy = [group.create_task(work("10.0.0.1", 20)) for _ in range(20)]
+        await asyncio.sleep(0)
+        # Those who no longer wait are passed over, and so is one who goes with its turn.
+        for task in greedy[10:]:
+            task.cancel()
+        group.create_task(work("10.0.0.2", 20))
+    assert order.count("10.0.0.1") == 200 and order.count("10.0.0.2") == 20
+    assert len(order) - order[::-1].index("10.0.0.2") < 150
+    async with turns.turn():
+        pass

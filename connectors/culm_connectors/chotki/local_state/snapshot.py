@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from culm_connectors.chotki.local_state import layout
+from culm_connectors.chotki.local_state.block_sizes import BlockSizes
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.long_read import LongRead
 from culm_models.chotki.ids import OBJECT_KEY
@@ -29,12 +30,13 @@ class EpochSnapshot:
     StoreDamaged.
     """
 
-    __slots__ = ("_databases", "_read", "epoch", "packets", "vector")
+    __slots__ = ("_block_sizes", "_databases", "_read", "epoch", "packets", "vector")
 
     def __init__(
         self,
         read: LongRead,
         databases: Mapping[bytes, object],
+        block_sizes: BlockSizes,
         *,
         epoch: int,
         vector: Mapping[int, int],
@@ -42,6 +44,7 @@ class EpochSnapshot:
     ) -> None:
         self._read = read
         self._databases = databases
+        self._block_sizes = block_sizes
         self.epoch = epoch
         self.vector = vector
         self.packets = packets
@@ -62,7 +65,17 @@ class EpochSnapshot:
             yield from _unpacked(chunk)
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
-        """See `StoreSnapshot.sizes`."""
+        """See `StoreSnapshot.sizes`; a block that was measured before is not read again."""
+        if (known := self._block_sizes.of(start, end)) is not None:
+            yield known
+            return
+        size = 0
+        for some in self._measured(start, end):
+            size += some
+            yield some
+        self._block_sizes.keep(start, end, size)
+
+    def _measured(self, start: bytes, end: bytes) -> Iterator[int]:
         for chunk in self._chunks(layout.FIELDS, start):
             if chunk[-1][0] < end:
                 yield sum(len(value) for _, value, _ in _unpacked(chunk))

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
 from culm_connectors.chotki.local_state import layout
+from culm_connectors.chotki.local_state.block_sizes import BlockSizes
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.storage_limits import LARGE_FIELD_BYTES
 from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
@@ -88,6 +89,7 @@ class ChotkiStore:
             lock=lock,
         )
         self._databases = self._file.databases
+        self._block_sizes = BlockSizes()
         try:
             self._begin()
             self._reached = self._read_reached()
@@ -185,7 +187,14 @@ class ChotkiStore:
             at = self._reached.at
             # The thread that writes may have moved on since.
             at = at if at.mark == mark else self._epoch(mark, vector)
-            return EpochSnapshot(read, self._databases, epoch=at.number, vector=at.vector, packets=at.packets)
+            return EpochSnapshot(
+                read,
+                self._databases,
+                self._block_sizes,
+                epoch=at.number,
+                vector=at.vector,
+                packets=at.packets,
+            )
         except BaseException:
             read.end()
             raise
@@ -276,6 +285,7 @@ class ChotkiStore:
                 transaction.delete(key, db=meta)
 
         self._file.write(work)
+        self._block_sizes.changed(key for name, key, _ in writes if name == layout.FIELDS)
 
     def _begin(self) -> None:
         """Make an empty file a fresh replica's store. Raises StoreDamaged where the format is another."""

@@ -23,6 +23,7 @@ from culm_models.chotki.zip import U64_MAX
 
 _TURN_BYTES: Final = 1 << 20
 _TURN_FIELDS: Final = 16_384
+_TURN_VECTORS: Final = 1_024
 _SOME_BYTES: Final = 1_024
 """What it costs to look at some fields, in bytes of values."""
 _LETTERS: Final = tuple(chr(code) for code in range(256))
@@ -41,16 +42,6 @@ class BlockAhead(NamedTuple):
 def wanted(vector: bytes, peer: dict[int, int]) -> dict[int, int]:
     """The sources of a block's vector that the peer lacks or has less of, with what it has (0: nothing)."""
     return {src: peer.get(src, 0) for src, pro in parse_vector(vector).items() if pro > peer.get(src, -1)}
-
-
-def blocks_ahead(snapshot: StoreSnapshot, peer: dict[int, int]) -> list[BlockAhead]:
-    """The blocks with something for a peer that holds ``peer``, in the order of their keys."""
-    found = []
-    for key, vector in snapshot.vectors():
-        block = split_vector_key(key)
-        if block is not None and (want := wanted(vector, peer)):
-            found.append(BlockAhead(block, vector, want))
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +76,7 @@ class Diff:
     def __init__(self, snapshot: StoreSnapshot, request: DiffRequest) -> None:
         self._snapshot = snapshot
         self._request = request
-        self._ahead = blocks_ahead(snapshot, request.peer)
+        self._ahead: list[BlockAhead] = []
         self._ends: list[bytes] = []
         self._sizes: list[int] = []
         """The bytes of all values of each block."""
@@ -98,12 +89,22 @@ class Diff:
 
     def records(self) -> Iterator[bytes]:
         """All records, the last of them V; empty ones are none."""
+        yield from self._find_ahead()
         if self._request.compat is Compat.GO:
             yield from self._as_go_walks()
             return
         yield from self._measure()
         cut_bytes = self._request.cut_bytes
         yield from self._cut(sum(self._sizes) + 1 if cut_bytes is None else cut_bytes)
+
+    def _find_ahead(self) -> Iterator[bytes]:
+        """Find the blocks with something for the peer, in the order of their keys."""
+        for number, (key, vector) in enumerate(self._snapshot.vectors(), start=1):
+            block = split_vector_key(key)
+            if block is not None and (want := wanted(vector, self._request.peer)):
+                self._ahead.append(BlockAhead(block, vector, want))
+            if not number % _TURN_VECTORS:
+                yield b""
 
     def _measure(self) -> Iterator[bytes]:
         """Look how large the blocks are, before the first of them goes out."""
