@@ -173,7 +173,7 @@ async def brokerless_edge(
         metrics,
     ) as edge:
         running = asyncio.create_task(edge.run(cast(TopicReaders, topics)))
-        ready = asyncio.create_task(edge.follower.ready.wait())
+        ready = asyncio.create_task(edge.feed.at_ends.wait())
         try:
             await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)
             if running.done():

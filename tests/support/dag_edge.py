@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder, EdgeQuotas
-from culm_connectors.dag.edge.from_topics import FOLLOWED, DagFollower
+from culm_connectors.dag.edge.from_topics import FOLLOWED, RoomApplier
 from culm_connectors.dag.edge.opening import open_edge_folder
-from culm_connectors.dag.edge.progress import OutboxProgress
-from culm_connectors.dag.edge.publisher import DagPartitions, DagPublisher
+from culm_connectors.dag.edge.outboxes import DagPartitions, NodeOutbox, ShardOutbox
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.edge.feed import Feed
+from culm_connectors.edge.intake import Intake
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import Batch, ProducerRecord
 from culm_connectors.kafka.backlog import BatchSender
@@ -96,7 +97,7 @@ class EdgeParts:
 
     folder: EdgeFolder
     room: EdgeRoom
-    follower: DagFollower
+    feed: Feed
     sender: BatchSender
     topics: ListedTopics
 
@@ -104,7 +105,7 @@ class EdgeParts:
         """Read topics on from where they were left, or again from their start."""
         offsets = {} if again else await self.room.work(lambda _: self.folder.tables.topics.kept())
         for name in names or FOLLOWED:
-            await self.follower.take(name, self.topics.batch(name, offsets.get((name, 0), 0)))
+            await self.feed.take(name, self.topics.batch(name, offsets.get((name, 0), 0)))
 
 
 @contextlib.asynccontextmanager
@@ -116,12 +117,15 @@ async def edge_parts(
     folder = open_edge_folder(path, ORIGIN, DagFolderSettings(**settings), quotas or EdgeQuotas())
     sender = BatchSender(producer)
     refusals = DagRefusals(sender, KAFKA)
-    room = EdgeRoom(folder, OutboxProgress(folder.waiting), refusals, lambda: NOW)
-    publisher = DagPublisher(room, producer, KAFKA, DagPartitions(1, 1), Durations())
+    room = EdgeRoom(folder, Intake(Durations()), refusals, lambda: NOW)
+    for outbox in (NodeOutbox, ShardOutbox):
+        room.intake.add(outbox(room, producer, KAFKA, DagPartitions(1, 1)))
+    feed = Feed(FOLLOWED, RoomApplier(room), refusals.record)
+    room.restart = feed.restart
     async with room:
-        running = asyncio.create_task(publisher.run())
+        running = asyncio.create_task(room.intake.run())
         try:
-            yield EdgeParts(folder, room, DagFollower(room), sender, topics)
+            yield EdgeParts(folder, room, feed, sender, topics)
         finally:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):

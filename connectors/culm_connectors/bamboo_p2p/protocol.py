@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.bamboo_p2p.edge.access import LogAccess
 from culm_connectors.bamboo_p2p.edge.driver import FlavourEdge, open_flavour
-from culm_connectors.bamboo_p2p.edge.from_topics.follow_topics import FOLLOWED
+from culm_connectors.bamboo_p2p.edge.from_topics.apply_records import FOLLOWED
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics, families
 from culm_connectors.bamboo_p2p.edge.publisher import SparsePartitions
 from culm_connectors.bamboo_p2p.edge.settings import FlavourName
@@ -107,7 +107,7 @@ class BambooProtocol:
     @property
     def readers(self) -> Sequence[TopicReader]:
         """The topics that are read, once they are."""
-        return [reader for edge in self.flavours.values() for reader in edge.follower.readers.values()]
+        return [reader for edge in self.flavours.values() for reader in edge.feed.readers.values()]
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Follow Kafka, and serve and call once what was there is taken, until cancelled."""
@@ -120,7 +120,7 @@ class BambooProtocol:
                 group.create_task(edge.run(topics))
             self._missing = "reading the logs"
             for edge in self.flavours.values():
-                await edge.follower.ready.wait()
+                await edge.feed.at_ends.wait()
             for edge in self.flavours.values():
                 group.create_task(edge.keep_connected())
             self._missing = None

@@ -14,7 +14,7 @@ from culm_connectors.dag.edge.access import EdgeAccess
 from culm_connectors.dag.edge.driver import DagEdge, open_dag_edge
 from culm_connectors.dag.edge.from_topics import FOLLOWED
 from culm_connectors.dag.edge.metrics import DagMetrics, families
-from culm_connectors.dag.edge.publisher import DagPartitions
+from culm_connectors.dag.edge.outboxes import DagPartitions
 from culm_connectors.dag.edge.quic.door import DagQuicDoor
 from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.settings import ALPN
@@ -79,7 +79,7 @@ class DagProtocol:
     @property
     def readers(self) -> Sequence[TopicReader]:
         """The topics that are read, once they are."""
-        return list(self.edge.follower.readers.values())
+        return list(self.edge.feed.readers.values())
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Follow Kafka, and serve once what was there is taken, until cancelled."""
@@ -89,7 +89,7 @@ class DagProtocol:
             group.create_task(watch_origin(context.administration, self._origin))
             group.create_task(self.edge.run(TopicReaders(context.kafka, group_id)))
             self._missing = "reading the DAGs"
-            await self.edge.follower.ready.wait()
+            await self.edge.feed.at_ends.wait()
             self._missing = None
             await ready()
             async with self._http_door():
@@ -125,7 +125,7 @@ class DagProtocol:
         metrics, edge = self._metrics, self.edge
         metrics.rejects = edge.room.refusals.counts.copy()
         metrics.staged = len(edge.room.folder.waiting)
-        metrics.records_followed = edge.follower.followed
+        metrics.records_followed = edge.feed.records
         metrics.nodes, metrics.shards, metrics.shard_bytes, metrics.spooled_bytes = edge.sizes
         return metrics
 

@@ -226,7 +226,7 @@ async def test_a_folder_of_dags_that_is_damaged_while_it_is_open_is_set_aside_an
         await put_nodes(other, 0, 100)
         await until_nodes(edge, other, 100)
         room = dag(edge).room
-        await room.progress.until_idle()
+        await room.until_idle()
         await room.work(lambda store: damage(store.transaction, store.commit, folder / "dag.sqlite"))
         with pytest.raises(StoreDamaged):
             await room.work(lambda store: read_all(store.transaction(), "nodes"))

@@ -15,16 +15,16 @@ from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
 from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
 from culm_connectors.bamboo_p2p.edge.budgets import BambooBudget, edge_budgets
+from culm_connectors.bamboo_p2p.edge.from_topics.apply_records import FOLLOWED, LogApplier
 from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import WAIT_S, ExpectedPayloads
-from culm_connectors.bamboo_p2p.edge.from_topics.follow_topics import TopicsFollower
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.hooks import EdgeHooks
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress, OutboxPublisher, SparsePartitions
+from culm_connectors.bamboo_p2p.edge.publisher import OutboxPublisher, SparsePartitions
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
 from culm_connectors.bamboo_p2p.edge.rules import edge_rules
@@ -35,6 +35,8 @@ from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import RememberedBudgets
 from culm_connectors.edge.fair_turns import calling
+from culm_connectors.edge.feed import Feed
+from culm_connectors.edge.intake import Intake
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
@@ -71,10 +73,10 @@ class FlavourEdge:
         store: FolderStore,
         peer: BambooPeer,
         publisher: OutboxPublisher,
-        follower: TopicsFollower,
+        feed: Feed,
         sender: BatchSender,
         outbox: KafkaOutbox,
-        progress: OutboxProgress,
+        intake: Intake,
         refusals: RefusalReports,
         access: LogAccess,
         budgets: RememberedBudgets[str, BambooBudget],
@@ -89,12 +91,12 @@ class FlavourEdge:
         """As they were a few seconds ago."""
         self._store = store
         self.flavour = flavour
-        self.follower = follower
+        self.feed = feed
         self.outbox = outbox
         self.refusals = refusals
         self._publisher = publisher
         self._sender = sender
-        self._progress = progress
+        self._intake = intake
         self._access = access
         self._budgets = budgets
         self._expected = expected
@@ -109,8 +111,8 @@ class FlavourEdge:
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._guard.failed())
-            group.create_task(self.follower.run(topics))
-            group.create_task(self._publisher.run())
+            group.create_task(self.feed.run(topics))
+            group.create_task(self._intake.run())
             group.create_task(self._publisher.release_now_and_then())
             group.create_task(self._sender.send_for_ever())
             group.create_task(self._measure())
@@ -189,8 +191,8 @@ class FlavourEdge:
         await asyncio.gather(*(remote.ended.wait() for remote in remotes))
         # What they held up is due now.
         await self.peer.work(lambda _: None)
-        self._progress.wake()
-        await self._progress.until_idle()
+        self._intake.wake()
+        await self._intake.wait_until_idle()
         await self._sender.send()
 
 
@@ -237,13 +239,13 @@ async def open_flavour(
         sender = BatchSender(context.producer)
         refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings()
         sender.add(context.kafka.topic("holdings"), holdings.take)
-        progress = OutboxProgress()
+        intake = Intake(metrics.accept_latency)
         budgets = edge_budgets(settings)
         hooks = EdgeHooks(
             store,
             outbox,
             DroppablePayloads(tables, outbox, kinds, flavour),
-            progress,
+            intake,
             holdings,
             refusals,
             metrics,
@@ -268,20 +270,20 @@ async def open_flavour(
                 context.kafka,
                 partitions,
                 refusals,
-                progress,
-                metrics.accept_latency,
+                intake,
             )
-            follower = TopicsFollower(
-                peer, tables, outbox, awaited, kinds, progress, refusals, metrics, connector_id
-            )
+            intake.add(publisher)
+            applier = LogApplier(peer, tables, outbox, awaited, kinds, intake, metrics, connector_id)
+            # What retention removed from `entries` while nobody read is in `logs`.
+            feed = Feed(FOLLOWED, applier, refusals.record, skip_lost=("entries",))
             yield FlavourEdge(
                 store,
                 peer,
                 publisher,
-                follower,
+                feed,
                 sender,
                 outbox,
-                progress,
+                intake,
                 refusals,
                 access,
                 budgets,

@@ -15,12 +15,12 @@ from culm_connectors.bamboo_p2p.edge.budgets import BambooBudget
 from culm_connectors.bamboo_p2p.edge.holdings import Holdings
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import RememberedBudgets
+from culm_connectors.edge.intake import Intake
 from culm_connectors.local_store.store_guard import StoreGuard
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
@@ -55,7 +55,7 @@ class EdgeHooks(PeerHooks):
         store: FolderStore,
         outbox: KafkaOutbox,
         droppable: DroppablePayloads,
-        progress: OutboxProgress,
+        intake: Intake,
         holdings: Holdings,
         refusals: RefusalReports,
         metrics: BambooMetrics,
@@ -68,7 +68,7 @@ class EdgeHooks(PeerHooks):
         self._store = store
         self._outbox = outbox
         self._droppable = droppable
-        self._progress = progress
+        self._intake = intake
         self._holdings = holdings
         self._refusals = refusals
         self._metrics = metrics
@@ -132,7 +132,7 @@ class EdgeHooks(PeerHooks):
         if notes:
             self._loop.call_soon_threadsafe(_call_all, notes)
         if self._outbox.is_due:
-            self._loop.call_soon_threadsafe(self._progress.wake)
+            self._loop.call_soon_threadsafe(self._intake.wake)
 
     def may_drop(self, log: LogKey, seq_num: int) -> bool:
         """Whether Kafka has the payload, and nothing here needs it."""
@@ -156,7 +156,7 @@ class EdgeHooks(PeerHooks):
             await asyncio.sleep(pause_s)
         waiting = self._outbox.waiting_bytes
         if waiting.get(remote.name, 0) > self._max_waiting_bytes:
-            await self._progress.until(lambda: waiting.get(remote.name, 0) <= self._max_waiting_bytes)
+            await self._intake.wait_until(lambda: waiting.get(remote.name, 0) <= self._max_waiting_bytes)
 
     def ended(self, remote: RemotePeer) -> None:
         """What it brought waits for nothing of it any more."""

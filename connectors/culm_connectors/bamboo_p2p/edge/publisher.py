@@ -1,16 +1,16 @@
-"""From an edge's outbox to the topics: a turn at a time, and what Kafka has acknowledged waits no more."""
+"""From an edge's outbox to the topics."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culm_connectors.bamboo_p2p.edge.outbox import DuePublication, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.edge.protocol_metrics import Durations
+from culm_connectors.edge.intake import Intake
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
@@ -31,48 +31,8 @@ class SparsePartitions:
     payloads: int
 
 
-class OutboxProgress:
-    """Who waits for an outbox: its publisher until something is due, connections for acknowledgements."""
-
-    def __init__(self) -> None:
-        self._due = asyncio.Event()
-        # At the start it is looked what was left over.
-        self._due.set()
-        self._changed = asyncio.Condition()
-        self._is_idle = False
-
-    def wake(self) -> None:
-        """There may be something to publish."""
-        self._is_idle = False
-        self._due.set()
-
-    async def until_due(self) -> None:
-        """Wait until there may be something to publish."""
-        await self._due.wait()
-        self._due.clear()
-
-    async def idle(self) -> None:
-        """All that was due is in Kafka."""
-        self._is_idle = not self._due.is_set()
-        await self.notify()
-
-    async def notify(self) -> None:
-        """What somebody waits for may be true now."""
-        async with self._changed:
-            self._changed.notify_all()
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until that holds; it is looked at whenever Kafka has acknowledged something."""
-        async with self._changed:
-            await self._changed.wait_for(holds)
-
-    async def until_idle(self) -> None:
-        """Wait until everything that is due is in Kafka."""
-        await self.until(lambda: self._is_idle)
-
-
 class OutboxPublisher:
-    """Produces what is due of one folder's outbox; `run` does so until cancelled."""
+    """Produces what is due of one folder. Implements `Outbox`, where `KafkaOutbox` says what is due."""
 
     def __init__(
         self,
@@ -82,8 +42,7 @@ class OutboxPublisher:
         kafka: KafkaSettings,
         partitions: SparsePartitions,
         refusals: RefusalReports,
-        progress: OutboxProgress,
-        latency: Durations,
+        intake: Intake,
     ) -> None:
         self._peer = peer
         self._outbox = outbox
@@ -91,8 +50,7 @@ class OutboxPublisher:
         self._kafka = kafka
         self._partitions = partitions
         self._refusals = refusals
-        self._latency = latency
-        self._progress = progress
+        self._intake = intake
 
     async def release_now_and_then(self, interval_s: float = 1.0) -> None:
         """Let go what has waited for its payload for too long, for ever."""
@@ -100,34 +58,32 @@ class OutboxPublisher:
             await asyncio.sleep(interval_s)
             await self._peer.work(lambda _: self._outbox.release_overdue())
             if self._outbox.is_due:
-                self._progress.wake()
+                self._intake.wake()
 
-    async def run(self) -> None:
-        """Produce what is due. Raises ProduceFailed."""
-        while True:
-            await self._progress.until_due()
-            while due := await self._peer.work(lambda _: self._outbox.take()):
-                await self._produce(due)
-            await self._progress.idle()
+    async def take(self) -> DuePublication | None:
+        """Return what is due next."""
+        return await self._peer.work(lambda _: self._outbox.take()) or None
 
-    async def _produce(self, due: DuePublication) -> None:
-        for refused in due.refused:
+    async def produce(self, batch: DuePublication) -> DuePublication:
+        """Produce all of a batch, and report what is no operation."""
+        for refused in batch.refused:
             self._refusals.operation(refused)
         fragments: dict[int, list[ProducerRecord]] = defaultdict(list)
-        for key, record in due.fragments:
+        for key, record in batch.fragments:
             fragments[fragment_partition(key, self._partitions.fragments)].append(record)
         await asyncio.gather(
-            self._producer.send(self._kafka.topic("entries"), due.entries),
+            self._producer.send(self._kafka.topic("entries"), batch.entries),
             *(
                 self._producer.send(self._kafka.topic("fragments"), records, partition)
                 for partition, records in fragments.items()
             ),
-            self._produce_payloads(due.payloads),
+            self._produce_payloads(batch.payloads),
         )
-        waited = await self._peer.work(lambda _: self._outbox.acknowledged(due))
-        for waited_s in waited:
-            self._latency.observe(waited_s)
-        await self._progress.notify()
+        return batch
+
+    async def acknowledged(self, batch: DuePublication) -> Sequence[float]:
+        """Kafka has a batch: nothing of it waits any more."""
+        return await self._peer.work(lambda _: self._outbox.acknowledged(batch))
 
     async def _produce_payloads(self, payloads: Sequence[tuple[bytes, LogKey, int, int]]) -> None:
         for payload_hash, log, seq_num, size in payloads:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Final
 
 from culm_connectors.bamboo_p2p.edge.outbox import RefusedOperation
+from culm_connectors.edge.feed import RefusedRecord
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.kafka.backlog import Backlog, BatchSender
 from culm_models.bamboo.entry import decode_entry
@@ -14,7 +15,6 @@ from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import ConnectionDropped
 from culm_models.bamboo_p2p.store import ForkProof
-from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key, rejection
 
@@ -67,11 +67,10 @@ class RefusalReports:
             seq_num=entry.seq_num,
         )
 
-    def record(
-        self, error: CulmError, source: tuple[str, int, int], value: bytes | None, peer: bytes | None = None
-    ) -> None:
+    def record(self, refused: RefusedRecord) -> None:
         """A record of a topic is none, or holds an entry that is none."""
-        self._add(error.code, str(error), None, peer=peer, entry=value, source=source)
+        error = refused.error
+        self._add(error.code, str(error), None, peer=None, entry=refused.value, source=refused.source)
 
     def _add(
         self,

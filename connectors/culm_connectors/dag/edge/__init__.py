@@ -1,8 +1,8 @@
 """DAG replication at the edge: a folder of DAGs with Kafka behind it.
 
 - `edge_folder`: what is kept; `opening`: of it; `tables`: offsets and the outbox beside the DAGs
-- `room`: what doors are offered; `progress`: who waits for Kafka; `refusals`: what is told on `rejected`
-- `publisher`: from the outbox to topics; `from_topics`: what topics bring; `taking`: what one record means
+- `room`: what doors are offered; `refusals`: what is told on `rejected`
+- `outboxes`: what waits for Kafka; `from_topics`: what topics bring; `taking`: what one record means
 - `quic/`: the door for peers; `access`: who may do what in a space
 - `settings`; `metrics`; `driver`: all of it, put together
 """

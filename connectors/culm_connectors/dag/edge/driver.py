@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from culm_connectors.dag.edge.edge_folder import EdgeQuotas
-from culm_connectors.dag.edge.from_topics import DagFollower
+from culm_connectors.dag.edge.from_topics import FOLLOWED, RoomApplier
 from culm_connectors.dag.edge.metrics import DagMetrics
 from culm_connectors.dag.edge.opening import open_edge_folder
-from culm_connectors.dag.edge.progress import OutboxProgress
-from culm_connectors.dag.edge.publisher import DagPartitions, DagPublisher
+from culm_connectors.dag.edge.outboxes import DagPartitions, NodeOutbox, ShardOutbox
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.edge.feed import Feed
+from culm_connectors.edge.intake import Intake
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
@@ -47,16 +48,14 @@ class DagEdge:
     def __init__(
         self,
         room: EdgeRoom,
-        publisher: DagPublisher,
-        follower: DagFollower,
+        feed: Feed,
         sender: BatchSender,
         guard: StoreGuard,
     ) -> None:
         self.room = room
-        self.follower = follower
+        self.feed = feed
         self.sizes = DagSizes(0, 0, 0, 0)
         """As they were a few seconds ago."""
-        self._publisher = publisher
         self._sender = sender
         self._guard = guard
 
@@ -67,8 +66,8 @@ class DagEdge:
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._guard.failed())
-            group.create_task(self.follower.run(topics))
-            group.create_task(self._publisher.run())
+            group.create_task(self.feed.run(topics))
+            group.create_task(self.room.intake.run())
             group.create_task(self._sender.send_for_ever())
             group.create_task(self._measure())
             group.create_task(self._drop_expired())
@@ -87,7 +86,7 @@ class DagEdge:
 
     async def finish(self) -> None:
         """Wait until what peers have brought is in Kafka."""
-        await self.room.progress.until_idle()
+        await self.room.until_idle()
         await self._sender.send()
 
 
@@ -122,15 +121,16 @@ async def open_dag_edge(
         refusals = DagRefusals(sender, context.kafka)
         async with EdgeRoom(
             folder,
-            OutboxProgress(folder.waiting),
+            Intake(metrics.accept_latency),
             refusals,
             busy_share=settings.busy_share,
             busy_burst_s=settings.busy_burst_s,
             watching=guard.watching,
         ) as room:
-            publisher = DagPublisher(
-                room, context.producer, context.kafka, partitions, metrics.accept_latency
-            )
-            yield DagEdge(room, publisher, DagFollower(room), sender, guard)
+            for outbox in (NodeOutbox, ShardOutbox):
+                room.intake.add(outbox(room, context.producer, context.kafka, partitions))
+            feed = Feed(FOLLOWED, RoomApplier(room), refusals.record)
+            room.restart = feed.restart
+            yield DagEdge(room, feed, sender, guard)
     finally:
         folder.close()

@@ -1,125 +1,53 @@
-"""What topics bring to an edge's folder, whoever wrote them.
-
-A batch is one step of the thread that works on the folder, and one transaction with the offsets behind it.
-"""
+"""What topics bring to an edge's folder, whoever wrote them."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import Message
 
 from culm_connectors.dag.edge.room import EdgeRoom
-from culm_connectors.dag.edge.tables import SHARDS_TOPIC
 from culm_connectors.dag.edge.taking import take_record
-from culm_connectors.kafka import Batch, OffsetLost, TopicReader, TopicReaders
-from culm_models.errors import CulmError
-from culm_topics.readers.batch import Partition, source_of
+from culm_connectors.edge.feed import RefusedRecord, apply_each
+from culm_topics.readers.batch import Partition
 
 FOLLOWED: Final = ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published")
 _LOGGER = logging.getLogger(__name__)
-_BYTES_A_STEP: Final = 4 * 1_048_576
-"""Peers have their turns between so many bytes."""
-_Refused = tuple[CulmError, tuple[str, int, int], bytes | None]
 
 
-class DagFollower:
-    """Follows the topics into one room. `ready` is set when all that was there at the start is taken."""
+class RoomApplier:
+    """Applies records to the folder of one room. Implements `Applier`."""
 
     def __init__(self, room: EdgeRoom) -> None:
-        self.ready = asyncio.Event()
-        self.readers: dict[str, TopicReader] = {}
-        self.followed = 0
-        """Records that were taken."""
         self._room = room
 
-    async def run(self, topics: TopicReaders) -> None:
-        """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
-        behind = set(FOLLOWED)
-
-        async def follow(name: str) -> None:
-            try:
-                while True:
-                    async with topics.open(name, await self._offsets(name, topics.topic(name))) as reader:
-                        self.readers[name] = reader
-                        async for batch in reader.read_to_end():
-                            await self.take(name, batch)
-                        behind.discard(name)
-                        if not behind:
-                            self.ready.set()
-                        await self._go_on(name, reader)
-            except OffsetLost:
-                # Only what is there now is left to be read: from its start, when this is opened next.
-                await self._room.work(lambda _: self._room.folder.tables.topics.forget(topics.topic(name)))
-                raise
-
-        async with asyncio.TaskGroup() as group:
-            for name in FOLLOWED:
-                group.create_task(follow(name))
-
-    async def _offsets(self, name: str, topic: str) -> dict[Partition, int]:
-        """Where a topic is gone on from: at its start, where something of it is missing here."""
+    async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
+        """Return the offsets that the folder has; a topic of which it lacks something begins at its start."""
         tables = self._room.folder.tables
-        if name == SHARDS_TOPIC:
-            self._room.wanted_again.clear()
 
-        def step(_: object) -> dict[Partition, int]:
+        def step(_: object) -> Mapping[Partition, int]:
             if tables.begin_again(name, topic):
                 _LOGGER.info("%s is read again from its start", topic)
             return tables.topics.kept()
 
         return await self._room.work(step)
 
-    async def _go_on(self, name: str, reader: TopicReader) -> None:
-        """Take what comes, for ever; of shards, until they are to be read again."""
-        if name != SHARDS_TOPIC:
-            while True:
-                await self.take(name, await reader.get())
-        again = asyncio.create_task(self._room.wanted_again.wait())
-        coming = asyncio.create_task(reader.get())
-        try:
-            while not self._room.wanted_again.is_set():
-                await asyncio.wait((again, coming), return_when=asyncio.FIRST_COMPLETED)
-                if coming.done():
-                    await self.take(name, coming.result())
-                    coming = asyncio.create_task(reader.get())
-        finally:
-            for task in (again, coming):
-                task.cancel()
-            await asyncio.gather(again, coming, return_exceptions=True)
+    async def apply(
+        self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
+    ) -> Sequence[RefusedRecord]:
+        """Judge and keep records in one step."""
+        folder = self._room.folder
 
-    async def take(self, name: str, batch: Batch) -> None:
-        """Take a batch of a topic, by its name in the catalogue."""
-        left = list(batch.messages)[::-1]
-        is_last = False
-        while not is_last:
-            some = _next(left)
-            is_last = not left
+        def step(_: object) -> Sequence[RefusedRecord]:
+            refused = apply_each(records, lambda one: take_record(folder, name, one.key(), one.value()))
+            if offsets is not None:
+                folder.tables.topics.keep(offsets)
+            return refused
 
-            def step(_: object, some: list[Message] = some, is_last: bool = is_last) -> list[_Refused]:
-                refused: list[_Refused] = []
-                for message in some:
-                    try:
-                        take_record(self._room.folder, name, message.key(), message.value())
-                    except CulmError as error:
-                        refused.append((error, source_of(message), message.value()))
-                if is_last:
-                    self._room.folder.tables.topics.keep(batch.offsets)
-                return refused
+        return await self._room.work(step)
 
-            for one in await self._room.work(step):
-                self._room.refusals.record(*one)
-            self.followed += len(some)
-
-
-def _next(left: list[Message]) -> list[Message]:
-    """What a step takes of messages, of which the last are first."""
-    some: list[Message] = []
-    size = 0
-    while left and size < _BYTES_A_STEP:
-        message = left.pop()
-        some.append(message)
-        size += 1_000 + len(message.value() or b"")
-    return some
+    async def lost(self, topic: str) -> None:
+        """Read what there is now of a topic when this is opened next."""
+        await self._room.work(lambda _: self._room.folder.tables.topics.forget(topic))

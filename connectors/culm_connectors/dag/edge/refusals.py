@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from culm_connectors.dag.edge.edge_folder import BlockTaken
+from culm_connectors.edge.feed import RefusedRecord
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.kafka.backlog import Backlog, BatchSender
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.wire.messages import AckStatus
-from culm_models.errors import CulmError
 from culm_topics.dag.records import dag_rejection
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -44,9 +44,10 @@ class DagRefusals:
         """A connection was ended for what the other end sent."""
         self._add(None, code, detail, peer=peer)
 
-    def record(self, error: CulmError, source: tuple[str, int, int], value: bytes | None) -> None:
+    def record(self, refused: RefusedRecord) -> None:
         """A record of a topic is none, or holds what is none."""
-        key, record = dag_rejection(None, error.code, str(error), data=value, source=source)
+        error = refused.error
+        key, record = dag_rejection(None, error.code, str(error), data=refused.value, source=refused.source)
         self._send(ProducerRecord(key, record.encode()))
 
     def _add(

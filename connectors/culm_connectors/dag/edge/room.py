@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
 from culm_connectors.dag.edge.edge_folder import Arrivals, BlockTaken, EdgeFolder
-from culm_connectors.dag.edge.progress import OutboxProgress
 from culm_connectors.dag.edge.refusals import DagRefusals
+from culm_connectors.dag.edge.tables import SHARDS_TOPIC
 from culm_connectors.dag.folder_room import FolderRoom, slices
 from culm_connectors.dag.room import SpooledPart
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome
+from culm_connectors.edge.intake import Intake
 from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked
@@ -25,12 +26,12 @@ Listener = Callable[[Arrivals], None]
 
 
 class EdgeRoom(FolderRoom):
-    """What one edge offers to its doors. `progress` says how far its outbox is."""
+    """What one edge offers to its doors. `intake` produces what waits in the folder's outbox."""
 
     def __init__(
         self,
         folder: EdgeFolder,
-        progress: OutboxProgress,
+        intake: Intake,
         refusals: DagRefusals,
         clock_s: Callable[[], float] = time.time,
         *,
@@ -40,12 +41,12 @@ class EdgeRoom(FolderRoom):
     ) -> None:
         super().__init__(folder, clock_s, busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching)
         self.folder = folder
-        self.progress = progress
+        self.intake = intake
         self.refusals = refusals
         self.listeners: list[Listener] = []
         """Are told what is new, where the folder is worked on, before it is committed."""
-        self.wanted_again = asyncio.Event()
-        """A topic is to be read from its start."""
+        self.restart: Callable[[str], None] = lambda _: None
+        """Has a topic of the catalogue read again, from where the folder says."""
         self._now_s = clock_s
         self._loop = asyncio.get_running_loop()
 
@@ -65,9 +66,9 @@ class EdgeRoom(FolderRoom):
 
     def _arrived(self, arrived: Arrivals) -> None:
         if arrived.is_outbox_longer:
-            self.progress.wake()
+            self.intake.wake()
         if arrived.is_wanted_again:
-            self.wanted_again.set()
+            self.restart(SHARDS_TOPIC)
         if arrived.changed:
             self.watches.announce(arrived.changed)
 
@@ -84,7 +85,7 @@ class EdgeRoom(FolderRoom):
         for some in [blocks] if space is None else slices(blocks):
             taken += await self.work(lambda _, some=some: self.take(space, some, peer), metered=True)  # type: ignore[misc]
             await self.until_allowed()
-        await self.progress.until(number for one in taken for number in one.waits_for)
+        await self.until_acknowledged(number for one in taken for number in one.waits_for)
         return [one.outcome for one in taken]
 
     async def spool_part(
@@ -111,4 +112,13 @@ class EdgeRoom(FolderRoom):
 
     async def until_durable(self, cid: Cid) -> None:
         """Wait until Kafka has all that waits under a CID."""
-        await self.progress.until(await self.work(lambda _: self.folder.tables.numbers_of(cid)))
+        await self.until_acknowledged(await self.work(lambda _: self.folder.tables.numbers_of(cid)))
+
+    async def until_acknowledged(self, numbers: Iterable[int]) -> None:
+        """Wait until Kafka has these items of the outbox."""
+        left = set(numbers)
+        await self.intake.wait_until(lambda: left.isdisjoint(self.folder.waiting))
+
+    async def until_idle(self) -> None:
+        """Wait until Kafka has everything that peers have brought."""
+        await self.intake.wait_until(lambda: not self.folder.waiting)

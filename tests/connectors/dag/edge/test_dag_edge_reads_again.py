@@ -35,7 +35,9 @@ class FollowedTopics:
         return name
 
     @contextlib.asynccontextmanager
-    async def open(self, name: str, offsets: Mapping[tuple[str, int], int]) -> AsyncIterator[Any]:
+    async def open(
+        self, name: str, offsets: Mapping[tuple[str, int], int], *, skip_lost: bool
+    ) -> AsyncIterator[Any]:
         self.opened.append(name)
         yield _Reader(self, name, offsets.get((name, 0), 0))
 
@@ -68,8 +70,8 @@ async def following(path: Path, topics: FollowedTopics) -> AsyncIterator[EdgePar
     """An edge that has read all that was there, and goes on."""
     async with edge_parts(path, topics.topics) as edge:
         given: Any = topics
-        running = asyncio.create_task(edge.follower.run(given))
-        await edge.follower.ready.wait()
+        running = asyncio.create_task(edge.feed.run(given))
+        await edge.feed.at_ends.wait()
         yield edge
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -102,7 +102,7 @@ async def test_what_a_process_has_left_in_its_outbox_is_published_by_the_next_on
     assert not topics.topics
     topics.answers.set()
     async with edge_parts(tmp_path, topics) as edge:
-        await edge.room.progress.until_idle()
+        await edge.room.until_idle()
     assert len(topics.records("dag.nodes")) == len(topics.records("dag.publishes")) == 1
 
 
@@ -214,7 +214,7 @@ async def test_what_a_failed_step_has_put_into_the_outbox_is_waited_for_by_nobod
 
         with pytest.raises(ValueError, match="as it happens"):
             await edge.room.work(fail)
-        await edge.room.progress.until_idle()
+        await edge.room.until_idle()
         (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
         assert outcome.status is AckStatus.DURABLE
     assert len(topics.records("dag.nodes")) == 1

@@ -86,7 +86,7 @@ async def test_edges_come_to_say_the_same(seed: int, tmp_path: Path) -> None:
     for name in NAMES:
         # What was left over in an outbox is published.
         async with edge_parts(tmp_path / name, topics) as edge:
-            await edge.room.progress.until_idle()
+            await edge.room.until_idle()
     said: list[list[object]] = []
     for name in (*NAMES, "new"):
         async with edge_parts(tmp_path / name, topics) as edge:

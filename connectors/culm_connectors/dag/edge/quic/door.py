@@ -216,7 +216,7 @@ class DagQuicDoor:
     async def _settle_behind(
         self, caller: _Caller, space: bytes, results: _Results, numbers: list[int]
     ) -> None:
-        await self._room.progress.until(numbers)
+        await self._room.until_acknowledged(numbers)
         await self._settle(caller, space, results)
 
     async def _settle(self, caller: _Caller, space: bytes, results: _Results) -> None:

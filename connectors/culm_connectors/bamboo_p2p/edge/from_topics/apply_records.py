@@ -1,14 +1,12 @@
 """What topics bring to an edge's folder: `entries`, `logs`, `fragments` and `payloads`, whoever wrote them.
 
-A batch is one step of the thread that works on the logs, and one transaction with the offsets behind it. An
-entry that is not held is verified as one of a peer is; what is none of ours is passed over.
+An entry that is not held is verified as one of a peer is; what is none of ours is passed over.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import Message
@@ -17,40 +15,34 @@ from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import Awaited
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.publisher import OutboxProgress
-from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
 from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.kafka import Batch, OffsetLost, TopicReader, TopicReaders
+from culm_connectors.edge.feed import RefusedRecord, apply_each
+from culm_connectors.edge.intake import Intake
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.store import HeldEntry
-from culm_models.errors import CulmError
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord, decode_fragment, decode_payload_chunk
-from culm_topics.readers.batch import source_of
+from culm_topics.readers.batch import Partition
 from culm_topics.records import split_flavoured_log_key
 
 FOLLOWED: Final = ("logs", "entries", "fragments", "payloads")
-_MESSAGES_A_STEP: Final = 200
-"""Peers have their turns between so many messages."""
-_Refused = tuple[CulmError, tuple[str, int, int], bytes | None]
 
 
 @dataclass(slots=True)
 class _Taken:
-    """What a step comes to."""
+    """What was new in a step."""
 
-    refused: list[_Refused] = field(default_factory=list)
     entries: int = 0
     payloads: int = 0
 
 
-class TopicsFollower:
-    """Follows the topics into one folder. `ready` is set when all that was there at the start is taken."""
+class LogApplier:
+    """Applies records to one folder. Implements `Applier`."""
 
     def __init__(
         self,
@@ -59,20 +51,16 @@ class TopicsFollower:
         outbox: KafkaOutbox,
         awaited: AwaitedPayloads,
         kinds: LogKinds,
-        progress: OutboxProgress,
-        refusals: RefusalReports,
+        intake: Intake,
         metrics: BambooMetrics,
         connector_id: bytes,
     ) -> None:
-        self.ready = asyncio.Event()
-        self.readers: dict[str, TopicReader] = {}
         self._peer = peer
         self._tables = tables
         self._outbox = outbox
         self._awaited = awaited
         self._kinds = kinds
-        self._progress = progress
-        self._refusals = refusals
+        self._intake = intake
         self._metrics = metrics
         self._connector_id = connector_id
         self._takes: Mapping[str, Callable[[Peer, Message, _Taken], None]] = {
@@ -82,56 +70,32 @@ class TopicsFollower:
             "payloads": self._take_chunk,
         }
 
-    async def run(self, topics: TopicReaders) -> None:
-        """Follow all of them until cancelled. Raises OffsetLost, ConsumeFailed."""
-        offsets = await self._peer.work(lambda _: self._tables.topics.kept())
-        behind = set(FOLLOWED)
+    async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
+        """Return the offsets that the folder has."""
+        return await self._peer.work(lambda _: self._tables.topics.kept())
 
-        async def follow(name: str) -> None:
-            try:
-                # What retention removed from `entries` while we were away is in `logs`.
-                async with topics.open(name, offsets, skip_lost=name == "entries") as reader:
-                    self.readers[name] = reader
-                    async for batch in reader.read_to_end():
-                        await self._take(name, batch)
-                    behind.discard(name)
-                    if not behind:
-                        self.ready.set()
-                    while True:
-                        await self._take(name, await reader.get())
-            except OffsetLost:
-                # Only what is there now is left to be read: from its start, when this is opened next.
-                await self._peer.work(lambda _: self._tables.topics.forget(topics.topic(name)))
-                raise
+    async def apply(
+        self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
+    ) -> Sequence[RefusedRecord]:
+        """Verify and keep records in one step of the thread that works on the logs."""
+        take, taken = self._takes[name], _Taken()
 
-        async with asyncio.TaskGroup() as group:
-            for name in FOLLOWED:
-                group.create_task(follow(name))
+        def step(peer: Peer) -> Sequence[RefusedRecord]:
+            refused = apply_each(records, lambda message: take(peer, message, taken))
+            if offsets is not None:
+                self._tables.topics.keep(offsets)
+            return refused
 
-    async def _take(self, name: str, batch: Batch) -> None:
-        messages = batch.messages
-        for first in range(0, max(1, len(messages)), _MESSAGES_A_STEP):
-            some = messages[first : first + _MESSAGES_A_STEP]
-            is_last = first + _MESSAGES_A_STEP >= len(messages)
+        refused = await self._peer.work(step)
+        self._metrics.entries_followed += taken.entries
+        self._metrics.payloads_followed += taken.payloads
+        if self._outbox.is_due:
+            self._intake.wake()
+        return refused
 
-            def step(peer: Peer, some: tuple[Message, ...] = tuple(some), is_last: bool = is_last) -> _Taken:
-                taken = _Taken()
-                for message in some:
-                    try:
-                        self._takes[name](peer, message, taken)
-                    except CulmError as error:
-                        taken.refused.append((error, source_of(message), message.value()))
-                if is_last:
-                    self._tables.topics.keep(batch.offsets)
-                return taken
-
-            taken = await self._peer.work(step)
-            for refused in taken.refused:
-                self._refusals.record(*refused)
-            self._metrics.entries_followed += taken.entries
-            self._metrics.payloads_followed += taken.payloads
-            if self._outbox.is_due:
-                self._progress.wake()
+    async def lost(self, topic: str) -> None:
+        """Read what there is now of a topic when this is opened next."""
+        await self._peer.work(lambda _: self._tables.topics.forget(topic))
 
     # Each of them; a `CulmError` says what is wrong with a record.
 

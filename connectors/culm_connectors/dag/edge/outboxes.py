@@ -1,17 +1,15 @@
-"""From an edge's outbox to the topics: nodes and publishes in batches, and shards beside them, one by one."""
+"""The outboxes of an edge's folder: nodes and publishes in batches, and shards beside them, one by one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from culm_connectors.dag.edge.progress import OutboxProgress
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.tables import OutboxItem, OutboxKind
-from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.wire.messages import CHUNK_SIZE
@@ -26,10 +24,7 @@ from culm_topics.dag.records import (
 from culm_topics.kafka.clients import KafkaSettings
 
 _BATCH_BYTES: Final = 4 * 1_048_576
-_BATCH_ITEMS: Final = 500
 _CHUNKS_AT_ONCE: Final = 4
-_Produce = Callable[[list[OutboxItem]], Awaitable[list[OutboxItem]]]
-"""Returns those that Kafka has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,55 +43,47 @@ class _Batch:
     records: dict[tuple[str, int | None], list[ProducerRecord]]
 
 
-class DagPublisher:
-    """Produces what waits in the outbox of one room; `run` does so until cancelled."""
+class _RoomOutbox:
+    """The outbox of one room, as far as it holds items of some kinds."""
+
+    kinds: ClassVar[Sequence[OutboxKind]]
+    max_items: ClassVar[int]
 
     def __init__(
-        self,
-        room: EdgeRoom,
-        producer: BatchProducer,
-        kafka: KafkaSettings,
-        partitions: DagPartitions,
-        latency: Durations,
+        self, room: EdgeRoom, producer: BatchProducer, kafka: KafkaSettings, partitions: DagPartitions
     ) -> None:
         self._room = room
         self._producer = producer
         self._kafka = kafka
         self._partitions = partitions
-        self._latency = latency
-        self._progress: OutboxProgress = room.progress
 
-    async def run(self) -> None:
-        """Produce what is due. Raises ProduceFailed."""
-        async with asyncio.TaskGroup() as group:
-            nodes = (OutboxKind.NODE, OutboxKind.PUBLISH)
-            group.create_task(self._turns(nodes, _BATCH_ITEMS, self._produce_nodes))
-            group.create_task(self._turns((OutboxKind.SHARD,), 1, self._produce_shards))
+    async def take(self) -> list[OutboxItem] | None:
+        """Return what has waited for longest."""
+        tables = self._room.folder.tables
+        return await self._room.work(lambda _: tables.first(self.kinds, self.max_items)) or None
 
-    async def _turns(self, kinds: Sequence[OutboxKind], most: int, produce: _Produce) -> None:
-        due = self._progress.due()
-        while True:
-            await due.wait()
-            due.clear()
-            while items := await self._room.work(lambda _: self._room.folder.tables.first(kinds, most)):
-                await self._acknowledged(await produce(items))
+    async def acknowledged(self, batch: list[OutboxItem]) -> Sequence[float]:
+        """Kafka has these: they wait no more."""
+        numbers = [item.number for item in batch]
+        return await self._room.work(lambda _: self._room.folder.acknowledged(numbers))
 
-    async def _acknowledged(self, items: Sequence[OutboxItem]) -> None:
-        numbers = [item.number for item in items]
-        for waited_s in await self._room.work(lambda _: self._room.folder.acknowledged(numbers)):
-            self._latency.observe(waited_s)
-        await self._progress.notify()
 
-    async def _produce_nodes(self, items: list[OutboxItem]) -> list[OutboxItem]:
-        """Produce the first of some nodes and publishes; those that are done."""
-        batch = await self._room.work(lambda _: self._batch(items))
+class NodeOutbox(_RoomOutbox):
+    """Nodes and publishes, in batches."""
+
+    kinds = (OutboxKind.NODE, OutboxKind.PUBLISH)
+    max_items = 500
+
+    async def produce(self, batch: list[OutboxItem]) -> list[OutboxItem]:
+        """Produce the first of some nodes and publishes; return those."""
+        taken = await self._room.work(lambda _: self._batch(batch))
         await asyncio.gather(
             *(
                 self._producer.send(topic, records, partition)
-                for (topic, partition), records in batch.records.items()
+                for (topic, partition), records in taken.records.items()
             )
         )
-        return batch.items
+        return taken.items
 
     def _batch(self, items: Sequence[OutboxItem]) -> _Batch:
         batch = _Batch([], defaultdict(list))
@@ -127,14 +114,22 @@ class DagPublisher:
         record = PublishRecord(item.cid, node.prior, block, item.received_at, item.peer)
         return (self._kafka.topic("dag.publishes"), None), ProducerRecord(item.space, record.encode())
 
-    async def _produce_shards(self, items: list[OutboxItem]) -> list[OutboxItem]:
-        for item in items:
+
+class ShardOutbox(_RoomOutbox):
+    """Shards, one after another, each in chunks."""
+
+    kinds = (OutboxKind.SHARD,)
+    max_items = 1
+
+    async def produce(self, batch: list[OutboxItem]) -> list[OutboxItem]:
+        """Produce all chunks of some shards."""
+        for item in batch:
             size = await self._room.shard_size(item.cid) or 0
             starts = range(0, size, CHUNK_SIZE)
             for first in range(0, len(starts), _CHUNKS_AT_ONCE):
                 some = starts[first : first + _CHUNKS_AT_ONCE]
                 await asyncio.gather(*(self._produce_chunk(item, size, offset) for offset in some))
-        return items
+        return batch
 
     async def _produce_chunk(self, item: OutboxItem, size: int, offset: int) -> None:
         length = min(CHUNK_SIZE, size - offset)
