@@ -168,7 +168,7 @@ def _receive_content(
         if hint is not None:
             delivery.learn_hint(message_id, hint)
         if not own and not is_answer and source != FROM_STORE and _sent_again(parts, message, now_ms):
-            parts.schedule.repeated(message_id, sender_id, now_ms, soon=found is not None)
+            parts.schedule.repeated(message_id, sender_id, now_ms)
         return
     if own and source != FROM_STORE and message_id not in delivery.missing:
         parts.foreign_own += 1

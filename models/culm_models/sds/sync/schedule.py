@@ -121,12 +121,14 @@ class SyncSchedule:
             self._plan_ack(message_id, writer_id, now_ms)
         self._names.received(message_id, writer_id)
 
-    def repeated(self, message_id: str, writer_id: str, now_ms: int, *, soon: bool = False) -> None:
-        """Content that we have came again: its sender has not heard of us. The next sync comes early."""
+    def repeated(self, message_id: str, writer_id: str, now_ms: int) -> None:
+        """Content that we have came again: its sender has not heard of us. The next sync comes early.
+
+        It does not come within `ack_ms`: all who hold the content hear every copy, and of a large group with
+        losses several would answer each of them.
+        """
         if not self._names.repeated(message_id, writer_id):
             return
-        if soon:
-            self._plan_ack(message_id, writer_id, now_ms)
         if self._early_due_ms is None:
             limit_ms = self._rule.floor_ms * max(_EARLY, self._group.count()) // (_EARLY * _EARLY)
             self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
@@ -153,7 +155,7 @@ class SyncSchedule:
             self._recent.add(sender_id, own=True)
         # Its filter shows whatever we have.
         self._owed.clear()
-        self._owed_due_ms = None
+        self._owed_due_ms = self._ack_due_ms = None
         self._names.said(named)
         if sync:
             self._own_sync_ms = now_ms
@@ -164,7 +166,7 @@ class SyncSchedule:
             self._names.content_came()
             self._note_learned()
         if not self._names.any_repeated:
-            self._early_due_ms = self._ack_due_ms = None
+            self._early_due_ms = None
         self._begin(now_ms)
 
     def rest(self) -> None:
@@ -252,11 +254,9 @@ class SyncSchedule:
                 if message_id in history_ids or (shows and shows(pair)):
                     del self._owed[message_id]
         if not self._owed:
-            self._owed_due_ms = None
+            self._owed_due_ms = self._ack_due_ms = None
         if not self._names.any_repeated:
             self._early_due_ms = None
-        if not self._owed and not self._names.any_repeated:
-            self._ack_due_ms = None
 
     def _plan_ack(self, message_id: str, writer_id: str, now_ms: int) -> None:
         ack_ms = self._rule.ack_ms

@@ -263,15 +263,6 @@ def test_two_answers_never_come_within_their_time() -> None:
     assert due_of(listener) == 6_000
 
 
-def test_content_that_was_sent_again_is_answered_as_soon_as_new_content() -> None:
-    listener = schedule(rule=ANSWERING)
-    listener.seen("bob", 0, learned=True)
-    listener.sent(100, sync=True, sender_id="alice")
-    listener.repeated("m1", "bob", 30_000, soon=True)
-    assert due_of(listener) == 30_200
-    assert listener.names() == ("m1",)
-
-
 @pytest.mark.parametrize("data", [b"", b"\x82\x01\x00", b"\xa0"])
 def test_bytes_that_are_no_schedule_are_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):
