@@ -24,3 +24,9 @@ class SettingsError(InfraError):
     """A setting is missing or wrong."""
 
     code: ClassVar[str] = "infra.settings"
+
+
+class NotReached(InfraError):
+    """Something did not come about while nothing changed any more; nothing was seen to be wrong."""
+
+    code: ClassVar[str] = "infra.not_reached"

@@ -27,7 +27,8 @@ from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from tests.support import frozen
-from tests.support.quic import LOOPBACK, eventually, identity, quick_settings
+from tests.support.quic import LOOPBACK, identity, quick_settings
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = tuple(entry.name for entry in PROTOCOLS)
@@ -222,7 +223,7 @@ async def test_who_is_turned_away_at_a_door_is_counted_with_protocol_and_reason(
             ("", "alpn"): 1,
             ("two", "barred"): 1,
         }
-        await eventually(lambda: samples(told.collect(), "culm_connections_refused_total") == refused)
+        await until(lambda: samples(told.collect(), "culm_connections_refused_total") == refused)
         assert samples(told.collect(), "culm_connections_closed_total") == {("one", "revoked"): 2}
 
         registry = CollectorRegistry()

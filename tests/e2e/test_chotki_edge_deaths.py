@@ -26,11 +26,11 @@ from culm_models.chotki.rdx import delta, parse_text, print_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import topics, until
+from tests.support.edge import topics
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 
-DEADLINE_S = 60.0
 POINTS = (
     "before:chotki.fields",
     "after:chotki.fields",
@@ -94,7 +94,7 @@ async def test_an_edge_that_dies_at_any_named_point_loses_nothing(
     async with bridging(kafka, 2) as bridge:
         # Its own first packet is out: what a dying run sends is what its replicas bring.
         with running(whole):
-            await until(lambda: len(bridge.job.vector) == 2, DEADLINE_S)
+            await until(lambda: len(bridge.job.vector) == 2)
         for number, point in enumerate(POINTS):
             peer = ReplicaPeer(Replica(0xA + number, name=point))
             objects = make_objects(peer)
@@ -116,7 +116,6 @@ async def test_an_edge_that_dies_at_any_named_point_loses_nothing(
         with running(whole):
             await until(
                 lambda: all(one.replica.store.values() == bridge.job.values() for one in peers),
-                DEADLINE_S,
             )
         for task in calling:
             task.cancel()

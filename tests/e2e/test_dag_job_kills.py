@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.demo.kit.processes import CulmProcess, environment, running
-from culm_infra.demo.kit.waiting import Patience
+from culm_infra.patience import Patience
 from culm_models.dag.blocks.cid import CAR, RAW, cid_of
 from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append

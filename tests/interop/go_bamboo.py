@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from culm_infra.errors import NotReached
+from tests.support.waiting import while_working
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bamboo-go"
 CULM = (sys.executable, "-m", "culm_infra", "bamboo")
-_DEADLINE_S = 60.0
 _LINE_BYTES = 1 << 20
 
 
@@ -59,9 +61,9 @@ class Running:
     async def until_said(self, event: str, count: int = 1, **fields: Any) -> dict[str, Any]:
         """Wait for so many lines about an event; returns the last of them."""
         try:
-            async with asyncio.timeout(_DEADLINE_S), self._printed:
+            async with while_working(), self._printed:
                 await self._printed.wait_for(lambda: len(self.said(event, **fields)) >= count)
-        except TimeoutError:
+        except NotReached:
             heard = len(self.said(event, **fields))
             raise AssertionError(
                 f"{heard} of {count} lines are {event} {fields}: {self.lines[-5:]}"
@@ -80,7 +82,7 @@ class Running:
 
     async def ended(self) -> int:
         """Its exit status, once it has ended by itself."""
-        async with asyncio.timeout(_DEADLINE_S):
+        async with while_working():
             await self._reading
             return await self.process.wait()
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from culm_infra.errors import NotReached
+from tests.support.waiting import while_working
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "go-peer"
-_DEADLINE_S = 30.0
 
 
 def build(folder: Path) -> Path:
@@ -63,9 +65,9 @@ class GoPeer:
     async def until_said(self, word: str, count: int = 1) -> list[str]:
         """Wait until so many lines begin with a word; returns what follows it in the last of them."""
         try:
-            async with asyncio.timeout(_DEADLINE_S), self._printed:
+            async with while_working(), self._printed:
                 await self._printed.wait_for(lambda: len(self.said(word)) >= count)
-        except TimeoutError:
+        except NotReached:
             printed = "\n".join(self.lines[-5:])
             raise AssertionError(
                 f"{len(self.said(word))} lines of {count} begin with {word}\n{printed}"
@@ -88,7 +90,7 @@ class GoPeer:
     async def ended(self) -> tuple[int, str]:
         """Its exit status and what it said on standard error."""
         assert self._process.stderr is not None
-        async with asyncio.timeout(_DEADLINE_S):
+        async with while_working():
             errors = await self._process.stderr.read()
             return await self._process.wait(), errors.decode()
 

@@ -5,7 +5,6 @@ Who calls is the proactive end: `pull` and `sync` call, `serve` is called.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from tests.interop.go_bamboo import CULM, Between, build, culm, culm_serving, go_serving, held, running
+from tests.support.waiting import while_working
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "bamboo_p2p"
 MB = 1 << 20
@@ -164,7 +164,7 @@ async def test_the_end_that_was_called_proposes_too(tmp_path: Path, program: Pat
             await go.until_said("payload", seq_num=3, id=1, log=of_culm)
             await go.until_said("accepted", id=0, log=log)
             assert [line["hash"] for line in go.said("entry", log=of_culm)] == hashes
-            async with asyncio.timeout(60):
+            async with while_working():
                 while await held(tmp_path, log) != ([*range(1, 21)], [*range(1, 21)]):
                     pass
 
@@ -178,7 +178,7 @@ async def test_culm_hears_of_what_go_publishes_meanwhile(tmp_path: Path, program
             for number in range(4, 7):
                 await go.type(f"line {number}")
             await go.until_said("published", 3)
-            async with asyncio.timeout(60):
+            async with while_working():
                 while await held(tmp_path) != ([*range(1, 7)], [*range(1, 7)]):
                     pass
 

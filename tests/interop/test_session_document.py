@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
@@ -12,9 +11,9 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, SyncDone, SyncRequest
 from tests.interop.session_document import said, written
-from tests.support.edge import until
 from tests.support.logs import SCHEMA, make_log, pairs
 from tests.support.quic import LOOPBACK, identity, quick_settings
+from tests.support.waiting import until, while_working
 
 AUTHOR, SERVER, CLIENT = (KeyPair.from_private_key(bytes([number]) * 32) for number in (1, 2, 3))
 DOCUMENT = list(said())
@@ -28,7 +27,7 @@ def server(folder: Path) -> ReferencePeer:
 async def take(stream: ReceiveStream, count: int) -> bytes:
     """So many bytes of a stream, or all up to its end."""
     parts = b""
-    async with asyncio.timeout(20):
+    async with while_working():
         while len(parts) < count and (part := await stream.read(count - len(parts))):
             parts += part
     return parts

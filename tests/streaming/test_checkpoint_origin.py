@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.support.logs import author, make_log
 from tests.support.topic_io import end_offsets, produce_entries, read_logs
+from tests.support.waiting import looks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,9 +42,9 @@ def create_anew(settings: KafkaSettings, name: str) -> None:
     client, topic = clients.admin(settings), settings.topic(name)
     before = admin.list_topics(settings, [spec(name)])[0].topic_id
     client.delete_topics([topic])[topic].result(30)
-    deadline_s = time.monotonic() + 60
-    while (now := admin.list_topics(settings, [spec(name)])[0].topic_id) in (None, before):
-        assert time.monotonic() < deadline_s, f"{topic} is still {now}"
+    for _ in looks(f"{topic} made anew"):
+        if admin.list_topics(settings, [spec(name)])[0].topic_id not in (None, before):
+            return
         try:
             admin.create(settings, [spec(name)])
         except (KafkaException, KafkaFailure):

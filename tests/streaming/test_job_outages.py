@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from culm_infra.demo.kit.process_tree import descendants
-from culm_infra.demo.kit.waiting import Patience
+from culm_infra.patience import Patience
 from culm_infra.stack import Stack
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.waiting import Patience
+from culm_infra.patience import Patience
 from culm_models.lifts import ADD128, pack
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -25,6 +25,7 @@ from culm_topics.records import log_key
 from tests.support.logs import author, make_log
 from tests.support.process_groups import killed_at_the_end
 from tests.support.topic_io import end_offsets, produce, produce_entries, read_logs, read_rejected
+from tests.support.waiting import looks, output_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -96,9 +97,10 @@ def test_a_job_killed_in_mid_batch_resumes_with_nothing_lost_or_repeated_for_a_r
     second = start(kafka, tmp_path, tmp_path / "second.log")
     processes.append(second)
     await_records(kafka, len(interleaved), second, tmp_path / "second.log")
-    complete = time.monotonic() + DEADLINE_SECONDS
-    while any(len(log) < 60 for log in read_logs(kafka, drop_repeats=True).values()):
-        assert time.monotonic() < complete
+    printed = output_of(tmp_path / "second.log")
+    for _ in looks("sixty entries of each log", limit_s=DEADLINE_SECONDS, progress=printed):
+        if all(len(log) == 60 for log in read_logs(kafka, drop_repeats=True).values()):
+            break
     second.send_signal(signal.SIGTERM)
     assert second.wait(90) == 0, (tmp_path / "second.log").read_text()
 
@@ -137,11 +139,11 @@ def test_a_blocks_job_killed_in_mid_batch_resumes_with_heights_and_sums_right(
 
     second = start(kafka, tmp_path, tmp_path / "second.log", job="blocks")
     processes.append(second)
-    complete = time.monotonic() + DEADLINE_SECONDS
-    while read_blocks(kafka).applied != ends:
-        assert second.poll() is None, (tmp_path / "second.log").read_text()
-        assert time.monotonic() < complete
-        time.sleep(0.2)
+    log = tmp_path / "second.log"
+    for _ in looks("blocks of all entries", limit_s=DEADLINE_SECONDS, progress=output_of(log)):
+        if read_blocks(kafka).applied == ends:
+            break
+        assert second.poll() is None, log.read_text()
     second.send_signal(signal.SIGTERM)
     assert second.wait(90) == 0, (tmp_path / "second.log").read_text()
 

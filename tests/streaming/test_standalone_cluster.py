@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tests.support.logs import author, make_log
 from tests.support.packed_environment import pack_environment
 from tests.support.spark_cluster import running_spark_cluster
 from tests.support.topic_io import produce_entries, read_logs
+from tests.support.waiting import looks, output_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -81,13 +81,12 @@ def test_a_job_without_a_worker_says_so(kafka: KafkaSettings, tmp_path: Path) ->
     with running_spark_cluster(tmp_path / "spark", workers=0) as cluster:
         job = start(kafka, cluster.url, tmp_path, once=False)
         try:
-            deadline_s = time.monotonic() + DEADLINE_SECONDS
-            while (
-                f"no worker of {cluster.url} takes the job's tasks" not in (tmp_path / "job.log").read_text()
-            ):
-                assert job.poll() is None, (tmp_path / "job.log").read_text()
-                assert time.monotonic() < deadline_s, (tmp_path / "job.log").read_text()
-                time.sleep(0.2)
+            log = tmp_path / "job.log"
+            expected = f"no worker of {cluster.url} takes the job's tasks"
+            for _ in looks(expected, limit_s=DEADLINE_SECONDS, progress=output_of(log)):
+                if expected in log.read_text():
+                    break
+                assert job.poll() is None, log.read_text()
         finally:
             job.kill()
             job.wait(30)

@@ -28,7 +28,7 @@ import pytest
 
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
-from culm_infra.demo.kit.waiting import Patience
+from culm_infra.patience import Patience
 from culm_models.bamboo import sign_entry
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import (

@@ -19,6 +19,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.settings import Direction
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.edge import Edge, ready
+from tests.support.waiting import while_working
 
 
 def bamboo_edge(
@@ -68,7 +69,7 @@ def offering(log: LogKey) -> FollowedLog:
 
 async def until_held(peer: BambooPeer, log: LogKey, entries: int, *, payloads: bool = True) -> None:
     """Wait until a peer holds the beginning of a log."""
-    async with asyncio.timeout(30):
+    async with while_working():
         while True:
             end = await peer.read(lambda store: store.end_of_held_entries(log, 1))
             held = await peer.read(lambda store: store.payloads(log).end_of_run(1))
@@ -79,7 +80,7 @@ async def until_held(peer: BambooPeer, log: LogKey, entries: int, *, payloads: b
 
 async def until_payload(peer: BambooPeer, log: LogKey, seq_num: int) -> None:
     """Wait until a peer holds one payload."""
-    async with asyncio.timeout(30):
+    async with while_working():
         while True:
             if await peer.read(lambda store: store.has_payload(log, seq_num)):
                 return

@@ -26,6 +26,7 @@ from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
+from tests.support.waiting import while_working
 
 KAFKA = KafkaSettings(bootstrap="127.0.0.1:1", prefix="memory")
 
@@ -101,14 +102,14 @@ class MemoryTopics:
 
     async def until(self, name: str, count: int) -> list[bytes]:
         """So many values of a topic, once they are there."""
-        async with asyncio.timeout(30), self._changed:
+        async with while_working(), self._changed:
             await self._changed.wait_for(lambda: len(self.values(name)) >= count)
         return self.values(name)
 
     async def until_taken(self, name: str) -> None:
         """Wait until who follows a topic has dealt with all of it."""
         topic = self.topic(name)
-        async with asyncio.timeout(30), self._changed:
+        async with while_working(), self._changed:
             await self._changed.wait_for(lambda: self._taken.get(topic) == len(self._records[topic]))
 
     async def read(self, topic: str, offset: int) -> list[_Record]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from confluent_kafka import Message
@@ -12,6 +11,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka.clients import KafkaSettings, consumer, producer
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
+from tests.support.waiting import while_working
 
 
 async def read_topic(
@@ -20,7 +20,7 @@ async def read_topic(
     """Records of a topic, from its beginning until there are enough."""
     messages: list[Message] = []
     reader = TopicReader(lambda: consumer(kafka, group_id="test"), kafka.topic(name), {})
-    async with reader, asyncio.timeout(30):
+    async with reader, while_working():
         while not enough(messages):
             messages.extend((await reader.get()).messages)
     return messages

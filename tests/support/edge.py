@@ -34,15 +34,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.logs import SCHEMA, author
-
-DEADLINE_S = 30.0
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = DEADLINE_S) -> None:
-    """Wait until a condition holds."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110 - the condition is somebody else's
-            await asyncio.sleep(0.01)
+from tests.support.waiting import until
 
 
 def reference_peer(folder: Path, name: str, **options: Any) -> ReferencePeer:

@@ -42,9 +42,9 @@ from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.replica.codec import encode_append
 from culm_models.keys import KeyPair
-from tests.support.edge import until
 from tests.support.members import member, new_schema, write_logs
 from tests.support.seeded_chotki import store_that_holds_it
+from tests.support.waiting import until, while_working
 from tests.support.world import Edge
 
 ARRIVAL_TIMEOUT_S: Final = 120.0
@@ -85,7 +85,12 @@ class HonestPair:
             at_s = time.monotonic()
             sent_s[await self.publish()] = at_s
             await asyncio.sleep(_PAUSE_S)
-        await until(lambda: sent_s.keys() <= self.arrived_s.keys(), ARRIVAL_TIMEOUT_S)
+        await until(
+            lambda: sent_s.keys() <= self.arrived_s.keys(),
+            "all items at the second member",
+            limit_s=ARRIVAL_TIMEOUT_S,
+            progress=lambda: len(self.arrived_s),
+        )
         return sorted(self.arrived_s[item] - at_s for item, at_s in sent_s.items())
 
 
@@ -111,7 +116,7 @@ async def _p2panda(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
         await writer.add(log.entries)
         for one in (writer, reader):
             one.dial(place.edge)
-        await until(lambda: writer.is_live(schema) and reader.is_live(schema), ARRIVAL_TIMEOUT_S)
+        await until(lambda: writer.is_live(schema) and reader.is_live(schema), limit_s=ARRIVAL_TIMEOUT_S)
         yield pair
 
 
@@ -135,7 +140,7 @@ async def _sds(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
         reader.log_listeners.append(lambda logged: pair.arrived(logged.content))
         for one in (writer, reader):
             one.dial(place.address)
-            async with asyncio.timeout(ARRIVAL_TIMEOUT_S):
+            async with while_working(limit_s=ARRIVAL_TIMEOUT_S):
                 await one.joined.wait()
         yield pair
 
@@ -170,7 +175,7 @@ async def _chotki(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
             speaking = asyncio.create_task(one.speak(channel))
             stack.push_async_callback(asyncio.wait, {speaking})
             stack.callback(channel.abort)
-        await until(lambda: live == 2, ARRIVAL_TIMEOUT_S)
+        await until(lambda: live == 2, limit_s=ARRIVAL_TIMEOUT_S)
         yield pair
 
 
@@ -200,7 +205,7 @@ async def _bamboo(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
         ]
         try:
             first = await publish()
-            await until(lambda: first in pair.arrived_s, ARRIVAL_TIMEOUT_S)
+            await until(lambda: first in pair.arrived_s, limit_s=ARRIVAL_TIMEOUT_S)
             yield pair
         finally:
             for call in calls:
@@ -233,7 +238,7 @@ async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
         tasks.append(asyncio.create_task(look()))
         try:
             first = await publish()
-            await until(lambda: first in pair.arrived_s, ARRIVAL_TIMEOUT_S)
+            await until(lambda: first in pair.arrived_s, limit_s=ARRIVAL_TIMEOUT_S)
             yield pair
         finally:
             for task in tasks:
@@ -274,7 +279,7 @@ async def _dag_http(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 
 async def _accepted(client: DoorClient, method: str, path: str, body: bytes) -> None:
     """A request that the door accepts, at once or when it is asked again: others may take its places."""
-    async with asyncio.timeout(ARRIVAL_TIMEOUT_S):
+    async with while_working(limit_s=ARRIVAL_TIMEOUT_S):
         while (answer := await client.ask(method, path, body)).status >= 400:
             assert answer.status in (429, 507), (path, answer.status, answer.body)
             await asyncio.sleep(_LOOK_S)

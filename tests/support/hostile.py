@@ -22,6 +22,7 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import encode
 from culm_models.p2panda.wire.messages import Message
 from culm_models.p2panda.wire.stream import MessageStream
+from tests.support.waiting import while_working
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Hostile:
 
     async def closed(self) -> CloseReason:
         """How the other side ended it."""
-        async with asyncio.timeout(20):
+        async with while_working():
             return await self.connection.wait_closed()
 
 

@@ -31,6 +31,7 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.identity import Credentials
 from culm_connectors.transport.quic.connection import QuicTransportConnection
+from tests.support.waiting import while_working
 
 INITIAL_BYTES = 1_200
 _PACKET_NUMBER_BYTES = 2
@@ -156,7 +157,7 @@ class HostileClient:
 
     async def closed(self) -> CloseReason:
         """How the other side ended it."""
-        async with asyncio.timeout(20):
+        async with while_working():
             return await self.connection.wait_closed()
 
 

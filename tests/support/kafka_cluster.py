@@ -23,12 +23,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from culm_infra.patience import Patience
 from culm_infra.stack import find_java, jars
 from culm_infra.stack.broker import new_cluster_id
 from culm_infra.stack.ports import HOST, choose
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
+from tests.support.waiting import output_of
 
 ADMIN = "kafka-admin"
 _START_TIMEOUT_S = 90.0
@@ -147,9 +149,9 @@ class KafkaCluster:
     def await_all(self) -> None:
         """Wait until every broker is in the cluster. Raises ClusterError."""
         client = kafka.admin(self.settings(ADMIN, "t.", options={**self.options(ADMIN), "log_level": "0"}))
-        deadline_s = time.monotonic() + _START_TIMEOUT_S
+        patience = Patience(_START_TIMEOUT_S, output_of(*(node.logs / "jvm.out" for node in self.nodes)))
         found = 0
-        while time.monotonic() < deadline_s:
+        while not patience.is_over():
             if any(node.process is None or not node.process.is_running() for node in self.nodes):
                 break
             with contextlib.suppress(Exception):

@@ -31,7 +31,6 @@ from culm_connectors.transport.quic.library import CreditedQuicConnection
 
 ALPN = "culm/test/1"
 LOOPBACK: Address = ("127.0.0.1", 0)
-DEADLINE_S = 30.0
 
 
 def identity(number: int) -> Identity:
@@ -42,13 +41,6 @@ def identity(number: int) -> Identity:
 def quick_settings(**overrides: Any) -> TransportSettings:
     """Settings for loopback; tests override what they are about."""
     return TransportSettings.model_validate({"datagram_bytes": "auto", **overrides})
-
-
-async def eventually(condition: Callable[[], object], *, deadline_s: float = DEADLINE_S) -> None:
-    """Wait until `condition()` is true; fail after the deadline."""
-    async with asyncio.timeout(deadline_s):
-        while not condition():  # noqa: ASYNC110  # what is polled has no event of its own
-            await asyncio.sleep(0.005)
 
 
 async def greet_and_echo(connection: Connection) -> None:

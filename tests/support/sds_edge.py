@@ -36,7 +36,8 @@ from culm_topics.sds.records import (
     SdsOwnerRecord,
 )
 from culm_topics.sds.store import StoredMessage
-from tests.support.quic import LOOPBACK, eventually, identity, quick_settings
+from tests.support.quic import LOOPBACK, identity, quick_settings
+from tests.support.waiting import until, while_working
 
 SERVER = identity(100)
 FrameKind = TypeVar("FrameKind", bound=Frame)
@@ -258,7 +259,7 @@ class Remote:
 
     async def hears(self, kind: type[FrameKind], count: int = 1) -> list[FrameKind]:
         """Wait until so many frames of a kind have come."""
-        await eventually(lambda: len(self.all(kind)) >= count or self.connection.close_reason)
+        await until(lambda: len(self.all(kind)) >= count or self.connection.close_reason)
         found = self.all(kind)
         assert len(found) >= count, f"closed: {self.connection.close_reason}"
         return found
@@ -271,7 +272,7 @@ class Remote:
         await self.hears(Joined, before + 1)
 
     async def closed(self) -> CloseReason:
-        async with asyncio.timeout(20):
+        async with while_working():
             return await self.connection.wait_closed()
 
 

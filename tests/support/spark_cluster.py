@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pyspark
 
+from culm_infra.patience import Patience
 from culm_infra.stack import find_java
 from culm_infra.stack.ports import HOST, answers, choose
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
+from tests.support.waiting import output_of
 
 _START_TIMEOUT_S = 60.0
 _REGISTERED = "Registering worker "
@@ -115,9 +117,9 @@ def _start(folder: Path, name: str, main_class: str, *options: str) -> ProcessId
 
 
 def _wait(condition: Callable[[], bool], log: Path) -> None:
-    deadline_s = time.monotonic() + _START_TIMEOUT_S
+    patience = Patience(_START_TIMEOUT_S, output_of(log))
     while not condition():
-        if time.monotonic() > deadline_s:
+        if patience.is_over():
             said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-            raise SparkClusterError(f"not ready within {_START_TIMEOUT_S:g} s: {said}")
+            raise SparkClusterError(f"not ready, and nothing printed for {_START_TIMEOUT_S:g} s: {said}")
         time.sleep(0.1)

@@ -15,7 +15,7 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
 from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment, free_udp_ports
-from culm_infra.demo.kit.waiting import Patience
+from culm_infra.patience import Patience
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 

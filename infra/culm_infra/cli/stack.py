@@ -38,7 +38,9 @@ def up(
     heap_mb: Heap = None,
     broker_property: Property = None,
     quick_start: options.QuickStart = None,
-    timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait for it.")] = 60.0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds to wait while it writes nothing.")
+    ] = 60.0,
     json: options.Json = False,
 ) -> None:
     """Start the broker unless it runs, wait until it answers, and print its bootstrap address.

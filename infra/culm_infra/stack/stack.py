@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from culm_infra.patience import Patience
 from culm_infra.stack import broker, jars, ports
 from culm_infra.stack import record as records
 from culm_infra.stack.errors import (
@@ -288,13 +289,13 @@ class Stack:
         )
 
     def _wait_until_healthy(self, record: StackRecord, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
+        logs = (self.files.output, self.files.log)
+        patience = Patience(timeout_s, lambda: [one.stat().st_size for one in logs if one.exists()])
         while record.process is not None and record.process.is_running():
-            remaining_s = deadline - time.monotonic()
-            if remaining_s <= 0:
-                raise self._start_error(f"the broker did not answer within {timeout_s:g} s")
-            if self._is_healthy(record, timeout_s=min(5.0, max(0.1, remaining_s))):
+            if self._is_healthy(record, timeout_s=min(5.0, max(0.1, timeout_s))):
                 return
+            if patience.is_over():
+                raise self._start_error(f"the broker does not answer, and wrote nothing for {timeout_s:g} s")
             time.sleep(_POLL_S)
         raise self._start_error("the broker ended while it was starting")
 

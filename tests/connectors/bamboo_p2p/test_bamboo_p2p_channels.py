@@ -29,6 +29,7 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 from culm_models.keys import KeyPair
 from tests.support.channels import Certificates
+from tests.support.waiting import ended, while_working
 
 AUTHOR = KeyPair.generate(b"author of a log of a folder")
 LOG = (AUTHOR.public_key, 3)
@@ -53,7 +54,7 @@ async def until(peer: BambooPeer, holds: Callable[[FolderStore], bool]) -> None:
     """Wait for what a peer tells of until its store is as it should be."""
     changed = asyncio.Event()
     peer.listeners.append(lambda _, __: changed.set())
-    async with asyncio.timeout(DEADLINE_S):
+    async with while_working():
         while not await peer.read(holds):
             await changed.wait()
             changed.clear()
@@ -193,7 +194,7 @@ async def test_over_quic_what_breaks_a_rule_is_told_by_its_code(
             connection = await connect(
                 address, one.identity, None, settings.transport, alpn=alpn, speak_first=break_a_rule
             )
-            reason: CloseReason | None = await asyncio.wait_for(connection.wait_closed(), 60)
+            reason: CloseReason | None = await ended(connection.wait_closed())
         except ConnectError as refused:
             reason = refused.reason
         assert (

@@ -23,7 +23,7 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent, Proposed, RequestCance
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.wire.messages import CancelCode
 from culm_models.keys import KeyPair
-from tests.support.edge import until
+from tests.support.waiting import until
 
 AUTHOR = KeyPair.generate(b"author of what is cancelled")
 LOG, OTHER = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)

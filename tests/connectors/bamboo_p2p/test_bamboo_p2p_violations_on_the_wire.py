@@ -6,7 +6,6 @@ peer, called or calling, over QUIC's two streams and over bymux on TCP.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from culm_models.bamboo_p2p.settings import PAUSE_MS
 from tests.models.bamboo_p2p.test_bamboo_p2p_further_violations import FURTHER
 from tests.models.bamboo_p2p.test_bamboo_p2p_violations import VIOLATIONS
 from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
+from tests.support.waiting import while_working
 
-DEADLINE_S = 60.0
 BROKEN = VIOLATIONS | FURTHER
 
 
@@ -37,7 +36,7 @@ async def test_a_violation_ends_a_real_connection_with_its_code(
     settings = BambooPeerSettings(connection=made.settings)
     meet = be_called_and_break if made.is_proactive else call_and_break
     async with (
-        asyncio.timeout(DEADLINE_S),
+        while_working(),
         BambooPeer.open(tmp_path / "real", flavour=YAMF, settings=settings) as peer,
     ):
         await peer.add(list(made.held))

@@ -16,7 +16,8 @@ from culm_infra.stack import Stack
 from culm_models.chotki.replica import Replica
 from tests.connectors.chotki.test_chotki_edge import add, edge, make_objects, total
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, topics, until
+from tests.support.edge import Edge, topics
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -48,14 +49,14 @@ async def test_what_is_live_while_the_broker_is_away_comes_when_it_is_back(
             calling = [
                 asyncio.create_task(keep_connected(peer, to)) for peer, to in ((ann, north), (ben, south))
             ]
-            await until(lambda: total(ben, objects[-1]) == 0, 60)
+            await until(lambda: total(ben, objects[-1]) == 0)
             await asyncio.to_thread(stack.kill)
             for one in objects:
                 add(ann, one, 1)
                 add(ben, one, 2)
             await asyncio.to_thread(stack.up, quick_start=True)
-            await until(lambda: all(total(peer, one) == 3 for peer in (ann, ben) for one in objects), 60)
-            await until(lambda: bridge.job.values() == ann.replica.store.values(), 60)
+            await until(lambda: all(total(peer, one) == 3 for peer in (ann, ben) for one in objects))
+            await until(lambda: bridge.job.values() == ann.replica.store.values())
             assert ann.replica.store.values() == ben.replica.store.values()
             for task in calling:
                 task.cancel()

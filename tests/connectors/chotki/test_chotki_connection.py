@@ -29,7 +29,7 @@ from culm_topics.chotki.records import BlockVectorRecord, Bringer, EpochRecord, 
 from culm_topics.readers.batch import Batch
 from tests.models.chotki.wire import letters, split
 from tests.support.chotki_edge import EDGE, edge_shared
-from tests.support.edge import until
+from tests.support.waiting import until, while_working
 
 OTHER = b"other".ljust(32, b".")
 
@@ -77,7 +77,7 @@ async def met(
 async def hear(far: MemoryChannel, until_heard: bytes) -> bytes:
     """What the far end reads until this has come."""
     said = b""
-    async with asyncio.timeout(60):
+    async with while_working():
         while until_heard not in said:
             data = await far.read()
             assert data, "the session is over"
@@ -95,7 +95,7 @@ async def leave_the_deaf(shared: EdgeShared) -> None:
     connection, task, _ = await met(shared)
     read(shared.tail, (relayed(seq, "x" * 1_000) for seq in range(1, 1_000)))
     connection.wake()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
     assert connection.refusal is not None and connection.refusal.code == "chotki.deaf"
     assert "E b-" in connection.reason and "of a-1" in connection.reason, "the last packets sent are named"
@@ -112,7 +112,7 @@ async def test_a_peer_that_reads_slowly_gets_everything(shared: EdgeShared) -> N
     said = await hear(far, b"last")
     assert [letter for letter in letters(split(said)) if letter == "E"] == ["E"] * 2_000
     far.abort()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
 
 
@@ -122,7 +122,7 @@ async def test_nothing_returns_to_the_session_that_brought_it(shared: EdgeShared
     connection.wake()
     assert b"own" not in await hear(far, b"of another")
     far.abort()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
 
 
@@ -154,7 +154,7 @@ async def test_what_an_epoch_brings_is_streamed_to_a_live_peer_and_then_what_bui
     follow_up = heard[heard.index("V") + 1 :]
     assert follow_up[0] == "H" and follow_up.count("D") > 100 and follow_up.endswith("VE")
     far.abort()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
 
 
@@ -170,7 +170,7 @@ async def test_the_tail_of_a_peer_that_was_forgotten_is_made_good_by_an_epoch(sh
     connection.wake()
     assert letters(split(await hear(far, b"after")))[-4:] == "HDVE"
     far.abort()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
 
 
@@ -189,7 +189,7 @@ async def test_what_finds_no_room_while_kafka_is_slow_ends_the_session_with_a_re
     # In memory what the settings allow, the rest on disk: 4 MiB of room, 16 MiB of memory.
     assert 17_000_000 < seq * 1_000 < 21_000_000
     assert shared.spools.used_bytes <= 1 << 22
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
     assert shared.spools.used_bytes == 0 and connection.publisher.waiting_bytes == 0
     assert connection.refusal is not None and connection.refusal.record == b"", "nothing is wrong with it"

@@ -25,6 +25,7 @@ from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from tests.models.chotki.recorded import recorded, store_of
 from tests.support.channels import SERVER_NAME, TCP, Certificates
+from tests.support.waiting import while_working
 
 LOOPBACK = ("127.0.0.1", 0)
 QUIC = TransportSettings(datagram_bytes=1200)
@@ -84,7 +85,7 @@ async def copied(*answers: bytes, silence_s: float = 5.0) -> ReplicaCopy:
 
     listening = asyncio.create_task(listen())
     try:
-        async with asyncio.timeout(10):
+        async with while_working():
             return await copy_replica(near, silence_s=silence_s)
     finally:
         near.abort()

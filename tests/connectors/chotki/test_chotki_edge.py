@@ -24,8 +24,9 @@ from culm_topics.chotki.records import SourceRecord, source_key
 from culm_topics.chotki.sources import FREE, read_sources, retire_source
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, ready, topics, until
+from tests.support.edge import Edge, ready, topics
 from tests.support.topic_io import produce
+from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -197,5 +198,5 @@ async def test_an_edge_ends_when_its_source_is_another_runs_or_retired(
             claims = [SourceRecord(owner, run, "allocated", 1).encode() for run in (FREE, b"2" * 16)]
             produce(kafka, "chotki.sources", [(source_key(0x77), told) for told in claims])
         with pytest.raises((SourceTaken, SourceRetired), match=way):
-            async with asyncio.timeout(20):
+            async with while_working():
                 await task

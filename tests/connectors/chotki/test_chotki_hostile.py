@@ -28,7 +28,6 @@ from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import RecordReader, record
 from culm_topics.chotki.records import PacketRecord
 from tests.support.chotki_edge import Acknowledging, edge_shared
-from tests.support.edge import until
 from tests.support.hostile_chotki import (
     CHOTKI_ATTACKS,
     SRC,
@@ -43,6 +42,7 @@ from tests.support.hostile_chotki import (
     repeated_packet,
     small_packets,
 )
+from tests.support.waiting import until, while_working
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Attacked:
             yield far
         finally:
             far.abort()
-            async with asyncio.timeout(20):
+            async with while_working():
                 await asyncio.gather(serving, return_exceptions=True)
 
     async def serves(self) -> None:
@@ -74,7 +74,7 @@ class Attacked:
         speaking = asyncio.create_task(peer.speak(far))
         before = len(self.producer.of("chotki.commits"))
         try:
-            async with asyncio.timeout(10):
+            async with while_working():
                 await until(lambda: len(self.producer.of("chotki.commits")) > before)
         finally:
             far.abort()
@@ -106,7 +106,7 @@ async def said(channel: MemoryChannel) -> list[bytes]:
     """The records that the edge says until it ends the session."""
     reader, records = RecordReader(1 << 24), list[bytes]()
     with contextlib.suppress(TransportError):
-        async with asyncio.timeout(20):
+        async with while_working():
             while data := await channel.read():
                 records += reader.feed(data)
     return records

@@ -16,7 +16,7 @@ from culm_connectors.transport.memory import MemoryChannel, memory_pair
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from tests.support.chotki_edge import edge_shared
-from tests.support.edge import until
+from tests.support.waiting import until, while_working
 
 Served = tuple[ChotkiDriver, set[str]]
 
@@ -50,7 +50,7 @@ async def test_a_peer_that_goes_has_left_and_its_bytes_are_counted(served: Serve
     far, task = await meets(driver)
     assert (driver.measured().connections, driver.metrics.sessions_started) == (1, 1)
     far.abort("gone")
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
     found = driver.measured()
     assert (found.connections, found.connections_total) == (0, 1)
@@ -62,7 +62,7 @@ async def test_what_is_refused_fails_the_session_by_its_code(served: Served) -> 
     driver, _ = served
     far, task = await meets(driver)
     await far.write(record("X", b"no such packet"))
-    async with asyncio.timeout(10):
+    async with while_working():
         while await far.read():
             pass
         far.finish()
@@ -78,7 +78,7 @@ async def test_a_session_that_both_end_in_words_is_done(served: Served) -> None:
     driver, _ = served
     far, task = await meets(driver)
     await far.write(record("B", record("T", bytes(0))))
-    async with asyncio.timeout(10):
+    async with while_working():
         while await far.read():
             pass
         far.finish()
@@ -92,7 +92,7 @@ async def test_who_is_not_allowed_is_refused_and_who_is_no_longer_is_closed(serv
     (connection,) = driver.connections.values()
     barred.add(connection.channel.principal.name)
     driver.judge_again()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
     again, _ = memory_pair(4_096)
     await driver.serve(again)

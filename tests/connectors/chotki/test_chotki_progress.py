@@ -29,7 +29,7 @@ from culm_models.chotki.sync.progress import IncomingProgress
 from culm_topics.chotki.records import Behind, HoldingRecord, SessionRecord
 from tests.models.chotki.wire import new_object
 from tests.support.chotki_edge import Acknowledging, edge_shared
-from tests.support.edge import until
+from tests.support.waiting import until, while_working
 
 BLOCK = 1 << 28
 
@@ -66,7 +66,7 @@ async def test_who_cannot_be_served_is_told_why(
     near, far = memory_pair()
     reports = asyncio.create_task(driver.write_reports())
     serving = asyncio.create_task(driver.serve(near))
-    async with asyncio.timeout(10):
+    async with while_working():
         assert read_bye(await far.read()) == "chotki.tail_full"
         assert await far.read() == b""
         await serving
@@ -101,7 +101,7 @@ async def test_progress_and_lag_of_a_peer_are_told_when_they_change(
     assert told(producer)[-1].received.bytes_done == 50
     reports.cancel()
     far.abort()
-    async with asyncio.timeout(10):
+    async with while_working():
         await task
 
 

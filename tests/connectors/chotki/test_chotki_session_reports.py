@@ -21,7 +21,7 @@ from culm_models.chotki.rdx import parse_vector
 from culm_models.chotki.replica import Replica
 from culm_topics.chotki.records import HoldingRecord, SessionRecord, source_key
 from tests.support.chotki_edge import edge_shared
-from tests.support.edge import until
+from tests.support.waiting import until, while_working
 
 PEER = 0xA
 
@@ -140,7 +140,7 @@ async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
 async def test_who_only_reads_everything_is_no_peer(told: Told) -> None:
     near, far = memory_pair()
     serving = asyncio.create_task(told.driver.serve(near))
-    async with asyncio.timeout(10):
+    async with while_working():
         await copy_replica(far)
         await serving
     await told.watch()

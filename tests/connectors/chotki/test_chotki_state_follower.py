@@ -29,8 +29,9 @@ from tests.connectors.chotki.test_chotki_store import MIB, field, held, key_of, 
 from tests.streaming.chotki.test_chotki_epochs import story
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 from tests.support.chotki_state_feed import FedTopic
-from tests.support.edge import topics, until
+from tests.support.edge import topics
 from tests.support.topic_io import write_records
+from tests.support.waiting import ended, until
 
 PLACES = [(source, number) for source in InputTopic for number in range(3)]
 
@@ -363,7 +364,7 @@ async def test_what_the_job_wrote_is_followed_on_a_real_broker(
     produce(written[0])
     store = opened(tmp_path, origin)
     async with following(store, readers) as follower:
-        await asyncio.wait_for(follower.ready.wait(), 60)
+        await ended(follower.ready.wait())
         assert store.epoch == 1 and held(store.snapshot()) == expected[1]
         for records in written[1:]:
             produce(records)
@@ -374,6 +375,6 @@ async def test_what_the_job_wrote_is_followed_on_a_real_broker(
     store = opened(tmp_path, origin)
     assert store.epoch == max(expected)
     async with following(store, readers) as follower:
-        await asyncio.wait_for(follower.ready.wait(), 60)
+        await ended(follower.ready.wait())
         assert held(store.snapshot()) == expected[store.epoch]
     store.close()

@@ -23,6 +23,7 @@ from culm_models.chotki.packets.parcels import block_vector, write_end, write_pa
 from culm_models.chotki.rdx import parse_text, stamp, write_vector
 from culm_topics.chotki.records import EpochRecord, FieldRecord
 from tests.support.chotki_edge import ORIGIN, Acknowledging, edge_shared
+from tests.support.waiting import while_working
 
 LIMIT = 4_096
 FIELD = 1_000
@@ -153,7 +154,7 @@ async def test_a_sync_that_cannot_be_stored_produces_nothing_and_the_peer_learns
         await far.write(write_parcel(AT, block, [(KEY, elements("b", 1_500))]))
         await far.write(write_end(AT, [block_vector(block, vector)]))
         said = b""
-        async with asyncio.timeout(60):
+        async with while_working():
             while data := await far.read():
                 said += data
             await task

@@ -32,7 +32,7 @@ from culm_topics.chotki.records import Bringer, EpochRecord, PacketRecord, Sessi
 from culm_topics.readers.batch import Batch
 from culm_topics.records import RejectedRecord
 from tests.support.chotki_edge import Acknowledging, edge_shared
-from tests.support.edge import until
+from tests.support.waiting import until, while_working
 
 NORTH, SOUTH = (Bringer(name.ljust(32, b"."), 0xA, 1) for name in (b"north", b"south"))
 
@@ -216,7 +216,7 @@ async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
         if found.task is not None:
             for connection in tuple(driver.connections.values()):
                 connection.channel.abort()
-            async with asyncio.timeout(10):
+            async with while_working():
                 await found.task
 
 

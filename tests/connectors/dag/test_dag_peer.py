@@ -23,6 +23,7 @@ from culm_models.dag.ucan.did_key import did_key
 from culm_models.keys import KeyPair
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SEEDS, SPACES, draw_scenario, large_shard
+from tests.support.waiting import while_working
 
 SPACE = SPACES[0]
 SHARD, SHARD_BYTES = large_shard(1)
@@ -127,7 +128,7 @@ async def test_what_comes_is_offered_to_the_others(tmp_path: Path) -> None:
 
         following = asyncio.create_task(follow())
         await one.sync(address, [SPACE])
-        async with asyncio.timeout(20):
+        async with while_working():
             await kept.wait()
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
@@ -208,7 +209,7 @@ async def test_a_delegation_goes_with_its_space_before_anything_leans_on_it(tmp_
                 lambda folder: delegate(folder, id, space, did_key(KeyPair(SEEDS[2]).public_key), now=NOW)
             )
             await other.offer(space, [another.cid])
-            async with asyncio.timeout(20):
+            async with while_working():
                 while not await one.work(lambda folder: folder.read_ucan(another.cid)):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             following.cancel()

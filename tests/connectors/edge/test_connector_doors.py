@@ -10,9 +10,10 @@ import pytest
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
 from culm_connectors.transport import CloseCode, ConnectError, connect
-from tests.support.edge import connector, hold_catching_up, reference_peer, topics, until, write_document
+from tests.support.edge import connector, hold_catching_up, reference_peer, topics, write_document
 from tests.support.quic import identity, quick_settings
 from tests.support.sds_edge import remote
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

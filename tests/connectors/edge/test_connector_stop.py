@@ -12,8 +12,9 @@ from culm_connectors import connector as connector_module
 from culm_connectors.logs.publish import Arrival
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end
-from tests.support.edge import Edge, connector, reference_peer, topics, until, write_document
+from tests.support.edge import Edge, connector, reference_peer, topics, write_document
 from tests.support.logs import SCHEMA
+from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -43,7 +44,7 @@ async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: async
         edge.stop()
         await until(lambda: not edge.driver.links)
         opening = asyncio.get_running_loop().call_later(0.05, gate.set)
-        async with asyncio.timeout(30):
+        async with while_working():
             await task
         opening.cancel()
     return edge

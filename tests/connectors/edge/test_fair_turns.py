@@ -17,6 +17,7 @@ from culm_connectors.edge.fair_turns import (
     caller_address,
     calling,
 )
+from tests.support.waiting import ended
 
 Path = tuple[str, ...]
 
@@ -140,7 +141,7 @@ async def test_metered_steps_count_to_the_share_and_others_do_not() -> None:
     worker = FairWorker("test", busy_share=1e-9, busy_burst_s=1e-9)
     with calling("10.0.0.1", "a"):
         await worker.call(lambda: None)
-        await asyncio.wait_for(worker.until_allowed(), 20)
+        await ended(worker.until_allowed())
         await worker.call(lambda: None, metered=True)
         waiting = asyncio.create_task(worker.until_allowed())
     with calling("10.0.0.2", "b"):

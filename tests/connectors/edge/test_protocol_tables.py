@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -36,8 +35,9 @@ from culm_connectors.transport import (
 from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from tests.support.edge import Edge, running, topics, until
+from tests.support.edge import Edge, running, topics
 from tests.support.quic import LOOPBACK, identity, quick_settings
+from tests.support.waiting import until, while_working
 
 ALPN = "culm/noop/1"
 TOKEN = "open sesame"
@@ -191,7 +191,7 @@ async def test_three_protocols_are_added_by_the_table_alone(
         rules.write_text(allowed.replace('"address:127.0.0.1" = ["*"]', '"address:127.0.0.1" = []'))
         with pytest.raises(TransportError):
             await channel.read()
-        async with asyncio.timeout(10):
+        async with while_working():
             await until(lambda: channel.close_reason is not None)
     assert all(isinstance(one, Noop) and one.finished for one in list(edge.protocols.values())[2:])
     # Replicated logs are there for p2panda, and whoever else asks for them.

@@ -28,7 +28,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from tests.models.dag.signers import KEYS
 from tests.support.bamboo_edge import address, offering, peer_at, until_held
 from tests.support.dag_edge import dag_address
-from tests.support.edge import Edge, ready, topics, until
+from tests.support.edge import Edge, ready, topics
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -24,6 +24,7 @@ from culm_connectors.kafka import (
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings, admin, consumer, producer
 from tests.support.edge import topics
+from tests.support.waiting import while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -139,7 +140,7 @@ async def test_a_topic_created_anew_is_noticed(kafka: KafkaSettings) -> None:
     for future in administration.delete_topics([topic]).values():
         await asyncio.to_thread(future.result, 20)
     watching = asyncio.create_task(watch_origin(administration, known, interval_s=0.2))
-    async with asyncio.timeout(60):
+    async with while_working():
         # The broker may still show the old topic for a moment: create until a new one is seen.
         while not watching.done():
             with contextlib.suppress(CulmError):

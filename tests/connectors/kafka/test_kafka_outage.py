@@ -11,8 +11,9 @@ import pytest
 
 from culm_connectors.connector import Connector
 from culm_infra.stack import Stack
-from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.edge import connector, reference_peer, running, topics, write_document
 from tests.support.logs import SCHEMA
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -57,7 +58,7 @@ async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
             await b.wait_until_holding({meanwhile[0].log: 31}, 60)
             after = await write_document(b, 5)
             await a.wait_until_holding({after[0].log: 6}, 60)
-            await until(lambda: not first.health.why_not_ready(), 60)
+            await until(lambda: not first.health.why_not_ready())
             scraped = scrape(first)
             assert scraped["culm_kafka_up"] == scraped["culm_connector_ready"] == 1
             assert "culm_topic_lag_records" in scraped

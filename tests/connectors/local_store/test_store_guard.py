@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import sqlite3
 from pathlib import Path
@@ -13,6 +12,7 @@ from culm_connectors.errors import ConnectorError
 from culm_connectors.local_store.errors import LocalStoreError, StoreDamaged, StoreFull
 from culm_connectors.local_store.refilled_folder import condemn_folder, open_or_refill
 from culm_connectors.local_store.store_guard import StoreGuard, has_space
+from tests.support.waiting import while_working
 
 PAGE = 4_096
 
@@ -30,7 +30,7 @@ def fill(store: sqlite3.Connection, rows: int) -> None:
 
 async def failure_of(guard: StoreGuard) -> LocalStoreError:
     with pytest.raises(LocalStoreError) as raised:
-        async with asyncio.timeout(30):
+        async with while_working():
             await guard.failed()
     return raised.value
 

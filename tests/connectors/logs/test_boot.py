@@ -17,8 +17,9 @@ from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
 from tests.support.blocks import heights_of, write_blocks
-from tests.support.edge import connector, hold_catching_up, reference_peer, running, topics, until
+from tests.support.edge import connector, hold_catching_up, reference_peer, running, topics
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

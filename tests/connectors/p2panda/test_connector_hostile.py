@@ -13,10 +13,11 @@ from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequ
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from tests.support.attacks import invented_schemas, unknown_heights
-from tests.support.edge import Edge, connector, reference_peer, running, topics, until, write_document
+from tests.support.edge import Edge, connector, reference_peer, running, topics, write_document
 from tests.support.hostile import hostile
 from tests.support.logs import SCHEMA, author
 from tests.support.topic_io import read_all
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -10,8 +10,9 @@ import pytest
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
 from tests.support.connector_topics import read_topic
-from tests.support.edge import connector, reference_peer, running, topics, until, write_document
+from tests.support.edge import connector, reference_peer, running, topics, write_document
 from tests.support.logs import SCHEMA, pairs
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -15,8 +15,9 @@ from culm_topics.kafka.admin import create, list_topics
 from culm_topics.kafka.clients import KafkaSettings, admin
 from culm_topics.records import RejectedRecord
 from tests.support.connector_topics import read_topic, write_truth
-from tests.support.edge import connector, reference_peer, running, topics, until
+from tests.support.edge import connector, reference_peer, running, topics
 from tests.support.logs import SCHEMA, author, make_log, pairs
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -11,12 +11,13 @@ from culm_connectors.sds.kafka_backbone import INDEX_FILE
 from culm_topics.kafka.client_log import CLIENT_LOG
 from culm_topics.sds.index import SdsIndex
 from tests.support import frozen
-from tests.support.edge import connector, running, topics, until
+from tests.support.edge import connector, running, topics
 from tests.support.freeze import connector as kept
 from tests.support.freeze.topics import write
 from tests.support.kafka import Broker
 from tests.support.logs import author
 from tests.support.sds_topics import store, write_index
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

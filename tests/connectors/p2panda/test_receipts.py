@@ -12,8 +12,9 @@ from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from tests.support.connector_topics import read_topic, write_truth
-from tests.support.edge import connector, reference_peer, running, topics, until
+from tests.support.edge import connector, reference_peer, running, topics
 from tests.support.logs import SCHEMA, author, make_log, pairs
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

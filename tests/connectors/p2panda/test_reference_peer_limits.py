@@ -15,8 +15,9 @@ from culm_models.errors import CulmError
 from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.edge import reference_peer, until, write_document
+from tests.support.edge import reference_peer, write_document
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.waiting import until
 
 TOO_LARGE = "p2panda.operation.too_large"
 

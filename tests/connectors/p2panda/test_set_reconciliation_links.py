@@ -14,9 +14,10 @@ from culm_models.p2panda.events import Event, Reconciled, SessionFailed
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.messages import SyncDone, SyncRequest
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, LowerBound, Terminal
-from tests.support.edge import reference_peer, until, write_document
+from tests.support.edge import reference_peer, write_document
 from tests.support.hostile import hostile
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.waiting import until
 
 MALLORY = author("mallory")
 

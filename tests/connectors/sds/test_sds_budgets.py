@@ -24,8 +24,8 @@ from culm_models.sds.frames.messages import (
 )
 from culm_models.sds.wire.messages import HistoryEntry
 from tests.support.hostile_sds import deaf_readers, join_and_leave
-from tests.support.quic import eventually
 from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
+from tests.support.waiting import until
 
 
 async def test_joins_of_a_key_are_paced_over_all_of_its_connections() -> None:
@@ -53,10 +53,10 @@ async def test_final_leaves_in_a_loop_hold_no_more_records_than_a_peers_share() 
         await join_and_leave(attacker, 200, hosted=True, final=True)
         await honest.joins("room", "honest")
         await honest.say(SdsMessage("room", message("honest", "mine")))
-        await eventually(lambda: driver.metrics.messages_in["content"])
+        await until(lambda: driver.metrics.messages_in["content"])
         assert driver.metrics.staged <= 10 + 2
         backbone.gate.set()
-        await eventually(lambda: backbone.said)
+        await until(lambda: backbone.said)
 
 
 async def test_readers_that_never_read_hold_no_turn_of_those_who_do() -> None:
@@ -67,11 +67,11 @@ async def test_readers_that_never_read_hold_no_turn_of_those_who_do() -> None:
         serving(backbone, max_catching_up=2) as (driver, address),
         deaf_readers(address, 6),
     ):
-        await eventually(lambda: driver.metrics.memberships == 6)
+        await until(lambda: driver.metrics.memberships == 6)
         async with remote(address, 1) as honest:
             await honest.joins("room", "honest", cursor=b"")
             await honest.hears(SdsMessage, 200)
-            await eventually(lambda: honest.all(Mark)[-1].present)
+            await until(lambda: honest.all(Mark)[-1].present)
         unread = driver.unsent.bytes
         assert unread <= 6 * (driver.settings.max_unsent_past_bytes + 64 * 1024)
 
@@ -95,7 +95,7 @@ async def test_a_past_that_is_read_in_turns_comes_whole_and_once() -> None:
             thin.joins("room", "thin", hosted=True, cursor=b""),
         )
         for one in (full, other, thin):
-            await eventually(lambda one=one: one.all(Mark) and one.all(Mark)[-1].present)  # type: ignore[misc]
+            await until(lambda one=one: one.all(Mark) and one.all(Mark)[-1].present)  # type: ignore[misc]
         assert [found.wire for found in full.all(SdsMessage)] == wires
         assert [found.wire for found in other.all(SdsMessage)] == wires
         backbone.tell("room", event(61))
@@ -109,12 +109,12 @@ async def test_who_reads_nothing_of_what_is_said_is_dropped_in_time() -> None:
         deaf_readers(address, 1) as (deaf,),
         remote(address, 2) as speaker,
     ):
-        await eventually(lambda: driver.metrics.memberships == 1)
+        await until(lambda: driver.metrics.memberships == 1)
         await speaker.joins("room", "speaker")
         for number in range(40):
             await speaker.say(SdsMessage("room", message("speaker", f"m{number}", content=bytes(100_000))))
         assert (await deaf.closed()).code == CloseCode.OVERLOADED
-        await eventually(lambda: len(driver.links) == 1)
+        await until(lambda: len(driver.links) == 1)
         assert driver.unsent.bytes == 0
         await asyncio.sleep(1)
         assert speaker.connection.close_reason is None, "who has nothing to read is not idle"
@@ -127,7 +127,7 @@ async def test_above_the_bound_of_all_unsent_bytes_the_slowest_reader_is_dropped
         remote(address, 2) as reader,
         remote(address, 3) as speaker,
     ):
-        await eventually(lambda: driver.metrics.memberships == 3)
+        await until(lambda: driver.metrics.memberships == 3)
         await reader.joins("room", "reader")
         await speaker.joins("room", "speaker")
         for number in range(100):
@@ -179,10 +179,10 @@ async def test_a_large_answer_is_read_and_said_in_parts() -> None:
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
         await a.say(Fetch("room", 7, tuple(HistoryEntry(f"m{number}") for number in range(100))))
-        await eventually(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
+        await until(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
         assert len(a.all(Fetched)) > 1
         assert sum(len(part.wires) for part in a.all(Fetched)) == 100
-        await eventually(lambda: not next(iter(driver.links.values())).budget.requests)
+        await until(lambda: not next(iter(driver.links.values())).budget.requests)
 
 
 async def test_requests_of_a_member_that_left_no_longer_count() -> None:
@@ -230,10 +230,10 @@ async def test_turns_are_bounded_and_one_a_key() -> None:
     async with asyncio.TaskGroup() as group:
         for number, key in enumerate((0, 0, 1, 2)):
             group.create_task(hold(number, key, ends[number]))
-        await eventually(lambda: len(held) == 2)
+        await until(lambda: len(held) == 2)
         assert held == [0, 2] and turns.waiting == 1
         ends[2].set()
-        await eventually(lambda: held == [0, 2, 3])
+        await until(lambda: held == [0, 2, 3])
         for end in ends:
             end.set()
     assert sorted(held) == [0, 1, 2, 3] and turns.waiting == 0

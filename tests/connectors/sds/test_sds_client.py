@@ -15,8 +15,9 @@ from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
 from culm_models.sds.frames.messages import EventFrame
 from culm_models.sds.wire.messages import content_message_id
-from tests.support.quic import eventually, lossy_proxy, quick_settings
+from tests.support.quic import lossy_proxy, quick_settings
 from tests.support.sds_edge import MemoryBackbone, event, serving
+from tests.support.waiting import until, while_working
 
 
 def client(name: str, **options: Any) -> SdsClient:
@@ -37,7 +38,7 @@ async def online(
     async with client(name, **options) as made:
         made.listeners.append(heard.append)
         made.dial(address)
-        async with asyncio.timeout(20):
+        async with while_working():
             await made.joined.wait()
         yield made, heard
 
@@ -58,13 +59,13 @@ async def test_a_command_is_repeated_with_its_token_until_it_is_accepted() -> No
         async with serving(backbone) as (_, address):
             backbone.gate.clear()
             alice.dial(address)
-            async with asyncio.timeout(20):
+            async with while_working():
                 await alice.joined.wait()
         assert not sending.done()
         backbone.gate.set()
         async with serving(backbone) as (_, address):
             alice.dial(address)
-            async with asyncio.timeout(20):
+            async with while_working():
                 message_id = await sending
         tokens = {record.token for _, record in backbone.commands if record.kind == "send"}
         (token,) = tokens
@@ -87,7 +88,7 @@ async def test_a_message_of_its_own_is_acknowledged_or_given_up() -> None:
             from culm_topics.sds.records import SdsEventRecord
 
             backbone.tell("room", SdsEventRecord(number, kind, "alice", message_id, 1, details))  # type: ignore[arg-type]
-        async with asyncio.timeout(20):
+        async with while_working():
             assert await alice.acknowledged(first)
             assert not await alice.acknowledged(second)
             assert not await alice.acknowledged(third)
@@ -105,18 +106,18 @@ async def test_events_are_heard_once_through_broken_connections_and_at_other_edg
             backbone.tell("room", event(number))
             if number % 10 == 4:
                 proxy.partition()
-                await eventually(lambda: not alice.joined.is_set())
+                await until(lambda: not alice.joined.is_set())
             if number % 10 == 8:
                 proxy.heal()
                 proxy.rebind()
-                async with asyncio.timeout(30):
+                async with while_working():
                     await alice.joined.wait()
-        await eventually(lambda: len(heard) == 30)
+        await until(lambda: len(heard) == 30)
         assert [one.number for one in heard] == list(range(1, 31))
         place = alice.place
         backbone.tell("room", event(31))
         async with online(second, "alice", place=place) as (_, again):
-            await eventually(lambda: again)
+            await until(lambda: again)
             assert [one.number for one in again] == [31]
 
 
@@ -130,9 +131,9 @@ async def test_a_client_may_begin_anywhere() -> None:
         online(address, "b", place=Place(3)) as (_, some),
         online(address, "c") as (_, nothing),
     ):
-        await eventually(lambda: len(everything) == 5 and len(some) == 2)
+        await until(lambda: len(everything) == 5 and len(some) == 2)
         backbone.tell("room", event(6))
-        await eventually(lambda: nothing and len(everything) == 6 and len(some) == 3)
+        await until(lambda: nothing and len(everything) == 6 and len(some) == 3)
         assert [one.number for one in nothing] == [6]
 
 
@@ -148,7 +149,7 @@ async def test_an_ephemeral_message_needs_a_connection_and_a_profile_that_has_th
             online(address, "nim", profile="nim") as (nim, _),
         ):
             await alice.send(b"typing", ephemeral=True)
-            await eventually(lambda: heard)
+            await until(lambda: heard)
             assert (heard[0].content, heard[0].number) == (b"typing", None)
             with pytest.raises(CommandRefusedError):
                 await nim.send(b"typing", ephemeral=True)
@@ -164,7 +165,7 @@ async def test_what_the_edge_refuses_is_an_error() -> None:
 async def test_a_client_that_may_not_join_is_told() -> None:
     async with serving(MemoryBackbone(), permit=lambda *_: False) as (_, address), client("alice") as alice:
         with pytest.raises(JoinRefusedError):
-            async with asyncio.timeout(20):
+            async with while_working():
                 await alice.dial(address)
 
 
@@ -175,5 +176,5 @@ async def test_a_hosted_participant_ends_only_when_that_is_said() -> None:
             await alice.leave()
         async with online(address, "alice") as (alice, _):
             await alice.leave(final=True)
-            await eventually(lambda: backbone.commands[-1][1].kind == "leave")
+            await until(lambda: backbone.commands[-1][1].kind == "leave")
         assert [record.kind for _, record in backbone.commands] == ["join", "join", "leave"]

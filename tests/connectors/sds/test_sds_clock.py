@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -22,8 +21,9 @@ from culm_models.sds.events import ClockAhead, Event, Lost
 from culm_models.sds.frames.messages import Fetch, Fetched, SdsMessage
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.quic import eventually, quick_settings
+from tests.support.quic import quick_settings
 from tests.support.sds_edge import MemoryBackbone, message, remote, serving
+from tests.support.waiting import until, while_working
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -67,7 +67,7 @@ async def participant(
         peer.listeners.append(heard.append)
         if address is not None:
             peer.dial(address)
-            async with asyncio.timeout(20):
+            async with while_working():
                 await peer.present.wait()
         yield peer, heard
 
@@ -80,10 +80,10 @@ async def test_a_step_of_the_clock_stops_no_timer(tmp_path: Path, by_ms: int) ->
             await alice.send(b"before")
             clocks.wall_ms += by_ms
             # Nobody is there to acknowledge it: it is sent again and again.
-            await eventually(lambda: alice.status().outgoing[0].attempts >= 2)
+            await until(lambda: alice.status().outgoing[0].attempts >= 2)
             clocks.wall_ms -= by_ms
             attempts = alice.status().outgoing[0].attempts
-            await eventually(lambda: alice.status().outgoing[0].attempts > attempts)
+            await until(lambda: alice.status().outgoing[0].attempts > attempts)
             assert not any(isinstance(event, Lost) for event in heard)
 
 
@@ -96,11 +96,11 @@ async def test_who_sent_with_a_clock_two_days_ahead_is_told_also_after_a_restart
             clocks.wall_ms -= 2 * DAY_MS
             with pytest.raises(ClockAheadError):
                 await alice.send(b"more")
-            await eventually(lambda: any(isinstance(event, ClockAhead) for event in heard))
+            await until(lambda: any(isinstance(event, ClockAhead) for event in heard))
         async with participant(tmp_path, address, "alice", clocks) as (alice, heard):
             with pytest.raises(ClockAheadError):
                 await alice.send(b"more")
-            await eventually(lambda: any(isinstance(event, ClockAhead) for event in heard))
+            await until(lambda: any(isinstance(event, ClockAhead) for event in heard))
             assert len(alice.status().log) == 1
 
 
@@ -121,7 +121,7 @@ async def test_two_hours_away_lose_nothing_before_it_was_asked_for(
                 await eve.say(SdsMessage("room", child))
                 await bob.wait_for(lambda: bool(bob.status().missing))
             dialling.cancel()
-            await eventually(lambda: not bob.joined.is_set())
+            await until(lambda: not bob.joined.is_set())
             clocks.elapsed_ms += passes_ms[0]
             clocks.wall_ms += passes_ms[1]
             async with remote(address, 2) as dan:

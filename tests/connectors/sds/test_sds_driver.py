@@ -25,8 +25,9 @@ from culm_models.sds.frames.messages import (
 from culm_models.sds.wire.codec import decode
 from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.sds.records import SdsFetchRecord
-from tests.support.quic import eventually, identity
+from tests.support.quic import identity
 from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
+from tests.support.waiting import until
 
 TOKEN = bytes(range(16))
 
@@ -45,7 +46,7 @@ async def test_a_message_reaches_the_other_full_participants_and_kafka_but_not_i
         said = message("a", "m1")
         await a.say(SdsMessage("room", said))
         assert (await b.hears(SdsMessage)) == [SdsMessage("room", said)]
-        await eventually(lambda: backbone.said)
+        await until(lambda: backbone.said)
         ((channel_id, record),) = backbone.said
         assert (channel_id, record.wire, record.peer_id) == ("room", said, identity(1).peer_id)
         assert record.connector == b"edge-one"
@@ -62,7 +63,7 @@ async def test_the_live_path_does_not_wait_for_kafka() -> None:
         await b.hears(SdsMessage)
         assert not backbone.said
         backbone.gate.set()
-        await eventually(lambda: backbone.said)
+        await until(lambda: backbone.said)
 
 
 async def test_profiles_under_the_same_channel_id_do_not_mix_before_the_job_has_decided() -> None:
@@ -71,7 +72,7 @@ async def test_profiles_under_the_same_channel_id_do_not_mix_before_the_job_has_
         await a.joins("room", "a", profile="spec")
         await b.joins("room", "b", profile="js")
         await a.say(SdsMessage("room", message("a", "m1")))
-        await eventually(lambda: backbone.said)
+        await until(lambda: backbone.said)
         driver.channels.received("room", "js", message("x", "m2"))
         await b.hears(SdsMessage)
         assert [decode(one.wire, "js").message_id for one in b.all(SdsMessage)] == ["m2"]
@@ -106,7 +107,7 @@ async def test_a_hosted_participant_sends_commands_and_hears_that_they_are_kept(
         )
         assert (send.kind, send.token, send.content) == ("send", TOKEN, b"hello")
         await a.say(Leave("room", final=True))
-        await eventually(lambda: len(backbone.commands) == 3)
+        await until(lambda: len(backbone.commands) == 3)
         assert backbone.commands[-1][1].kind == "leave"
 
 
@@ -116,7 +117,7 @@ async def test_an_accepted_command_is_durable() -> None:
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "alice", hosted=True)
         await a.say(Send("room", TOKEN, b"hello"))
-        await eventually(lambda: driver.metrics.staged == 2)
+        await until(lambda: driver.metrics.staged == 2)
         assert not a.all(Accepted)
 
 
@@ -216,7 +217,7 @@ async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
     async with serving(backbone) as (_, address):
         async with remote(address, 1) as a:
             await a.joins("room", "a", cursor=b"")
-            await eventually(lambda: a.all(Mark) and a.all(Mark)[-1].present)
+            await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
             assert [decode(one.wire, "spec").message_id for one in a.all(SdsMessage)] == [
                 f"m{number}" for number in range(10)
             ]
@@ -226,7 +227,7 @@ async def test_a_full_participant_is_brought_the_past_from_its_cursor() -> None:
         backbone.keep("room", message("x", "m10", 10))
         async with remote(address, 1) as a:
             await a.joins("room", "a", cursor=cursor)
-            await eventually(lambda: a.all(Mark) and a.all(Mark)[-1].present)
+            await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
             assert [decode(one.wire, "spec").message_id for one in a.all(SdsMessage)] == ["m10"]
         async with remote(address, 1) as a:
             await a.joins("room", "a")
@@ -245,7 +246,7 @@ async def test_a_silent_channel_tells_its_head_once() -> None:
         assert (await a.hears(Mark))[0].present
         room = driver.channels.rooms["room", "spec"]
         checked_s = room.checked_s
-        await eventually(lambda: room.checked_s > checked_s)
+        await until(lambda: room.checked_s > checked_s)
         assert driver.metrics.heads_out == 2
 
 
@@ -275,7 +276,7 @@ async def test_a_large_answer_comes_in_parts_that_fit_whatever_the_edge_itself_r
     async with serving(backbone, max_frame_bytes=3 * 1024**2) as (_, address), remote(address, 1) as a:
         await a.joins("room", "a")
         await a.say(Fetch("room", 1, tuple(HistoryEntry(f"m{number}") for number in range(20))))
-        await eventually(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
+        await until(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
         parts = a.all(Fetched)
         assert len(parts) > 1 and all(part.more for part in parts[:-1])
         assert sum(len(part.wires) for part in parts) == 20
@@ -303,14 +304,14 @@ async def test_the_job_is_answered_from_the_store_and_later_from_peers() -> None
         await a.joins("room", "a")
         entries = (HistoryEntry("stored"), HistoryEntry("held"))
         driver.channels.wanted("room", SdsFetchRecord("spec", entries, 1))
-        await eventually(lambda: len(backbone.said) == 1)
+        await until(lambda: len(backbone.said) == 1)
         assert (backbone.said[0][1].wire, backbone.said[0][1].peer_id) == (stored, None)
         assert backbone.said[0][1].retrieval_hint is not None
         assert not a.all(Fetch)
         driver.channels.wanted("room", SdsFetchRecord("spec", entries, 2))
         (question,) = await a.hears(Fetch)
         await a.say(Fetched("room", question.request, ((held, None),)))
-        await eventually(lambda: len(backbone.said) == 3)
+        await until(lambda: len(backbone.said) == 3)
         assert backbone.said[-1][1].wire == held
 
 
@@ -321,7 +322,7 @@ async def test_what_has_just_passed_is_not_looked_for() -> None:
         driver.channels.received("room", "spec", message("x", "m1"))
         backbone.keep("room", message("x", "m1"))
         driver.channels.wanted("room", SdsFetchRecord("spec", (HistoryEntry("m1"),), 1))
-        await eventually(lambda: not driver.channels.is_fetching)
+        await until(lambda: not driver.channels.is_fetching)
         assert not backbone.said
 
 
@@ -333,8 +334,8 @@ async def test_the_channel_is_followed_as_long_as_somebody_is_in() -> None:
             await b.joins("room", "b")
             assert backbone.followed["room"] == 2
             await a.say(Leave("room"))
-            await eventually(lambda: backbone.followed["room"] == 1)
-        await eventually(lambda: backbone.followed["room"] == 0)
+            await until(lambda: backbone.followed["room"] == 1)
+        await until(lambda: backbone.followed["room"] == 0)
         assert not driver.channels.rooms and driver.metrics.memberships == 0
 
 
@@ -353,7 +354,7 @@ async def test_a_graceful_end_keeps_what_was_taken() -> None:
     async with serving(backbone) as (driver, address), remote(address, 1) as a:
         await a.joins("room", "a")
         await a.say(*(SdsMessage("room", message("a", f"m{number}")) for number in range(50)))
-        await eventually(lambda: driver.metrics.staged == 51)
+        await until(lambda: driver.metrics.staged == 51)
         backbone.gate.set()
         await driver.finish("the end")
         assert len(backbone.said) == 50

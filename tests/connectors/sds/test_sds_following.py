@@ -17,7 +17,7 @@ from culm_connectors.kafka.partition_follower import FollowedRecord, Following
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.edge import topics
-from tests.support.quic import eventually
+from tests.support.waiting import ended, until
 
 PARTITIONS = 4
 
@@ -89,7 +89,7 @@ async def test_following_and_leaving_in_a_loop_asks_the_broker_once(
         await one.follow(1)
         assert calls["incremental_assign"] + calls["incremental_unassign"] <= 2
         say(settings, 1, b"heard")
-        await eventually(lambda: [record.value for record in heard] == [b"heard"])
+        await until(lambda: [record.value for record in heard] == [b"heard"])
 
 
 @pytest.mark.kafka
@@ -138,6 +138,6 @@ async def test_requests_that_a_busy_loop_hears_of_together_are_all_granted() -> 
     await asyncio.sleep(0)
     # The loop turns once both are assigned, and not before.
     assert client.all_assigned.wait(30)
-    await asyncio.wait_for(wishes, 30)
+    await ended(wishes)
     assert one.positions == {("sds.in", 0): 5, ("sds.in", 1): 5}
     await one.close()

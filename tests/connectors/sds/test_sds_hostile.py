@@ -21,8 +21,9 @@ from culm_models.sds.frames.messages import (
     Send,
 )
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.quic import eventually, identity
+from tests.support.quic import identity
 from tests.support.sds_edge import MemoryBackbone, message, remote, serving
+from tests.support.waiting import until
 
 TOKEN = bytes(16)
 
@@ -134,7 +135,7 @@ async def test_a_peer_that_does_not_read_what_happens_is_dropped_and_others_are_
         remote(address, 3) as speaker,
     ):
         await slow.say(Join("room", "spec", "slow"))
-        await eventually(lambda: driver.metrics.memberships == 1)
+        await until(lambda: driver.metrics.memberships == 1)
         await quick.joins("room", "quick")
         await speaker.joins("room", "speaker")
         content = bytes(30_000)
@@ -180,15 +181,15 @@ async def test_while_kafka_is_slow_a_peer_is_read_no_further_than_its_share() ->
         await a.joins("room", "a")
         await b.joins("room", "b")
         # The first full participant opens the channel, by a command.
-        await eventually(lambda: backbone.commands and driver.metrics.staged == 0)
+        await until(lambda: backbone.commands and driver.metrics.staged == 0)
         backbone.gate.clear()
         await a.say(*(SdsMessage("room", message("a", f"m{number}")) for number in range(40)))
-        await eventually(lambda: driver.metrics.staged == 10)
+        await until(lambda: driver.metrics.staged == 10)
         await b.say(SdsMessage("room", message("b", "mine")))
         await a.hears(SdsMessage)
         assert driver.metrics.staged == 11
         backbone.gate.set()
-        await eventually(lambda: len(backbone.said) == 41)
+        await until(lambda: len(backbone.said) == 41)
 
 
 async def test_other_rules_close_connections_in_channels_that_are_now_forbidden() -> None:

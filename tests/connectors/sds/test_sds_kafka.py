@@ -29,10 +29,11 @@ from culm_topics.sds.records import (
 )
 from tests.support.edge import connector, running, topics
 from tests.support.http import get
-from tests.support.quic import eventually, identity
+from tests.support.quic import identity
 from tests.support.sds_connectors import PARTITIONS, QUICK, TOKEN, at, own, produce, store, two
 from tests.support.sds_edge import event, message
 from tests.support.topic_io import read_all
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -135,21 +136,21 @@ async def test_the_past_the_head_and_single_messages_come_from_the_store(
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
         async with at(edge, 1) as a:
             await a.joins("room", "a", cursor=b"")
-            await eventually(lambda: a.all(Mark) and a.all(Mark)[-1].present)
+            await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
             assert [found.wire for found in a.all(SdsMessage)] == wires
             cursor, hint = a.all(Mark)[-1].cursor, a.all(SdsMessage)[7].retrieval_hint
             assert hint is not None
         async with at(edge, 1) as a:
             await a.joins("room", "a", cursor=cursor)
             # The index is read in its own time; whoever is in the channel is told what it ends with.
-            await eventually(lambda: a.all(Head) and a.all(Head)[-1].newest[-1:] == ((29, "m29"),))
+            await until(lambda: a.all(Head) and a.all(Head)[-1].newest[-1:] == ((29, "m29"),))
             await a.say(
                 Fetch("room", 1, (HistoryEntry("m3"), HistoryEntry("m7", hint), HistoryEntry("nothing")))
             )
             (answer,) = await a.hears(Fetched)
             assert sorted(wire for wire, _ in answer.wires) == sorted((wires[3], wires[7]))
             store(settings, "room", message("x", "trailing", 99))
-            await eventually(lambda: a.all(Head)[-1].newest[-1] == (99, "trailing"))
+            await until(lambda: a.all(Head)[-1].newest[-1] == (99, "trailing"))
             assert not a.all(SdsMessage)
 
 
@@ -165,7 +166,7 @@ async def test_the_job_is_answered_into_sds_in(
         produce(settings, "sds.fetch", "room", request.encode())
         (question,) = await a.hears(Fetch)
         await a.say(Fetched("room", question.request, ((held, None),)))
-        await eventually(lambda: [found.wire for found in b.all(SdsMessage)] == [held])
+        await until(lambda: [found.wire for found in b.all(SdsMessage)] == [held])
         assert [SdsInRecord.decode(value).wire for _, value in read_all(settings, "sds.in")] == [held]
 
 

@@ -22,10 +22,10 @@ from culm_topics.sds.records import (
     SdsInRecord,
 )
 from tests.support.edge import connector, running, topics
-from tests.support.quic import eventually
 from tests.support.sds_connectors import PARTITIONS, QUICK, TOKEN, at, own, produce, store
 from tests.support.sds_edge import event, message
 from tests.support.topic_io import read_all
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -52,7 +52,7 @@ async def test_without_the_topics_joining_is_refused_and_the_rest_goes_on(
     for done in client.delete_topics(doomed).values():
         done.result(30)
     # A broker lists a topic for a moment after it has deleted it.
-    await eventually(lambda: not client.list_topics(timeout=10).topics.keys() & set(doomed))
+    await until(lambda: not client.list_topics(timeout=10).topics.keys() & set(doomed))
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
         await a.say(Join("room", "spec", "a"), SdsMessage("room", message("a", "m")))
         await a.hears(Refused, 2)
@@ -68,7 +68,7 @@ async def test_a_connector_without_participants_reads_nothing_of_sds(
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("partition-follower")]
         async with at(edge, 1) as a:
             await a.joins("room", "a")
-        await eventually(lambda: not edge.sds.channels.rooms)
+        await until(lambda: not edge.sds.channels.rooms)
 
 
 async def test_a_stopping_connector_says_so_and_keeps_what_it_took(
@@ -78,7 +78,7 @@ async def test_a_stopping_connector_says_so_and_keeps_what_it_took(
     async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
         await a.joins("room", "a")
         await a.say(*(SdsMessage("room", message("a", f"m{number}", number)) for number in range(200)))
-        await eventually(lambda: edge.sds.metrics.messages_in["content"] == 200)
+        await until(lambda: edge.sds.metrics.messages_in["content"] == 200)
         edge.stop()
         assert (await a.closed()).code == CloseCode.SHUTTING_DOWN
     assert len(read_all(settings, "sds.in")) == 200

@@ -14,8 +14,9 @@ from culm_infra.stack import Stack
 from culm_models.keys import KeyPair
 from culm_models.sds.settings import SdsSettings
 from culm_topics.sds.records import SdsCommandRecord
-from tests.support.edge import connector, running, topics, until
+from tests.support.edge import connector, running, topics
 from tests.support.topic_io import read_all
+from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -71,9 +72,9 @@ async def test_messages_and_commands_wait_for_a_broker_that_is_away(
             assert not asked.done(), "no edge has kept it durably"
 
             await asyncio.to_thread(stack.up, quick_start=True)
-            await until(lambda: set(ids(alice)) == set(ids(bob)) == set(sent), 90)
+            await until(lambda: set(ids(alice)) == set(ids(bob)) == set(sent))
             assert ids(alice) == ids(bob)
-            async with asyncio.timeout(90):
+            async with while_working():
                 accepted.append(await asked)
         commands = [SdsCommandRecord.decode(value) for _, value in read_all(kafka, "sds.commands")]
         texts = {command.token: command.content for command in commands if command.kind == "send"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from culm_models.sds.frames.messages import EventFrame, Fetch, Fetched, Join, Refused, SdsMessage, Send
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.quic import eventually, identity
+from tests.support.quic import identity
 from tests.support.sds_attacks import another_profile_first, forged_messages, take_over
 from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
+from tests.support.waiting import until
 
 BEN, STRANGER = 1, 2
 
@@ -39,7 +40,7 @@ async def test_nothing_private_is_passed_on_before_it_is_known_whose_an_id_is() 
     ):
         await ben.joins("room", "ben", hosted=True, cursor=b"")
         await stranger.joins("room", "ben", hosted=True, cursor=b"")
-        await eventually(lambda: len(backbone.commands) == 2)
+        await until(lambda: len(backbone.commands) == 2)
         assert [command.peer_id for _, command in backbone.commands] == [key_of(BEN), key_of(STRANGER)]
         backbone.own("room", "ben", key_of(BEN))
         await ben.hears(EventFrame)
@@ -69,7 +70,7 @@ async def test_a_join_that_the_job_refuses_is_told_to_who_asked_alone() -> None:
     ):
         await ben.joins("room", "ben", hosted=True)
         await stranger.joins("room", "guest", hosted=True, settings={"bloom_capacity": 10**6})
-        await eventually(lambda: len(backbone.commands) == 2)
+        await until(lambda: len(backbone.commands) == 2)
         details = {
             "token": backbone.commands[1][1].token,
             "command": "join",
@@ -147,7 +148,7 @@ async def test_the_first_member_decides_the_profile_of_a_channel_and_others_are_
         remote(address, STRANGER) as stranger,
     ):
         await ann.joins("room", "ann")
-        await eventually(lambda: backbone.commands)
+        await until(lambda: backbone.commands)
         assert [(command.kind, command.peer_id) for _, command in backbone.commands] == [
             ("open", key_of(BEN))
         ]

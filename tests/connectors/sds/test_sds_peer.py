@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,8 +18,9 @@ from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.events import Delivered, Event
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode
-from tests.support.quic import eventually, lossy_proxy, quick_settings
+from tests.support.quic import lossy_proxy, quick_settings
 from tests.support.sds_edge import MemoryBackbone, message, serving
+from tests.support.waiting import until, while_working
 
 # Clocks that tests can wait for.
 QUICK = SdsSettings(
@@ -58,7 +58,7 @@ def peer(folder: Path, name: str, **options: Any) -> SdsPeer:
 async def online(folder: Path, address: Address, name: str, **options: Any) -> AsyncIterator[SdsPeer]:
     async with peer(folder, name, **options) as made:
         made.dial(address)
-        async with asyncio.timeout(20):
+        async with while_working():
             await made.joined.wait()
         yield made
 
@@ -68,7 +68,7 @@ def log(of: SdsPeer) -> list[tuple[int, str]]:
 
 
 async def agree(*peers: SdsPeer, size: int) -> None:
-    await eventually(lambda: all(len(log(one)) == size for one in peers))
+    await until(lambda: all(len(log(one)) == size for one in peers))
     assert all(log(one) == log(peers[0]) for one in peers)
 
 
@@ -85,11 +85,11 @@ async def test_two_participants_hear_each_other_and_know_it(tmp_path: Path) -> N
         assert (told[0].content, told[0].sender_id, told[0].own) == (b"hello", "alice", False)
         second = await bob.send(b"hello")
         assert first != second
-        async with asyncio.timeout(20):
+        async with while_working():
             assert await alice.acknowledged(first)
             assert await bob.acknowledged(second)
         await agree(alice, bob, size=2)
-        await eventually(lambda: [one.own for one in bob.history()] == [False, True])
+        await until(lambda: [one.own for one in bob.history()] == [False, True])
 
 
 async def test_a_late_participant_gets_the_past_and_then_what_happens(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_a_late_participant_gets_the_past_and_then_what_happens(tmp_path: 
         async with online(tmp_path, address, "late") as late:
             await agree(alice, late, size=30)
             expected = [b"%d" % number for number in range(30)]
-            await eventually(lambda: [told.content for told in late.history()] == expected)
+            await until(lambda: [told.content for told in late.history()] == expected)
             await alice.send(b"new")
             await agree(alice, late, size=31)
 
@@ -131,7 +131,7 @@ async def test_what_was_missed_while_away_comes_from_where_it_left_off(tmp_path:
             await alice.send(b"first")
             await agree(alice, bob, size=1)
             # The edge tells from time to time how far the store has been heard.
-            await eventually(lambda: bob._participant.cursor not in (None, b"", bytes(8)))
+            await until(lambda: bob._participant.cursor not in (None, b"", bytes(8)))
         for number in range(10):
             await alice.send(b"%d" % number)
         before = driver.metrics.history_out
@@ -145,7 +145,7 @@ async def test_the_very_last_message_is_asked_for(tmp_path: Path) -> None:
     async with serving(backbone) as (_, address), online(tmp_path, address, "alice") as alice:
         await alice.present.wait()
         backbone.keep("room", message("bob", "trailing", 5))
-        await eventually(lambda: [told.message_id for told in alice.history()] == ["trailing"])
+        await until(lambda: [told.message_id for told in alice.history()] == ["trailing"])
 
 
 async def test_what_is_said_without_a_connection_goes_out_when_there_is_one(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ async def test_a_participant_that_may_not_join_is_told(tmp_path: Path) -> None:
         peer(tmp_path, "alice") as alice,
     ):
         with pytest.raises(JoinRefusedError):
-            async with asyncio.timeout(20):
+            async with while_working():
                 await alice.dial(address)
 
 
@@ -201,13 +201,13 @@ async def test_connections_that_break_at_any_moment_lose_nothing(tmp_path: Path)
             if number % 6 == 2:
                 proxy.partition()
             if number % 6 == 5:
-                await eventually(lambda: not alice.joined.is_set())
+                await until(lambda: not alice.joined.is_set())
                 proxy.heal()
                 proxy.rebind()
-                async with asyncio.timeout(30):
+                async with while_working():
                     await alice.joined.wait()
         await agree(alice, bob, size=48)
-        await eventually(lambda: len(list(alice.history())) == len(list(bob.history())) == 48)
+        await until(lambda: len(list(alice.history())) == len(list(bob.history())) == 48)
         for one in (alice, bob):
             assert len({told.message_id for told in one.history()}) == 48
 
@@ -230,7 +230,7 @@ async def test_a_killed_participant_says_no_id_with_other_bytes_and_is_told_noth
                 # Leaving the context cancels it wherever it stands: nothing is finished in good order.
         async with online(tmp_path, address, "alice") as alice:
             await agree(alice, bob, size=48)
-            await eventually(lambda: len(list(alice.history())) == 48)
+            await until(lambda: len(list(alice.history())) == 48)
             history = [(one.number, one.message_id) for one in alice.history()]
     assert len({message_id for _, message_id in history}) == len(history) == 48
     assert len(told) == len(set(told)) and set(told) <= set(history)
@@ -285,4 +285,4 @@ async def test_who_joins_under_an_id_that_is_active_elsewhere_is_warned(
     ):
         await second.joined.wait()
         await first.send(b"hello")
-        await eventually(lambda: "ann is active elsewhere" in caplog.text)
+        await until(lambda: "ann is active elsewhere" in caplog.text)

@@ -18,6 +18,7 @@ from culm_connectors.sds.staging import Staging
 from culm_models.sds.frames import codec as wire
 from culm_topics.sds.records import SdsInRecord
 from tests.support.sds_edge import MemoryBackbone, message
+from tests.support.waiting import while_working
 
 HEADS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abcd")), max_size=40)
 
@@ -70,7 +71,7 @@ async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None
         staging.add(OutgoingRecord("room", record), link, lambda number=number: done.append(number))  # type: ignore[misc]
     assert budget.staged == 10 and budget.staged_bytes > 10
     running = asyncio.create_task(staging.run())
-    async with asyncio.timeout(10):
+    async with while_working():
         await staging.room(link)
         await staging.drained()
     running.cancel()

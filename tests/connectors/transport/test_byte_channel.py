@@ -18,7 +18,8 @@ from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
 from culm_connectors.transport.tcp.settings import TlsClientSettings
 from tests.support.channels import TCP, Certificates, Pair, channel_pair
-from tests.support.quic import LOOPBACK, eventually
+from tests.support.quic import LOOPBACK
+from tests.support.waiting import ended, until
 
 MUCH = bytes(range(256)) * 16_384  # 4 MiB: more than all buffers on the way hold
 
@@ -173,7 +174,7 @@ async def test_a_client_may_show_no_key_where_none_is_required(tmp_path: Path) -
         with pytest.raises(TransportError):
             channel = await connect_tcp(listener.address, TCP, nobody)
             await channel.read()
-        await eventually(lambda: listener.refusals["handshake"] == 1)
+        await until(lambda: listener.refusals["handshake"] == 1)
 
 
 @pytest.mark.parametrize("wrong", ["ca", "server_name"])
@@ -207,7 +208,7 @@ async def test_a_key_that_is_not_allowed_is_refused_and_one_that_was_is_ended(tm
         with pytest.raises(TransportError):
             again = await connect_tcp(listener.address, TCP, certificates.client)
             await again.read()
-        await eventually(lambda: listener.refusals["identity"] == 1)
+        await until(lambda: listener.refusals["identity"] == 1)
 
 
 async def test_channels_are_limited_by_address_and_in_all() -> None:
@@ -223,7 +224,7 @@ async def test_channels_are_limited_by_address_and_in_all() -> None:
                 await one_more.read()
             assert listener.refusals == {"connections": 1}
             await held[0].close()
-            await eventually(lambda: len(listener.channels) == 1)
+            await until(lambda: len(listener.channels) == 1)
             again = await connect_tcp(listener.address, settings)
             await again.write(b"2")
             assert await again.read() == b"2"
@@ -236,15 +237,15 @@ async def test_a_handshake_that_does_not_end_is_given_up(tmp_path: Path) -> None
     async with serve_tcp(LOOPBACK, echo, settings, tls=Certificates(tmp_path).server) as listener:
         reader, writer = await asyncio.open_connection(*listener.address)
         with pytest.raises(ConnectionResetError):
-            await asyncio.wait_for(reader.read(), 5)
+            await ended(reader.read())
         writer.close()
         assert listener.refusals["handshake"] == 1
         reader, writer = await asyncio.open_connection(*listener.address)
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         with contextlib.suppress(ConnectionResetError):
-            await asyncio.wait_for(reader.read(), 5)
+            await ended(reader.read())
         writer.close()
-        await eventually(lambda: listener.refusals["handshake"] == 2)
+        await until(lambda: listener.refusals["handshake"] == 2)
 
 
 async def test_an_end_of_tcp_without_an_end_of_tls_is_no_orderly_end(tmp_path: Path) -> None:
@@ -276,22 +277,22 @@ async def test_an_end_of_tcp_without_an_end_of_tls_is_no_orderly_end(tmp_path: P
             session.write(b"cut of")
             await loop.sock_sendall(plain, outgoing.read())
             plain.shutdown(socket.SHUT_WR)
-            assert "without an end of TLS" in str(await asyncio.wait_for(found, 5))
+            assert "without an end of TLS" in str(await ended(found))
 
 
 async def test_a_remote_that_never_reads_is_ended() -> None:
-    ended: asyncio.Future[TransportError] = asyncio.get_running_loop().create_future()
+    failure: asyncio.Future[TransportError] = asyncio.get_running_loop().create_future()
 
     async def talk(channel: ByteChannel) -> None:
         try:
             while True:
                 await channel.write(MUCH)
         except TransportError as error:
-            ended.set_result(error)
+            failure.set_result(error)
 
     async with serve_tcp(LOOPBACK, talk, TCP) as listener:
         with socket.create_connection(listener.address):
-            assert "nothing moved for too long" in str(await asyncio.wait_for(ended, 10))
+            assert "nothing moved for too long" in str(await ended(failure))
 
 
 async def test_where_nothing_listens_that_is_said() -> None:

@@ -22,11 +22,11 @@ from tests.support.quic import (
     NO_FAULTS,
     Faults,
     LossyProxy,
-    eventually,
     identity,
     lossy_proxy,
     quick_settings,
 )
+from tests.support.waiting import until
 
 SERVER, CLIENT = identity(1), identity(2)
 PAYLOAD = random.Random(5).randbytes(400_000)
@@ -181,7 +181,7 @@ async def test_loopback_gets_to_large_datagrams(sizes: list[int]) -> None:
     async with downloads() as offered:
         assert await offered.take() == PAYLOAD
         # The last probe may be on its way when the last of the data is here.
-        await eventually(lambda: offered.size == max(sizes) == 8_900)
+        await until(lambda: offered.size == max(sizes) == 8_900)
 
 
 async def test_a_remote_that_takes_1452_bytes_gets_no_more(
@@ -195,7 +195,7 @@ async def test_a_remote_that_takes_1452_bytes_gets_no_more(
     monkeypatch.setattr("culm_connectors.transport.quic.dial.CreditedQuicConnection", Announcing)
     async with downloads(Faults(max_bytes=1_452)) as offered:
         assert await offered.take() == PAYLOAD
-        await eventually(lambda: offered.size == max(sizes) == 1_452)
+        await until(lambda: offered.size == max(sizes) == 1_452)
 
 
 async def test_a_path_that_drops_large_datagrams_carries_everything_in_smaller_ones() -> None:
@@ -210,7 +210,7 @@ async def test_a_path_that_shrinks_under_way_loses_nothing_for_good() -> None:
         client = await connect(offered.proxy.address, CLIENT, SERVER.peer_id, quick_settings(), alpn=ALPN)
         stream = await client.accept_stream()
         got = bytearray(await stream.read())
-        await eventually(lambda: offered.size == 8_900)
+        await until(lambda: offered.size == 8_900)
         offered.proxy.to_client = Faults(max_bytes=1_300)
         while data := await stream.read():
             got += data

@@ -31,6 +31,7 @@ from tests.support.quic import (
     one_way,
     quick_settings,
 )
+from tests.support.waiting import ended, while_working
 
 SERVER, CLIENT = identity(1), identity(2)
 MIB = 1_024 * 1_024
@@ -73,7 +74,7 @@ async def test_an_orderly_close_does_not_wait_for_ever_for_a_reader_that_never_r
     async with linked(quick_settings(close_timeout_s=0.1)) as (client, server):
         out, _ = await one_way(client, server)
         await out.write(bytes(MIB // 2))
-        async with asyncio.timeout(10):
+        async with while_working():
             await client.close()
             assert (await server.wait_closed()).origin == CloseOrigin.REMOTE
 
@@ -93,7 +94,7 @@ async def test_an_abort_is_told_to_everybody_who_waits() -> None:
         server.abort(CloseCode.PROTOCOL, "no such message")
         for task in (*waiting[1:], reading):
             with pytest.raises(ConnectionClosedError):
-                await asyncio.wait_for(task, 10)
+                await ended(task)
         reason = await client.wait_closed()
         assert (reason.code, reason.text) == (CloseCode.PROTOCOL, "no such message")
         assert (reason.origin, reason.application) == (CloseOrigin.REMOTE, True)
@@ -144,7 +145,7 @@ async def test_a_peer_that_vanishes_is_noticed_by_both_sides() -> None:
         client = await connect(proxy.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
         server = await accepted
         proxy.partition()
-        async with asyncio.timeout(20):
+        async with while_working():
             for connection in (client, server):
                 reason = await connection.wait_closed()
                 assert reason.origin == CloseOrigin.LOST

@@ -14,7 +14,6 @@ from tests.support.quic import (
     ALPN,
     LOOPBACK,
     Faults,
-    eventually,
     first_datagram,
     greet_and_echo,
     identity,
@@ -24,6 +23,7 @@ from tests.support.quic import (
     quick_settings,
     raw_socket,
 )
+from tests.support.waiting import ended, until, while_working
 
 SERVER, CLIENT = identity(1), identity(2)
 BAD = Faults(loss=0.05, duplicate=0.05, corrupt=0.02, min_delay_s=0.0, max_delay_s=0.008)
@@ -56,7 +56,7 @@ async def test_a_stream_arrives_intact_through_loss_delay_reorder_and_repeats(se
         lossy_proxy(listener.address, to_server=BAD, to_client=BAD, seed=seed) as proxy,
     ):
         client = await connect(proxy.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
-        async with asyncio.timeout(60):
+        async with while_working():
             assert await echo_through(client, payload) == payload
         assert proxy.counts["to_server.lost"] and proxy.counts["to_client.lost"]
         await client.close()
@@ -72,12 +72,12 @@ async def test_a_transfer_outlives_a_partition() -> None:
     ):
         client = await connect(proxy.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
         transfer = asyncio.create_task(echo_through(client, payload))
-        await eventually(lambda: client.statistics().received_bytes > 100_000)
+        await until(lambda: client.statistics().received_bytes > 100_000)
         proxy.partition()
-        await eventually(lambda: proxy.counts["to_server.lost"] >= 2)
+        await until(lambda: proxy.counts["to_server.lost"] >= 2)
         assert not transfer.done()
         proxy.heal()
-        async with asyncio.timeout(30):
+        async with while_working():
             assert await transfer == payload
         await client.close()
 
@@ -165,7 +165,7 @@ async def test_a_failure_inside_the_library_ends_its_own_connection_alone(
         monkeypatch.setattr(hit.quic, "receive_datagram", fail)
         out = await victim.open_stream()
         await out.write(b"trigger")
-        reason = await asyncio.wait_for(victim.wait_closed(), 10)
+        reason = await ended(victim.wait_closed())
         assert reason.code == CloseCode.INTERNAL
         assert await echo_through(bystander, b"still here") == b"still here"
         await bystander.close()
@@ -189,4 +189,4 @@ async def test_a_failure_of_the_library_while_sending_or_waiting_ends_the_connec
             client._pump._on_timer = lambda: None
             monkeypatch.setattr(client.quic, "get_timer", lambda: 0.0)
             client._pump._fire()
-        await asyncio.wait_for(client.wait_closed(), 10)
+        await ended(client.wait_closed())

@@ -22,7 +22,8 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from culm_connectors.transport.quic.probe import measure_stream
-from tests.support.quic import eventually, linked, one_way, quick_settings
+from tests.support.quic import linked, one_way, quick_settings
+from tests.support.waiting import ended, until, while_working
 
 MIB = 1_024 * 1_024
 
@@ -121,7 +122,7 @@ async def test_streams_that_are_reset_give_their_credit_back() -> None:
         for _ in range(40):  # forty times half a window: leaked credit would stop the connection
             out, stream = await one_way(client, server)
             await out.write(bytes(60 * 1_024))
-            await eventually(lambda: server.statistics().unread_bytes > 0)
+            await until(lambda: server.statistics().unread_bytes > 0)
             out.reset(7)
             with pytest.raises(StreamResetError) as caught:
                 while await stream.read():
@@ -142,7 +143,7 @@ async def test_streams_that_are_stopped_unread_give_their_credit_back() -> None:
 
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(send())
-                await eventually(lambda: server.statistics().unread_bytes > 0)
+                await until(lambda: server.statistics().unread_bytes > 0)
                 stream.stop(9)
             assert await stream.read() == b""
 
@@ -155,7 +156,7 @@ async def test_streams_that_ended_unread_and_are_stopped_give_their_credit_back(
             await out.write(bytes(60 * 1_024))
             out.finish()
             await out.wait_acknowledged(out.written)
-            await eventually(lambda: server.statistics().unread_bytes == 60 * 1_024)
+            await until(lambda: server.statistics().unread_bytes == 60 * 1_024)
             stream.stop(9)
             assert server.statistics().unread_bytes == 0
             assert await stream.read() == b""
@@ -186,7 +187,7 @@ async def test_a_remote_that_opens_more_streams_than_granted_is_closed() -> None
         for _ in range(10):
             out = await client.open_stream()
             await out.write(b"x")
-        reason = await asyncio.wait_for(client.wait_closed(), 10)
+        reason = await ended(client.wait_closed())
         assert reason.origin == "remote"
 
 
@@ -212,7 +213,7 @@ async def test_a_receipt_comes_when_the_remote_stack_has_the_bytes_read_or_not()
         await out.write(b"a" * 1_000)
         middle = out.written
         await out.write(b"b" * 1_000)
-        async with asyncio.timeout(10):
+        async with while_working():
             await out.wait_acknowledged(middle)
             assert out.acknowledged >= middle
             await out.wait_acknowledged(out.written)

@@ -24,13 +24,13 @@ from tests.support.hostile_quic import (
 from tests.support.quic import (
     ALPN,
     LOOPBACK,
-    eventually,
     first_datagram,
     greet_and_echo,
     identity,
     quick_settings,
     raw_socket,
 )
+from tests.support.waiting import until
 
 SERVER, CLIENT, STRANGER_ID = identity(1), identity(2), b"stranger"
 
@@ -52,9 +52,9 @@ async def after_initials(*payloads: bytes) -> QuicTransportConnection:
         with raw_socket(listener.address) as raw:
             for number, payload in enumerate(payloads):
                 raw.send(initial(payload, connection_id=STRANGER_ID, number=number))
-            await eventually(lambda: STRANGER_ID in listener._by_connection_id)
+            await until(lambda: STRANGER_ID in listener._by_connection_id)
             begun = listener._by_connection_id[STRANGER_ID]
-            await eventually(lambda: begun.is_ended)
+            await until(lambda: begun.is_ended)
     return begun
 
 
@@ -106,7 +106,7 @@ async def test_as_many_gaps_as_lost_datagrams_can_leave_are_taken() -> None:
             client.send(stream_frame(2, 2_400 * number + 1_200, bytes(1_200)))
         (served,) = listener.connections
         assert isinstance(served, QuicTransportConnection)
-        await eventually(lambda: gaps(served) == 100)
+        await until(lambda: gaps(served) == 100)
         assert served.close_reason is None
 
 
@@ -141,8 +141,8 @@ async def test_an_unproven_address_gets_no_more_than_three_times_what_it_sent() 
         with raw_socket(listener.address) as raw:
             first = first_datagram(settings)
             raw.send(first)
-            await eventually(lambda: listener._by_connection_id)
-            await eventually(lambda: not listener._by_connection_id)
+            await until(lambda: listener._by_connection_id)
+            await until(lambda: not listener._by_connection_id)
         assert 0 < sum(sent) <= 3 * len(first)
 
 
@@ -155,8 +155,8 @@ async def test_closes_of_a_failed_handshake_are_few_however_much_comes() -> None
         with raw_socket(listener.address) as raw:
             for number in range(100):
                 raw.send(initial(pings(1), connection_id=STRANGER_ID, number=number))
-            await eventually(lambda: listener._by_connection_id)
-            await eventually(lambda: not listener._by_connection_id)
+            await until(lambda: listener._by_connection_id)
+            await until(lambda: not listener._by_connection_id)
         assert len(sent) <= 3
 
 
@@ -169,7 +169,7 @@ async def test_noise_in_place_of_first_datagrams_builds_nothing_and_makes_client
         with raw_socket(listener.address) as raw:
             for _ in range(40):
                 raw.send(undecryptable_initial())
-            await eventually(lambda: listener.refusals["undecryptable"] + listener.refusals["retry"] == 40)
+            await until(lambda: listener.refusals["undecryptable"] + listener.refusals["retry"] == 40)
         assert not begun
         assert listener.refusals["retry"] >= 30
         client = await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
@@ -183,7 +183,7 @@ async def test_handshakes_that_fail_make_clients_prove_addresses_too() -> None:
         with raw_socket(listener.address) as raw:
             for _ in range(20):
                 raw.send(initial(sparse_crypto(1, 200)))
-            await eventually(lambda: listener.refusals["retry"])
+            await until(lambda: listener.refusals["retry"])
 
 
 async def test_handshakes_that_failed_count_as_half_open_until_they_are_forgotten() -> None:
@@ -192,5 +192,5 @@ async def test_handshakes_that_failed_count_as_half_open_until_they_are_forgotte
         with raw_socket(listener.address) as raw:
             for _ in range(20):
                 raw.send(initial(sparse_crypto(1, 200)))
-            await eventually(lambda: listener.refusals["half_open"] == 15)
+            await until(lambda: listener.refusals["half_open"] == 15)
         assert len(listener._by_connection_id) <= 2 * 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, cast
 
 import pytest
@@ -29,7 +28,8 @@ from culm_connectors.transport.identity import certify, peer_id_of
 from culm_connectors.transport.quic import dial
 from culm_connectors.transport.quic.configuration import configuration
 from culm_connectors.transport.quic.library import CreditedQuicConnection
-from tests.support.quic import ALPN, LOOPBACK, eventually, greet_and_echo, identity, quick_settings
+from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
+from tests.support.waiting import until, while_working
 
 SERVER, ALLOWED, STRANGER = identity(1), identity(2), identity(3)
 SETTINGS = quick_settings()
@@ -55,7 +55,7 @@ def never_called(connection: Connection) -> Any:
 
 async def assert_forgotten(listener: Listener) -> None:
     assert listener.connections == []
-    await eventually(lambda: not listener._by_connection_id)
+    await until(lambda: not listener._by_connection_id)
     assert not listener._half_open
     assert not listener._per_address
 
@@ -225,7 +225,7 @@ async def test_a_revoked_key_loses_its_living_connections() -> None:
         revoked = await connect(listener.address, STRANGER, SERVER.peer_id, SETTINGS, alpn=ALPN)
         rules.append(only_allowed)
         assert listener.judge_again() == 1
-        async with asyncio.timeout(10):
+        async with while_working():
             reason = await revoked.wait_closed()
         assert (reason.code, reason.origin) == (CloseCode.REVOKED, CloseOrigin.REMOTE)
         assert kept.close_reason is None

@@ -21,20 +21,20 @@ from culm_connectors.transport.quic.library import CreditedQuicConnection
 from tests.support.quic import (
     ALPN,
     LOOPBACK,
-    eventually,
     first_datagram,
     greet_and_echo,
     identity,
     quick_settings,
     raw_socket,
 )
+from tests.support.waiting import ended, until
 
 SERVER = identity(1)
 CONNECTION_REFUSED = 2
 
 
 async def answer_to(raw: socket.socket) -> bytes:
-    return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(raw, 2_000), 10)
+    return await ended(asyncio.get_running_loop().sock_recv(raw, 2_000))
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_address"])
@@ -53,7 +53,7 @@ async def test_connections_above_a_limit_are_turned_away_at_once(limit: str) -> 
         )
         assert listener.refusals["connections"] == 1
         await held[0].close()
-        await eventually(lambda: listener._per_address["127.0.0.1"] < 2)
+        await until(lambda: listener._per_address["127.0.0.1"] < 2)
         again = await connect(listener.address, identity(3), None, settings, alpn=ALPN)
         for connection in (held[1], again):
             await connection.close()
@@ -64,7 +64,7 @@ async def test_a_peer_with_too_many_connections_loses_its_oldest() -> None:
     async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
         other = await connect(listener.address, identity(3), None, settings, alpn=ALPN)
         mine = [await connect(listener.address, identity(2), None, settings, alpn=ALPN) for _ in range(3)]
-        reason = await asyncio.wait_for(mine[0].wait_closed(), 10)
+        reason = await ended(mine[0].wait_closed())
         assert (reason.code, reason.origin) == (CloseCode.SUPERSEDED, CloseOrigin.REMOTE)
         assert listener.closed == {(ALPN, "superseded"): 1}
         assert [connection.close_reason for connection in (other, *mine[1:])] == [None] * 3
@@ -78,10 +78,10 @@ async def test_unfinished_handshakes_are_bounded_and_forgotten_in_time() -> None
         with raw_socket(listener.address) as raw:
             for _ in range(5):
                 raw.send(first_datagram(settings))
-            await eventually(lambda: listener.refusals["half_open"] == 2)
+            await until(lambda: listener.refusals["half_open"] == 2)
             assert len(listener._half_open) == 3
-            await eventually(lambda: not listener._half_open)
-            await eventually(lambda: not listener._by_connection_id)
+            await until(lambda: not listener._half_open)
+            await until(lambda: not listener._by_connection_id)
         connection = await connect(listener.address, identity(2), None, settings, alpn=ALPN)
         await connection.close()
 
@@ -94,9 +94,9 @@ async def test_a_client_must_prove_its_address_while_many_handshakes_are_under_w
         with raw_socket(listener.address) as raw:
             for _ in range(2):
                 raw.send(first_datagram(settings))
-            await eventually(lambda: len(listener._half_open) == 2)
+            await until(lambda: len(listener._half_open) == 2)
             raw.send(first_datagram(settings))
-            await eventually(lambda: listener.refusals["retry"] == 1)
+            await until(lambda: listener.refusals["retry"] == 1)
             assert len(listener._half_open) == 2
             proven = await connect(listener.address, identity(3), SERVER.peer_id, settings, alpn=ALPN)
             assert listener.refusals["retry"] == 2
@@ -113,7 +113,7 @@ async def test_a_token_that_is_not_ours_is_worth_nothing_while_tokens_are_asked_
     async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
         with raw_socket(listener.address) as raw:
             raw.send(quic.datagrams_to_send(now=0.0)[0][0])
-            await eventually(lambda: listener.refusals["token"] == 1)
+            await until(lambda: listener.refusals["token"] == 1)
         assert not listener._half_open
 
 
@@ -126,7 +126,7 @@ async def test_a_foreign_token_does_no_harm_where_none_is_needed() -> None:
         quic.connect(("127.0.0.1", 1), now=0.0)
         with raw_socket(listener.address) as raw:
             raw.send(quic.datagrams_to_send(now=0.0)[0][0])
-            await eventually(lambda: len(listener._half_open) == 1)
+            await until(lambda: len(listener._half_open) == 1)
 
 
 async def test_an_unknown_version_is_answered_with_the_known_ones() -> None:
@@ -149,7 +149,7 @@ async def test_neither_small_nor_unreadable_first_datagrams_are_remembered() -> 
         with raw_socket(listener.address) as raw:
             raw.send(whole[:1_199])
             raw.send(spoiled)
-            await eventually(lambda: listener.refusals["undecryptable"] == 1)
+            await until(lambda: listener.refusals["undecryptable"] == 1)
         assert not listener._half_open
         assert not listener._by_connection_id
         assert not listener._per_address

@@ -9,15 +9,8 @@ import pytest
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.transport import CloseCode, ConnectError, Connection, connect, serve
 from tests.support.hostile_quic import initial, sparse_crypto
-from tests.support.quic import (
-    ALPN,
-    LOOPBACK,
-    eventually,
-    greet_and_echo,
-    identity,
-    quick_settings,
-    raw_socket,
-)
+from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings, raw_socket
+from tests.support.waiting import until
 
 SERVER, CLIENT = identity(1), identity(2)
 NAME = CLIENT.peer_id.hex()[:16]
@@ -31,7 +24,7 @@ async def test_a_connection_is_logged_when_it_is_made_and_when_it_ends(
         async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
             client = await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
             await client.close()
-            await eventually(lambda: not listener.connections)
+            await until(lambda: not listener.connections)
     made, ended = caplog.messages
     assert made.startswith(f"peer {NAME} connected from 127.0.0.1 port ")
     assert ended.startswith(f"peer {NAME} at 127.0.0.1 port ")
@@ -71,5 +64,5 @@ async def test_handshakes_that_fail_in_a_row_write_few_lines(caplog: pytest.LogC
             with raw_socket(listener.address) as raw:
                 for _ in range(40):
                     raw.send(initial(sparse_crypto(1, 200)))
-                await eventually(lambda: sum(listener._log._left_out.values()) == 39)
+                await until(lambda: sum(listener._log._left_out.values()) == 39)
     assert len(caplog.messages) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from culm_connectors.transport import (
@@ -19,7 +17,8 @@ from culm_connectors.transport import (
     serve_all,
 )
 from culm_connectors.transport.quic.listener import allow_everybody
-from tests.support.quic import ALPN, LOOPBACK, eventually, identity, quick_settings
+from tests.support.quic import ALPN, LOOPBACK, identity, quick_settings
+from tests.support.waiting import until, while_working
 
 OTHER = "culm/other/1"
 SETTINGS = quick_settings()
@@ -66,9 +65,9 @@ async def test_who_may_come_in_is_judged_by_protocol() -> None:
         two, _ = await heard(at, identity(2), OTHER)
         shut.add(OTHER)
         assert at.judge_again() == 1
-        async with asyncio.timeout(10):
+        async with while_working():
             assert (await two.wait_closed()).code == CloseCode.REVOKED
         assert one.close_reason is None
         shut.add(ALPN)
         assert at.judge_again() == 1
-        await eventually(lambda: not at.connections)
+        await until(lambda: not at.connections)

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from culm_connectors.transport import CloseCode, TransportSettings, connect, serve
 from culm_connectors.transport.codes import describe
 from culm_connectors.transport.quic.endpoint import UdpEndpoint
-from tests.support.quic import ALPN, LOOPBACK, eventually, greet_and_echo, identity, quick_settings
+from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
+from tests.support.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ async def test_datagrams_that_the_kernel_does_not_take_at_once_are_sent_in_order
     sender._try_send = busy  # type: ignore[method-assign]
     for number in range(5):
         sender.send(bytes([number]), receiver.address)
-    await eventually(lambda: len(got) == 5)
+    await until(lambda: len(got) == 5)
     assert got == [bytes([number]) for number in range(5)]
     assert not asyncio.get_running_loop().remove_writer(sender._socket.fileno())
     sender.close()

@@ -7,7 +7,7 @@ from collections import Counter
 
 from culm_connectors.transport import Address
 from culm_connectors.transport.quic.turns import Turns
-from tests.support.quic import eventually
+from tests.support.waiting import until
 
 HERE: Address = ("127.0.0.1", 1)
 
@@ -139,5 +139,5 @@ async def test_rounds_go_on_by_themselves_until_nothing_waits() -> None:
         turns.add(reader, b"x", HERE)
     turns.run()
     assert Counter(log)["slow"] < 10
-    await eventually(lambda: Counter(log)["slow"] == 10)
+    await until(lambda: Counter(log)["slow"] == 10)
     turns.stop()

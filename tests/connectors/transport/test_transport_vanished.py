@@ -17,7 +17,6 @@ from tests.support.quic import (
     ALPN,
     LOOPBACK,
     Faults,
-    eventually,
     greet_and_echo,
     identity,
     linked,
@@ -26,6 +25,7 @@ from tests.support.quic import (
     quick_settings,
     raw_socket,
 )
+from tests.support.waiting import until, while_working
 
 SERVER, CLIENT = identity(1), identity(2)
 PATIENT = quick_settings(idle_timeout_s=600, ping_interval_s=300, silence_timeout_s=500, probe_timeout_s=0.4)
@@ -53,7 +53,7 @@ async def server_process() -> AsyncIterator[tuple[Address, Callable[[], object]]
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with while_working():
             port = int(await process.stdout.readline())
         yield ("127.0.0.1", port), process.kill
     finally:
@@ -67,7 +67,7 @@ async def dial(address: Address) -> Connection:
 
 
 async def ended(connection: Connection) -> CloseReason:
-    async with asyncio.timeout(20):
+    async with while_working():
         return await connection.wait_closed()
 
 
@@ -148,7 +148,7 @@ async def test_a_forged_hint_does_not_end_a_healthy_connection() -> None:
         for _ in range(3):
             for _ in range(100):
                 client.probe()
-            await eventually(lambda: client._liveness._probe is None)
+            await until(lambda: client._liveness._probe is None)
         assert client.close_reason is None
         await out.write(b"still here")
         assert await stream.read() == b"still here"
@@ -172,7 +172,7 @@ async def test_a_link_that_loses_every_fifth_datagram_is_kept() -> None:
         back = await client.accept_stream()
         assert await back.read(1) == b"!"
         out = await client.open_stream()
-        async with asyncio.timeout(60):
+        async with while_working():
             for number in range(20):
                 client.probe()
                 await out.write(bytes([number]) * 3_000)
@@ -190,7 +190,7 @@ async def test_a_reset_is_shorter_than_its_cause_and_carries_the_token() -> None
         with raw_socket(listener.address) as raw:
             for size, expected in ((22, 21), (30, 29), (1_200, 42)):
                 raw.send(b"\x41" + b"unknown!" + bytes(size - 9))
-                async with asyncio.timeout(10):
+                async with while_working():
                     answer = await asyncio.get_running_loop().sock_recv(raw, 2_000)
                 assert len(answer) == expected
                 assert answer[0] & 0xC0 == 0x40

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.waiting import Patience
+from culm_infra.patience import Patience
 from culm_models.sds.settings import SdsSettings
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -28,6 +28,7 @@ from culm_topics.sds.records import (
 from tests.support.process_groups import killed_at_the_end
 from tests.support.sds_shards import content, peer, token
 from tests.support.topic_io import end_offsets, read_all, read_rejected
+from tests.support.waiting import looks, output_of
 
 # Minutes long; that a killed job loses and repeats nothing is also what `test_demo_sds` sees, each time.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
@@ -130,11 +131,11 @@ def test_a_job_killed_in_mid_batch_repeats_the_same_bytes_and_loses_no_delivery(
         process.wait(30)
     last = start(kafka, tmp_path, tmp_path / "last.log")
     processes.append(last)
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while len({record.content for record in told(kafka).values() if record.content}) < len(contents):
+    printed = output_of(tmp_path / "last.log")
+    for _ in looks("all contents", limit_s=DEADLINE_SECONDS, progress=printed, step_s=0.5):
+        if len({record.content for record in told(kafka).values() if record.content}) == len(contents):
+            break
         assert last.poll() is None, (tmp_path / "last.log").read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
     await_records(kafka, "sds.index", len(contents), last, tmp_path / "last.log")
     last.send_signal(signal.SIGTERM)
     assert last.wait(90) == 0, (tmp_path / "last.log").read_text()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,6 +141,28 @@ def test_while_they_differ_it_looks_again_for_as_long_as_is_asked(
     with listening(replica) as url:
         assert shell.lines("verify", url, "--wait", "60")[0]["equal"]
     assert replica.store.get(object_key(Id.make(0x10, 3, 2), "N")) is not None
+
+
+def test_it_looks_again_for_as_long_as_the_difference_shrinks(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = with_a_person(shell)
+    shell.text("edit", "ann", "Visits+=3", "--owner", "me")
+    shell.job.run()
+    merged = shell.job.job.values()
+    # The global vector comes last: until then they differ, by less each time.
+    lacking = sorted(merged, key=lambda key: key == GLOBAL_VECTOR_KEY)
+    wait_s = time.sleep
+
+    def catch_up(_: float) -> None:
+        wait_s(0.06)
+        for key in lacking[: max(len(lacking) // 2, 1)]:
+            replica.store.merge([(key, merged[key], None)])
+            lacking.remove(key)
+
+    monkeypatch.setattr("culm_infra.cli.chotki.operations.verify.time.sleep", catch_up)
+    with listening(replica) as url:
+        assert shell.lines("verify", url, "--wait", "0.05")[0]["equal"]
 
 
 def test_an_address_that_is_none_and_a_replica_that_is_not_there_say_what_to_do(shell: Shell) -> None:

@@ -11,6 +11,8 @@ import pytest
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER, ReferencePeer
+from culm_connectors.transport import ConnectError
+from culm_infra.cli.p2panda.peer_home import when_it_answers
 from culm_infra.cli.root import run
 from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
@@ -114,3 +116,23 @@ def test_without_a_schema_a_sync_is_about_those_that_are_held(
     hold(theirs, make_log(author("b"), 0, 3, schema_id=OTHER_SCHEMA))
     assert asyncio.run(sync_with(theirs, mine, "--json", *options)) == 0
     assert json.loads(capsys.readouterr().out)["entries_received"] == received
+
+
+async def test_an_address_is_dialled_for_as_long_as_the_failures_change() -> None:
+    failures = [ConnectError(f"failure {number}") for number in range(5)]
+
+    async def dial() -> str:
+        await asyncio.sleep(0.02)
+        if failures:
+            raise failures.pop()
+        return "an answer"
+
+    assert await when_it_answers(dial, 0.01) == "an answer"
+
+
+async def test_an_address_is_given_up_when_its_failure_stays_the_same() -> None:
+    async def dial() -> str:
+        raise ConnectError("nothing listens")
+
+    with pytest.raises(ConnectError, match="nothing listens"):
+        await when_it_answers(dial, 0.01)

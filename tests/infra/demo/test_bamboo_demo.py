@@ -19,7 +19,7 @@ from culm_infra.demo.bamboo.run import play
 from culm_infra.demo.bamboo.scenes.table import SCENES
 from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.processes import DemoError
+from culm_infra.errors import NotReached
 
 
 def shown(report: BambooReport) -> str:
@@ -47,7 +47,7 @@ async def test_what_is_waited_for_in_vain_is_named(tmp_path: Path) -> None:
     async def never() -> bool:
         return False
 
-    with pytest.raises(DemoError, match="not reached in time: a miracle; nothing changed for 0 s"):
+    with pytest.raises(NotReached, match="not reached in time: a miracle; nothing changed for 0 s"):
         await stage.until(never, "a miracle")
 
 

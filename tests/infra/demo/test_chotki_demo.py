@@ -29,7 +29,7 @@ from culm_infra.demo.chotki.verdict import (
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text
 from culm_models.chotki.replica import Replica
-from tests.support.edge import until
+from tests.support.waiting import until
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "chotki"
 

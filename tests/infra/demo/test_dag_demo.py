@@ -24,6 +24,7 @@ from culm_infra.demo.dag.witnesses import Witness, agree, ask_writer
 from culm_infra.demo.dag.writer import dag_writer, now_s
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError
+from culm_infra.errors import NotReached
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.keys import KeyPair
@@ -73,7 +74,7 @@ async def test_a_door_that_is_not_there_and_an_edge_that_never_answers_are_told(
     with pytest.raises(DemoError, match="at the HTTP door"):
         await DoorClient("127.0.0.1", 1, "").get("/openapi.json")
     async with dag_writer(tmp_path, "ada", ADA, SPACE, "bound") as ada:
-        with pytest.raises(DemoError, match="not reached in time: ada's exchange with an edge"):
+        with pytest.raises(NotReached, match="not reached in time: ada's exchange with an edge"):
             await ada.sync(("127.0.0.1", 1), 0.01)
 
 

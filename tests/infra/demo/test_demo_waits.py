@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.processes import DemoError, NotReached
+from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.kit.tables import verdict
 from culm_infra.demo.kit.waiting import wait_for, wait_until
 from culm_infra.demo.p2panda import run
@@ -26,6 +26,7 @@ from culm_infra.demo.p2panda.plan import make_plan
 from culm_infra.demo.p2panda.report import Report, tables
 from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_infra.demo.p2panda.waits import SHOWN_LOGS, Unmet, Wait, listed
+from culm_infra.errors import NotReached
 from culm_topics.logs.version_vectors import Vectors
 
 PLAN = make_plan(2, 40, 3)

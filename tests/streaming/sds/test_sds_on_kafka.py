@@ -34,6 +34,7 @@ from culm_topics.sds.records import (
 )
 from tests.support.sds_shards import content, peer, token
 from tests.support.topic_io import read_all, read_rejected
+from tests.support.waiting import looks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -192,11 +193,10 @@ def test_a_record_in_another_partition_is_taken_and_one_without_a_channel_refuse
 
 
 def await_true(condition: Callable[[], bool], what: str, thread: Thread) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
+    for _ in looks(what, limit_s=DEADLINE_SECONDS):
+        if condition():
+            break
         assert thread.is_alive(), f"the job has ended before {what}"
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
 
 
 def test_timers_expire_without_any_record(spark: SparkSession, kafka: KafkaSettings, tmp_path: Path) -> None:

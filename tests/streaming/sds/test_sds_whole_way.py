@@ -31,6 +31,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.records import SdsMessageRecord
 from tests.support.edge import connector, running
 from tests.support.topic_io import read_all
+from tests.support.waiting import while_working, work_done
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,15 +105,15 @@ async def hosted(
 
 
 async def until(job: Job, condition: Callable[[], Any], what: Callable[[], object]) -> None:
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():
-                if job.done():
-                    job.result()
-                    raise AssertionError("the jobs have ended")
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what()}") from None
+    def running() -> None:
+        if job.done():
+            job.result()
+            raise AssertionError("the jobs have ended")
+
+    async with while_working(limit_s=DEADLINE_S, progress=lambda: (work_done(), str(what()))):
+        while not condition():
+            running()
+            await asyncio.sleep(0.05)
 
 
 def log_of(peer: SdsPeer) -> list[tuple[int, str]]:
@@ -158,7 +159,7 @@ async def test_full_and_hosted_participants_hold_the_same_log_and_know_that_they
                 await until(job, partial(has, delivered, len(everything)), delivered)
                 numbers = [event.number for event in heard if event.number is not None]
                 assert numbers == sorted(set(numbers))
-            async with asyncio.timeout(DEADLINE_S):
+            async with while_working(limit_s=DEADLINE_S):
                 for name, speaker in (("alice", alice), ("bob", bob), ("carol", carol), ("dora", dora)):
                     for message_id in sent[name]:
                         assert await speaker.acknowledged(message_id), (name, message_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,11 +14,10 @@ from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.topic_io import read_records, write_records
+from tests.support.waiting import looks
 
 Input = tuple[str, int, bytes | None, bytes | None]
 """Topic, partition, key, value."""
-
-_DELETION_SECONDS = 60.0
 
 
 def keep_topics(kafka: KafkaSettings, path: Path) -> None:
@@ -39,15 +38,13 @@ def create_anew(kafka: KafkaSettings) -> None:
     if former := [state.full_name for state in admin.list_topics(kafka) if state.exists]:
         for future in client.delete_topics(former).values():
             future.result(30)
-    deadline_s = time.monotonic() + _DELETION_SECONDS
-    while any(state.exists for state in admin.list_topics(kafka)):
-        assert time.monotonic() < deadline_s, "topics of a former run are still there"
-    while True:
-        try:
+    for _ in looks("the end of the topics of a former run"):
+        if not any(state.exists for state in admin.list_topics(kafka)):
+            break
+    for _ in looks("topics that can be created"):
+        with contextlib.suppress(KafkaException, KafkaFailure):
             admin.create(kafka)
             return
-        except (KafkaException, KafkaFailure):
-            assert time.monotonic() < deadline_s, "topics cannot be created"
 
 
 def write(kafka: KafkaSettings, inputs: Iterable[Input]) -> None:

@@ -36,8 +36,8 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.support.process_groups import child
-from tests.support.quic import eventually
 from tests.support.topic_io import produce, write_records
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -238,7 +238,7 @@ def run_example(settings: KafkaSettings, folder: Path, changes: int, records: in
     with child(command) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline().strip() for _ in range(changes)]
-        asyncio.run(eventually(is_behind, deadline_s=60))
+        asyncio.run(until(is_behind))
     return lines
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer
 from tests.support.log_topic import Step, new_log_topic, steps_of, take, write_steps
 from tests.support.process_groups import child
+from tests.support.waiting import looks
 
 pytestmark = pytest.mark.kafka
 
@@ -28,12 +28,11 @@ GROUP_OPTIONS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "100"}
 
 
 def wait_until(ready: Callable[[], bool], what: str, *members: Member) -> None:
-    deadline_s = time.monotonic() + TIMEOUT_SECONDS
-    while not ready():
-        assert time.monotonic() < deadline_s, what
+    for _ in looks(what, step_s=0.02):
+        if ready():
+            break
         for member in members:
             member.assert_sound()
-        time.sleep(0.02)
 
 
 def group_topic(bootstrap: str) -> KafkaSettings:

@@ -197,7 +197,7 @@ def sync(
             "--wait",
             min=0,
             metavar="SECONDS",
-            help="Wait for so long while nothing answers, or schemas of ours are not served there yet.",
+            help="Give up only after so long without an answer, or without schemas of ours being served.",
         ),
     ] = 0.0,
     expect: options.ExpectedPeer = None,

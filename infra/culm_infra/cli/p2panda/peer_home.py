@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.patience import Patience
 from culm_models.p2panda.operations.operation import peek
 
 if TYPE_CHECKING:
@@ -126,19 +126,22 @@ async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> Non
 
 
 async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
-    """What dialling comes to; tried again for `wait_s` seconds while nothing answers at the address.
+    """Return what dialling comes to; it is tried again while nothing answers at the address.
 
-    Raises the last ConnectError; one with which the other side refuses at once.
+    Raises the last ConnectError when attempts have failed in one and the same way for `wait_s` seconds, and
+    one with which the other side refuses at once.
     """
     from culm_connectors.transport import CloseOrigin, ConnectError
 
-    deadline_s = time.monotonic() + wait_s
+    failure = ""
+    patience = Patience(wait_s, lambda: failure)
     while True:
         try:
             return await dial()
         except ConnectError as error:
             refused = error.reason is not None and error.reason.origin == CloseOrigin.REMOTE
-            if refused or time.monotonic() >= deadline_s:
+            failure = str(error)
+            if refused or wait_s == 0 or patience.is_over():
                 raise
         await asyncio.sleep(_REDIAL_PAUSE_S)
 

@@ -9,6 +9,7 @@ from culm_infra.demo.bamboo.scenes.table import SCENES, BambooScene
 from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError, Show
+from culm_infra.errors import NotReached
 
 
 async def play(settings: BambooDemoSettings, show: Show) -> BambooReport:
@@ -28,7 +29,7 @@ async def _played(scene: BambooScene, stage: BambooStage) -> SceneFigures:
     figures, started_s = SceneFigures(scene.name, scene.title), time.monotonic()
     try:
         await scene.play(stage, figures)
-    except DemoError as error:
+    except (DemoError, NotReached) as error:
         figures.stop(error)
     figures.duration_s = time.monotonic() - started_s
     return figures

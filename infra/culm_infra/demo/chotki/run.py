@@ -17,8 +17,9 @@ from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS
 from culm_infra.demo.chotki.report import ChotkiReport
 from culm_infra.demo.chotki.stage import ChotkiDemoSettings, ChotkiScene, serving, staged
 from culm_infra.demo.chotki.verdict import Holder, alike, holder_figures, merged, type_figures, wrong_sums
-from culm_infra.demo.kit.processes import NotReached, Show
+from culm_infra.demo.kit.processes import Show
 from culm_infra.demo.kit.waiting import output_bytes, wait_until
+from culm_infra.errors import NotReached
 from culm_models.chotki.ids import Id, object_key
 from culm_topics.chotki.state_reader import StateReader
 

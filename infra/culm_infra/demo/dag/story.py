@@ -25,6 +25,7 @@ from culm_infra.demo.dag.writer import DagWriter, dag_writer, now_s
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError, Show
 from culm_infra.demo.kit.waiting import output_bytes, wait_until
+from culm_infra.errors import NotReached
 from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, Cid, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.ucan.did_key import did_key
@@ -328,6 +329,6 @@ async def play_story(
         story = DagStory(settings, deployment, figures, show, ada, ben, cem, dora, by_http)
         try:
             await story.play()
-        except DemoError as error:
+        except (DemoError, NotReached) as error:
             figures.stop(error)
         return story.witnesses

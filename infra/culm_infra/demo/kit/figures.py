@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich import box
 from rich.table import Table
 
-from culm_infra.demo.kit.processes import DemoError, NotReached
+from culm_infra.errors import InfraError, NotReached
 
 Value = int | float | bool | str
 
@@ -37,7 +37,7 @@ class SceneFigures:
     unreached: list[str] = field(default_factory=list)
     duration_s: float = 0.0
 
-    def stop(self, error: DemoError) -> None:
+    def stop(self, error: InfraError) -> None:
         """The scene ended here."""
         (self.unreached if isinstance(error, NotReached) else self.problems).append(str(error))
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.errors import InfraError
+from culm_infra.patience import Patience
 from culm_topics.kafka.clients import KafkaSettings
 
 SERVING = "serving peers"
@@ -33,10 +34,6 @@ class DemoError(InfraError):
     """Something that the demo started did not do its part."""
 
     code: ClassVar[str] = "demo"
-
-
-class NotReached(DemoError):
-    """Something did not come about while nothing changed any more; nothing was seen to be wrong."""
 
 
 @dataclass(slots=True)
@@ -131,16 +128,10 @@ class CulmProcess:
 
         Raises DemoError when it ends, and NotReached when it prints nothing more for so long.
         """
-        printed, changed_s = "", time.monotonic()
-        while marker not in printed:
+        patience = Patience(limit_s, self.printed)
+        while marker not in self.printed():
             self.check()
-            if (now := self.printed()) != printed:
-                printed, changed_s = now, time.monotonic()
-            elif time.monotonic() - changed_s > limit_s:
-                raise NotReached(
-                    f"not reached in time: {self.name} to be ready; it printed nothing for {limit_s:.0f} s",
-                    hint=f"see {self.log}",
-                )
+            patience.check(f"{self.name} to be ready, see {self.log}")
             time.sleep(0.05)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from culm_infra.demo.kit.processes import NotReached
+from culm_infra.patience import Patience
 
 _STEP_S = 0.05
 _Result = TypeVar("_Result")
@@ -21,24 +20,6 @@ def _nothing_can_end() -> None:
 def output_bytes(directory: Path) -> int:
     """The size of all that the processes of a demo in this directory have printed."""
     return sum(one.stat().st_size for one in (directory / "output").glob("*.log"))
-
-
-class Patience:
-    """A limit on the time in which nothing changes. `progress` returns what changes while work goes on."""
-
-    def __init__(self, limit_s: float, progress: Callable[[], object]) -> None:
-        self._limit_s = limit_s
-        self._progress = progress
-        self._seen = progress()
-        self._changed_s = time.monotonic()
-
-    def check(self, what: str | Callable[[], str]) -> None:
-        """Raises NotReached when nothing has changed for too long."""
-        if (seen := self._progress()) != self._seen:
-            self._seen, self._changed_s = seen, time.monotonic()
-        elif time.monotonic() - self._changed_s > self._limit_s:
-            what = what if isinstance(what, str) else what()
-            raise NotReached(f"not reached in time: {what}; nothing changed for {self._limit_s:.0f} s")
 
 
 async def wait_until(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from culm_connectors.edge.keyfile import load_or_make_key
-from culm_infra.demo.kit.processes import SERVING, NotReached, Show
+from culm_infra.demo.kit.processes import SERVING, Show
 from culm_infra.demo.kit.waiting import output_bytes, wait_until
 from culm_infra.demo.p2panda import cast
 from culm_infra.demo.p2panda.cast import Actor, LiveClock
@@ -23,6 +23,7 @@ from culm_infra.demo.p2panda.report import Report
 from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_infra.demo.p2panda.stage import DemoSettings, Scene, staged
 from culm_infra.demo.p2panda.waits import Unmet, Wait, listed
+from culm_infra.errors import NotReached
 from culm_models.bamboo.log_store import LogKey
 
 _EMPTIED_EDGE, _KILLED_EDGE = 0, 1

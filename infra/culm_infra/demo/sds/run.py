@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from culm_infra.demo.kit.processes import NotReached, Show
+from culm_infra.demo.kit.processes import Show
 from culm_infra.demo.kit.waiting import output_bytes, wait_for, wait_until
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor, enter
@@ -29,6 +29,7 @@ from culm_infra.demo.sds.verdict import (
     unmet,
     wanted_log,
 )
+from culm_infra.errors import NotReached
 
 _POLL_S = 0.5
 _STEP_S = 0.05

@@ -29,9 +29,10 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, HoldingRecord, decode_fragment
 from culm_topics.records import log_key
 from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held, until_payload
-from tests.support.edge import reference_peer, topics, until, write_document
+from tests.support.edge import reference_peer, topics, write_document
 from tests.support.logs import SCHEMA, author
 from tests.support.topic_io import read_all
+from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -42,7 +43,7 @@ KEY = log_key(*LOG, YAMF)
 
 async def records(kafka: KafkaSettings, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:
     """So many records of a topic, once they are there."""
-    async with asyncio.timeout(30):
+    async with while_working():
         while len(found := await asyncio.to_thread(read_all, kafka, topic)) < count:
             pass
     return found

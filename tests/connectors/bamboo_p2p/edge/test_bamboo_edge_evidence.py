@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,9 +25,9 @@ from tests.models.bamboo_p2p.logs import AUTHOR, LOG
 from tests.models.bamboo_p2p.test_bamboo_p2p_reactions import ENTRIES, other_branch
 from tests.models.bamboo_p2p.test_bamboo_p2p_violations import OTHER_LOG, PROOF, VIOLATIONS
 from tests.support.brokerless_bamboo import BrokerlessEdge, brokerless_edge
-from tests.support.edge import until
 from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
 from tests.support.hostile_bamboo import hostile_channels
+from tests.support.waiting import until, while_working
 
 STRANGER = KeyPair.generate(b"a stranger with evidence")
 
@@ -67,7 +66,7 @@ async def test_evidence_that_proves_nothing_ends_the_connection_and_stands_on_re
 ) -> None:
     make, evidence = BOGUS[name]
     made = make()
-    async with asyncio.timeout(60), brokerless_edge(tmp_path / "edge") as edge:
+    async with while_working(), brokerless_edge(tmp_path / "edge") as edge:
         meet = be_called_and_break if made.is_proactive else call_and_break
         identity = Identity.from_private_key(STRANGER.private_key)
         error, reason = await meet(made, edge.flavour.peer, Url(scheme, "127.0.0.1", 0), identity)

@@ -25,8 +25,8 @@ from tests.models.bamboo_p2p.logs import AUTHOR as WRITER
 from tests.models.bamboo_p2p.logs import make_log
 from tests.support.bamboo_edge import until_held
 from tests.support.brokerless_bamboo import BrokerlessEdge, brokerless_edge
-from tests.support.edge import until
 from tests.support.hostile_bamboo import hostile_channels, open_proposal
+from tests.support.waiting import ended, until, while_working
 
 AUTHOR = KeyPair.generate(b"author of too much")
 LOG, FURTHER, LAST, OF_ANOTHER = ((AUTHOR.public_key, number) for number in range(4))
@@ -100,7 +100,7 @@ async def test_who_does_not_heed_the_end_of_a_request_fills_nothing(
         await until(lambda: bool(peer.remotes))
         (remote,) = peer.remotes.values()
         await channels.write_control(open_proposal(0, WRITER))
-        async with asyncio.timeout(30):
+        async with while_working():
             while not await peer.read(lambda _: remote.session.connection.requests):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         if is_cancelled:
@@ -111,6 +111,6 @@ async def test_who_does_not_heed_the_end_of_a_request_fills_nothing(
         await channels.write_data(data_of(11, 20))
         # What breaks a rule stands behind it: when that is read, so is all before.
         await channels.write_data(b"\x01")
-        await asyncio.wait_for(remote.ended.wait(), 30)
+        await ended(remote.ended.wait())
         assert getattr(remote.session.error, "code", None) == "bamboo_p2p.malformed"
         assert await peer.read(lambda store: store.highest_entry((WRITER.public_key, 0))) == 10

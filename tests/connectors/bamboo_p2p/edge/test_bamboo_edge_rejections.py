@@ -23,6 +23,7 @@ from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, u
 from tests.support.edge import Edge, topics
 from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
 from tests.support.topic_io import read_all
+from tests.support.waiting import while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -45,7 +46,7 @@ async def edge(tmp_path: Path, kafka: KafkaSettings) -> AsyncIterator[Edge]:
 
 async def rejected(kafka: KafkaSettings) -> RejectedRecord:
     """The first record there, once it is."""
-    async with asyncio.timeout(30):
+    async with while_working():
         while not (found := await asyncio.to_thread(read_all, kafka, "rejected")):
             pass
     value = found[0][1]
@@ -96,7 +97,7 @@ async def test_what_was_verified_before_a_forgery_is_in_kafka(
             await channels.write_data(_with_payload(b"sound") + first_entry(AUTHOR, b"again"))
             assert (await rejected(kafka)).brought_by == STRANGER.public_key
         await until_held(reader, LOG, 1)
-    async with asyncio.timeout(30):
+    async with while_working():
         while not (found := await asyncio.to_thread(read_all, kafka, "entries")):
             pass
     assert [EntryRecord.decode(value).operation for _, value in found] == [b"sound"]

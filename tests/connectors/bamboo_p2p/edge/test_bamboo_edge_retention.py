@@ -29,7 +29,7 @@ from tests.connectors.bamboo_p2p.edge.test_kafka_outbox import LOG as OUTBOXED
 from tests.connectors.bamboo_p2p.edge.test_kafka_outbox import OutboxedFolder
 from tests.support.bamboo_edge import offering, peer_at
 from tests.support.brokerless_bamboo import KAFKA, MemoryTopics, brokerless_edge
-from tests.support.edge import until
+from tests.support.waiting import until
 
 AUTHOR = KeyPair.generate(b"author of what is dropped")
 LOG = (AUTHOR.public_key, 0)

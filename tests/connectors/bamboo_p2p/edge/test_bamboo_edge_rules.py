@@ -29,9 +29,10 @@ from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
 from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held
-from tests.support.edge import Edge, topics, until
+from tests.support.edge import Edge, topics
 from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
 from tests.support.topic_io import read_all
+from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -82,7 +83,7 @@ def folder_of(edge: Edge) -> BambooPeer:
 
 
 async def until_it_holds(peer: BambooPeer, holds: Callable[[FolderStore], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with while_working():
         while not await peer.read(holds):  # noqa: ASYNC110 - what a store holds sets no event
             await asyncio.sleep(0.02)
 

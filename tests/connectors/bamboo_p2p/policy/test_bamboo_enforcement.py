@@ -28,13 +28,13 @@ from culm_models.bamboo_p2p.wire.messages import Eagerness, Propose
 from culm_models.bamboo_p2p.wire.setup import encode_setup
 from culm_models.keys import KeyPair
 from tests.support.freeze import bamboo_folder
+from tests.support.waiting import while_working
 
 AUTHOR = KeyPair.generate(b"author of many logs")
 KEY = AUTHOR.public_key.hex()
 LOG, SECRET = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)
 HERE = Url("tcp", "127.0.0.1", 0)
 ANYBODY = "address:127.0.0.1"
-DEADLINE_S = 60.0
 
 
 def rules(**default: Any) -> FolderPolicy:
@@ -85,7 +85,7 @@ async def until(peer: BambooPeer, holds: Callable[[FolderStore], bool]) -> None:
     """Wait for what a peer tells of until its store is as it should be."""
     changed = asyncio.Event()
     peer.listeners.append(lambda _, __: changed.set())
-    async with asyncio.timeout(DEADLINE_S):
+    async with while_working():
         while not await peer.read(holds):
             await changed.wait()
             changed.clear()
@@ -99,7 +99,7 @@ async def freed(peer: BambooPeer, remote: RemotePeer) -> None:
     """Wait until a connection has no request."""
     changed = asyncio.Event()
     peer.listeners.append(lambda _, __: changed.set())
-    async with asyncio.timeout(DEADLINE_S):
+    async with while_working():
         while await remote.open_requests():
             await changed.wait()
             changed.clear()
@@ -246,7 +246,7 @@ async def test_what_retention_dropped_is_passed_over_on_the_wire_and_not_asked_f
     ):
         for _ in range(5):
             await one.publish(AUTHOR, 0, bytes(100))
-        async with asyncio.timeout(DEADLINE_S), other.connect(bound) as remote:
+        async with while_working(), other.connect(bound) as remote:
             # The peer looks by itself, again and again, and tells nobody here.
             while not await one.read(lambda store: list(store.dropped(LOG)) == [(1, 4)]):
                 await other.read(lambda _: None)
@@ -267,7 +267,7 @@ async def test_a_wall_clock_that_is_set_back_stops_no_retention(
 ) -> None:
     policy = FolderPolicy.model_validate({"retention": {"max_bytes": 250, "interval_s": 0.01}})
     yesterday_s = time.time() - 86_400
-    async with opened(tmp_path / "one", policy) as one, asyncio.timeout(DEADLINE_S):
+    async with opened(tmp_path / "one", policy) as one, while_working():
         for entries, dropped in ((5, (1, 4)), (1, (1, 5))):
             for _ in range(entries):
                 await one.publish(AUTHOR, 0, bytes(100))

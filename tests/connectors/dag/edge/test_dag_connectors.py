@@ -21,7 +21,8 @@ from culm_models.testing.dag.scenario import large_shard
 from culm_topics.dag.verdict import read_verdict
 from tests.models.dag.signers import KEYS, publish
 from tests.support.dag_edge import dag_address, dag_connector
-from tests.support.edge import DEADLINE_S, topics, until
+from tests.support.edge import topics
+from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -31,7 +32,7 @@ NODE = encode_append([SHARD])
 
 
 async def until_answered(ask: Callable[[], Awaitable[httpx.Response]], status: int) -> None:
-    async with asyncio.timeout(DEADLINE_S):
+    async with while_working():
         while (await ask()).status_code != status:  # noqa: ASYNC110 - the connector follows by itself
             await asyncio.sleep(0.01)
 

@@ -28,7 +28,7 @@ from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import large_shard
 from tests.models.dag.signers import DIDS, KEYS, SEEDS, publish, ucan
 from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
-from tests.support.edge import until
+from tests.support.waiting import ended, until
 
 SPACE = KEYS[0]
 SHARD, BYTES = large_shard(1)
@@ -166,7 +166,7 @@ async def test_what_one_peer_brings_another_one_is_offered_at_once(tmp_path: Pat
         )
         await writer.work(filled)
         await writer.sync(address, [SPACE])
-        await asyncio.wait_for(arrived.wait(), 30)
+        await ended(arrived.wait())
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         assert await reader.work(lambda folder: folder.has_node(SPACE, NODE.cid))

@@ -15,7 +15,7 @@ from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_models.testing.dag.scenario import SEEDS, SPACES, large_shard
 from culm_topics.dag.records import BlockedRecord, ShardChunkRecord, shard_chunk_key
 from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
-from tests.support.edge import until
+from tests.support.waiting import until
 
 SPACE, PEER = SPACES[0], SEEDS[0]
 SHARD, BYTES = large_shard(0)

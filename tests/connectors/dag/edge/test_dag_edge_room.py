@@ -28,7 +28,7 @@ from culm_topics.dag.records import (
 )
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
 from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
-from tests.support.edge import until
+from tests.support.waiting import until
 
 SPACE, OTHER_SPACE = SPACES[0], SPACES[1]
 PEER = SEEDS[0]

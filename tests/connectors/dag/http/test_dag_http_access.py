@@ -31,6 +31,7 @@ from culm_models.testing.dag.replica import NOW
 from tests.connectors.dag.http.doors import CAR_TYPE, SERVICE, OpenDoor, car_of, open_door
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
 from tests.support.channels import SERVER_NAME, Certificates
+from tests.support.waiting import while_working
 
 SPACE, OTHER, WRITER = 0, 1, 2
 NODE = encode_append([])
@@ -200,7 +201,7 @@ async def raw_connection(door: OpenDoor) -> tuple[asyncio.StreamReader, asyncio.
 async def is_closed(reader: asyncio.StreamReader) -> bool:
     """Whether the door ends a connection, whatever it says first."""
     try:
-        async with asyncio.timeout(20):
+        async with while_working():
             while await reader.read(65_536):
                 pass
     except ConnectionError:
@@ -272,7 +273,7 @@ async def test_many_idle_connections_of_an_address_leave_room_for_others(tmp_pat
         for _, other in opened:
             other.close()
             await other.wait_closed()
-        async with asyncio.timeout(10):
+        async with while_working():
             while True:
                 try:
                     assert (await door.client.get("/openapi.json")).status_code == 200

@@ -17,11 +17,12 @@ from culm_connectors.dag.http.sockets import OpenConnections
 from culm_connectors.edge.principal import neighbourhood
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.support.channels import Certificates
+from tests.support.waiting import while_working
 
 
 async def until_answered(door: OpenDoor, url: str, status: int) -> httpx.Response:
     """Ask until there is an answer."""
-    async with asyncio.timeout(20):
+    async with while_working():
         while True:
             try:
                 answer = await door.client.get(url)
@@ -52,7 +53,7 @@ async def test_connections_wait_for_their_turn_and_every_one_is_answered(tmp_pat
     async with open_door(tmp_path / "dags", verify=False, tls=tls, **bounds) as door:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         async with (
-            asyncio.timeout(60),
+            while_working(),
             httpx.AsyncClient(base_url=door.url, verify=False, limits=limits, timeout=None) as many,
         ):
             answers = await asyncio.gather(*(many.get("/openapi.json") for _ in range(24)))
@@ -65,7 +66,7 @@ async def test_a_door_that_ends_leaves_no_connection_waiting(tmp_path: Path) -> 
     async with open_door(tmp_path / "dags", max_connections_per_address=1) as door:
         opened = [await asyncio.open_connection(*door.address) for _ in range(3)]
     for reader, writer in opened:
-        async with asyncio.timeout(20):
+        async with while_working():
             with contextlib.suppress(ConnectionError):
                 assert await reader.read() == b""
         writer.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import socket
@@ -23,6 +22,7 @@ from culm_models.dag.unixfs.importing import PROFILES, FileTree, import_director
 from culm_models.testing.dag.scenario import SPACES
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.models.dag.signers import KEYS, publish
+from tests.support.waiting import while_working
 
 SPACE = SPACES[0].hex()
 PROFILE = PROFILES["ipfs-cid-v1"]
@@ -210,7 +210,7 @@ async def read_events(
     found: list[tuple[str, str, dict[str, Any]]] = []
     headers = {"Last-Event-ID": last} if last else {}
     async with (
-        asyncio.timeout(20),
+        while_working(),
         door.client.stream("GET", f"/events?id={KEYS[0].hex()}", headers=headers) as stream,
     ):
         assert stream.headers["content-type"].startswith("text/event-stream")

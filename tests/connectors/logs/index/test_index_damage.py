@@ -29,8 +29,8 @@ from culm_connectors.logs.index import (
 )
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.origin import Origin
-from tests.support.edge import until
 from tests.support.logs import author, make_log, pairs
+from tests.support.waiting import until
 
 ORIGIN = Origin("cluster-1", {"culm.logs": "topic-1"})
 ROOT = Path(__file__).parents[4]

@@ -16,8 +16,9 @@ from culm_topics.logs.records.blocks import block_of
 from tests.connectors.edge.test_edge_commands import culm
 from tests.connectors.logs.test_boot import AUTHORS, lose, write_logs
 from tests.support.blocks import BITS, heights_of, write_blocks
-from tests.support.edge import connector, running, topics, until
+from tests.support.edge import connector, running, topics
 from tests.support.logs import SCHEMA, make_log, pairs
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

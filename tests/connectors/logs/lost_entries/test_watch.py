@@ -20,6 +20,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.readers.batch import Partition
 from culm_topics.records import log_key
 from tests.support.logs import author, make_log
+from tests.support.waiting import while_working
 
 PLACE = ("culm.entries", 0)
 AFTER_S = 0.5
@@ -153,7 +154,7 @@ async def test_what_retention_overtakes_is_read_another_time(
 
     monkeypatch.setattr(world.watch, "tick", tick)
     running = asyncio.create_task(world.watch.run())
-    async with asyncio.timeout(20):
+    async with while_working():
         await again.wait()
     running.cancel()
 

@@ -27,7 +27,8 @@ from culm_connectors.transport.libp2p.endpoints import ALPN, dial_libp2p, serve_
 from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import HEADER, encode_line
-from tests.support.quic import LOOPBACK, eventually, quick_settings
+from tests.support.quic import LOOPBACK, quick_settings
+from tests.support.waiting import until, while_working
 
 PROTOCOL = b"/a/protocol/1.0.0"
 SERVER, CLIENT = (Libp2pIdentity.from_private_key(bytes([number]) * 32) for number in (1, 2))
@@ -58,7 +59,7 @@ async def dial(to: Multiaddr) -> Connection:
 @asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[Listener]:
     async with (
-        asyncio.timeout(30),
+        while_working(),
         serve_libp2p(LOOPBACK, SERVER, SETTINGS, handler, protocol=PROTOCOL) as listener,
     ):
         yield listener
@@ -136,7 +137,7 @@ async def test_a_plain_certificate_is_refused() -> None:
         plain = Identity.from_private_key(bytes([2]) * 32)
         with pytest.raises(ConnectError):
             await connect(listener.address, plain, None, SETTINGS, alpn=ALPN)
-        await eventually(lambda: not listener.connections)
+        await until(lambda: not listener.connections)
 
 
 async def test_we_are_identified() -> None:

@@ -13,6 +13,7 @@ from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.options import KafkaFlags, refuse, spread
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, print_table, say
+from culm_infra.patience import Patience
 
 if TYPE_CHECKING:
     from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
@@ -36,7 +37,10 @@ def verify(
     ],
     *,
     wait: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds in which to look again while they differ.")
+        float,
+        typer.Option(
+            "--wait", min=0, help="Look again until what differs has not changed for so many seconds."
+        ),
     ] = 0.0,
     fields: Annotated[
         int, typer.Option("--fields", min=0, help="How many of the fields that differ are shown.")
@@ -59,13 +63,12 @@ def verify(
     if json:
         refuse(context, ["fields"], "--json prints all fields that differ")
     settings = kafka.load(connector={"directory": directory})
-    deadline_s = time.monotonic() + wait
-    while True:
-        copy, epoch, found = _compared(url, settings, silence_s, json=json)
-        if found.are_equal or time.monotonic() >= deadline_s:
-            break
+    copy, epoch, found = _compared(url, settings, silence_s, json=json)
+    patience = Patience(wait, lambda: (found.vector, found.blocks))
+    while not found.are_equal and not patience.is_over():
         say(f"{sum(len(one.fields) for one in found.blocks)} fields differ yet: looking again")
         time.sleep(_PAUSE_S)
+        copy, epoch, found = _compared(url, settings, silence_s, json=json)
     told = _as_json(url, copy, epoch, found)
     if json:
         emit_json(told)

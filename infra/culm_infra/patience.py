@@ -1,0 +1,39 @@
+"""Patience of commands, demos and tests: they wait while something changes, however slow the machine is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from culm_infra.errors import NotReached
+
+
+class Patience:
+    """A limit on the time in which nothing changes. `progress` returns what changes while work goes on."""
+
+    def __init__(
+        self,
+        limit_s: float,
+        progress: Callable[[], object],
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit_s = limit_s
+        self._progress = progress
+        self._clock_s = clock_s
+        self._seen = progress()
+        self._changed_s = clock_s()
+
+    def is_over(self) -> bool:
+        """Look once more; true when nothing has changed for too long."""
+        now_s = self._clock_s()
+        if (seen := self._progress()) != self._seen:
+            self._seen, self._changed_s = seen, now_s
+            return False
+        return now_s - self._changed_s > self._limit_s
+
+    def check(self, what: str | Callable[[], str]) -> None:
+        """Raises NotReached when nothing has changed for too long."""
+        if self.is_over():
+            what = what if isinstance(what, str) else what()
+            raise NotReached(f"not reached in time: {what}; nothing changed for {self._limit_s:.0f} s")
