@@ -23,6 +23,7 @@ import pytest
 
 from culm_connectors.chotki import publisher
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
+from culm_models.chotki.compat import Compat
 from culm_streaming.chotki import field_buckets
 from culm_topics.chotki.records import CommitRecord, PacketRecord, large_fields, syncs
 from tests.support.chotki_pipeline.faults import Fault
@@ -54,10 +55,18 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 class Runs:
     """Runs of one tree and seed, each in a folder of its own."""
 
-    def __init__(self, folder: Path, tree: Tree, seed: int, rounds: int, patience_s: float = 150.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tree: Tree,
+        seed: int,
+        rounds: int,
+        patience_s: float = 150.0,
+        compat: Compat = Compat.DEFAULT,
+    ) -> None:
         self._folder = folder
         self._numbers = itertools.count()
-        self._world = World(tree, folder, seed, {}, rounds, patience_s)
+        self._world = World(tree, folder, seed, {}, rounds, patience_s, compat)
         self.log = self.run({})
 
     def run(self, faults: dict[int, Fault]) -> Log:
@@ -126,6 +135,12 @@ def test_nothing_is_lost_whoever_is_killed_before_whatever_write(row: str, folde
     points, fault = ROWS[row]
     runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
     runs.run_each(points(runs.log), fault)
+
+
+def test_values_that_do_not_parse_are_kept_with_compat_go_whatever_happens(folder: Path) -> None:
+    runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2, compat=Compat.GO)
+    runs.run_each(of("edge", "chotki.fields", "chotki.packets")(runs.log)[::5], Fault.KILL)
+    runs.run_each(of("job", "")(runs.log)[::4], Fault.LOSE)
 
 
 def test_large_operands_in_pieces_are_whole_whatever_happens_between_pieces(

@@ -67,6 +67,7 @@ class ReplicaConnection:
         self._shared = shared
         self.settings = shared.settings
         self._times = shared.settings.session()
+        self._compat = Compat(shared.settings.compat)
         self.publisher = ReplicaPublisher(
             shared.producer,
             shared.kafka,
@@ -76,11 +77,11 @@ class ReplicaConnection:
             GapWatch(shared.settings.gap_s),
             shared.limits,
             shared.metrics.accept_latency,
+            self._compat,
         )
         self.feed = PeerFeed(shared.store, shared.tail, (shared.edge, number))
         self.lag = PeerLag()
         self._host = EdgeHost(shared, self.publisher, self.warn)
-        self._compat = Compat(shared.settings.compat)
         self.session = Session(
             self._host,
             self._times,

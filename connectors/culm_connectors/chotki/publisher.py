@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_connectors.chotki.spool.unacknowledged import IntakeQueue, WaitingPacket, WaitingSync
@@ -19,10 +20,12 @@ from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
-from culm_models.chotki.errors import RecordTooLarge
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.errors import ChotkiError, RecordTooLarge
 from culm_models.chotki.ids import Id, vector_key
-from culm_models.chotki.packets.live import LivePacket
-from culm_models.chotki.rdx import parse_vector, write_vector
+from culm_models.chotki.packets.live import LivePacket, read_live
+from culm_models.chotki.packets.packet import parse
+from culm_models.chotki.rdx import check_value, parse_vector, write_vector
 from culm_topics.chotki.records import (
     MAX_PACKET_BYTES,
     Bringer,
@@ -61,12 +64,14 @@ class ReplicaPublisher:
         gaps: GapWatch,
         limits: StorageLimits,
         latency: Durations | None = None,
+        compat: Compat = Compat.DEFAULT,
     ) -> None:
         self.bringer = bringer
         self.brought: dict[int, int] = {}
         """By source: how far the connection has come."""
         self.gaps = gaps
         self._latency = Durations() if latency is None else latency
+        self._compat = compat
         self._producer = producer
         self._limits = limits
         self._kafka = kafka
@@ -109,7 +114,8 @@ class ReplicaPublisher:
                 f"a packet of {len(live.record)} bytes, where {MAX_PACKET_BYTES} is the most"
             )
         src = live.id.src
-        value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record).encode()
+        compat = self._compat_of(lambda: read_live(parse(live.record), live.record))
+        value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record, compat).encode()
         packet = WaitingPacket(src, live.entry.pro if live.counts else None, value)
         self._intake.put_packet(packet, _now_ms())
         if live.counts:
@@ -181,7 +187,11 @@ class ReplicaPublisher:
         spool = sync.spool
         await asyncio.to_thread(self._limits.check_sync, spool.sizes, spool.fields(), sync.vectors)
         await self._produce_operands(sync.spool.fields())
-        await self._produce_operands((vector_key(block), vector) for block, vector in sync.vectors)
+        vectors = sync.vectors
+        if self._compat is Compat.GO:
+            # Entries that no reader would take are read as the Go replica reads them.
+            vectors = [(block, write_vector(parse_vector(vector))) for block, vector in vectors]
+        await self._produce_operands((vector_key(block), vector) for block, vector in vectors)
         record = CommitRecord(
             self.bringer, sync.t, sync.vector, sync.after, tuple(sorted(self._ends.items()))
         )
@@ -195,7 +205,8 @@ class ReplicaPublisher:
         size = 0
         for key, operand in operands:
             partition = block_partition(key, self._partitions.fields)
-            for record in OperandRecord.of(self.bringer, operand):
+            compat = self._compat_of(partial(check_value, chr(key[17]), operand))
+            for record in OperandRecord.of(self.bringer, operand, compat):
                 by_partition[partition].append(ProducerRecord(key, record.encode()))
             size += len(operand) + len(key)
             if size >= _BATCH_BYTES:
@@ -203,6 +214,15 @@ class ReplicaPublisher:
                 by_partition.clear()
                 size = 0
         await self._send_fields(by_partition)
+
+    def _compat_of(self, check: Callable[[], object]) -> Compat:
+        """How the job is to read what a peer brought: by default unless that would refuse it."""
+        if self._compat is Compat.GO:
+            try:
+                check()
+            except ChotkiError:
+                return Compat.GO
+        return Compat.DEFAULT
 
     async def _send_fields(self, by_partition: Mapping[int, list[ProducerRecord]]) -> None:
         self._ends.update(await self._send("chotki.fields", by_partition))

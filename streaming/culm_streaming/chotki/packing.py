@@ -1,19 +1,20 @@
 """A batch of records becomes rows by shard: the stateless half of the job (reference 9.2, rule 5).
 
 Everything is looked at here once more: what is no packet, no value of its type or no key goes to `rejected`,
-and nothing of its record is merged. Packets of one source and session that build on each other become one run
-to be counted.
+and nothing of its record is merged. Only what an edge with `compat=go` took, and says so, is merged as the Go
+replica merges it. Packets of one source and session that build on each other become one run to be counted.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import LetterUnknown
 from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import LIVE_LETTERS, parse
-from culm_models.chotki.rdx import check_value, write_vector
+from culm_models.chotki.rdx import check_value, merge, write_vector
 from culm_models.errors import CulmError
 from culm_streaming.chotki.rows import (
     EPOCHS_SHARD,
@@ -121,16 +122,19 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
 def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     src = split_source_key(key)
     record = PacketRecord.decode(value)
-    packet = parse(record.packet)
+    packet = parse(record.packet, compat=record.compat)
     if packet.letter not in LIVE_LETTERS:
         raise LetterUnknown(f"a packet {packet.letter} where a live one belongs")
-    live = read_live(packet, record.packet)
+    live = read_live(packet, record.packet, compat=record.compat)
     if live.id.src != src:
         raise RecordError("chotki.packets: the key is not the packet's source")
     block, entry = vector_key(live.block), live.entry
     # All that a packet writes lies in one block.
     operands = batch.of_key(block).operands
-    operands += [Operand(field, operand, entry.src, entry.pro, None) for field, operand in live.writes]
+    writes = live.writes
+    if record.compat is Compat.GO:
+        writes = [(field, checked_operand(field, operand, Compat.GO)) for field, operand in writes]
+    operands += [Operand(field, operand, entry.src, entry.pro, None) for field, operand in writes]
     batch.raise_block(block, entry)
     if live.counts:
         _count(batch.epochs.runs, Run(src, record.after, live.entry.pro, _name(record.bringer), *at))
@@ -149,17 +153,29 @@ def _count(runs: list[Run], new: Run) -> None:
 def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:
     if key is None or not (is_field_key(key) or is_vector_key(key)):
         raise RecordError("chotki.fields: the key is no store key")
-    bringer, operand, piece, pieces = batch.operands.read(value)
+    bringer, operand, piece, pieces, compat = batch.operands.read(value)
     name = session_key(bringer.edge, bringer.session)
     if is_vector_key(key):
         check_value("V", operand)
         batch.of_key(key).vectors.append(VectorRow(key, operand, name))
         return
     if pieces == 1:
-        check_value(chr(key[17]), operand)
+        operand = checked_operand(key, operand, compat)
     else:
         batch.epochs.pieces.append(Piece(key + name, piece, pieces, *at))
-    batch.of_key(key).operands.append(Operand(key, operand, None, None, name, piece, pieces))
+    batch.of_key(key).operands.append(Operand(key, operand, None, None, name, piece, pieces, compat))
+
+
+def checked_operand(key: bytes, operand: bytes, compat: Compat) -> bytes:
+    """A whole operand of a field, which parses as its type; with `Compat.GO` what a merge reads of it.
+
+    Raises `ChotkiError`.
+    """
+    letter = chr(key[17])
+    if compat is Compat.GO:
+        return merge(letter, [operand])
+    check_value(letter, operand)
+    return operand
 
 
 def _take_commit(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:

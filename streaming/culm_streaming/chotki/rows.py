@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 import cbor2
 
+from culm_models.chotki.compat import Compat
+
 
 class InputTopic(IntEnum):
     """The topics that the job reads."""
@@ -43,6 +45,7 @@ class Operand(NamedTuple):
     bringer: bytes | None
     piece: int = 0
     pieces: int = 1
+    compat: Compat = Compat.DEFAULT
 
 
 class VectorRow(NamedTuple):

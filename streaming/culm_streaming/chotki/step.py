@@ -11,13 +11,13 @@ from typing import Final
 from culm_models.chotki.errors import ChotkiError, RecordTooLarge
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, block_of, split_object_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS
-from culm_models.chotki.rdx import check_value, parse_vector, write_vector
+from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_models.chotki.rdx.batch import merge_many
 from culm_models.chotki.store import MERGED_ALONE, SEEN_TYPES
 from culm_streaming.chotki.field_buckets import Kept, open_buckets
 from culm_streaming.chotki.open_operands import KeptPieces
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
-from culm_streaming.chotki.packing import FIRST_BLOCK
+from culm_streaming.chotki.packing import FIRST_BLOCK, checked_operand
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import ShardState
@@ -266,7 +266,7 @@ def _joined(
         if value is None:
             continue
         try:
-            check_value(chr(one.key[17]), value)
+            value = checked_operand(one.key, value, one.compat)
         except ChotkiError as error:
             refused.append(rejection(error.code, str(error), entry=value).encode())
             continue

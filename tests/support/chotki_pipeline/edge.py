@@ -19,6 +19,7 @@ from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport.interface import Buffer
 from culm_connectors.transport.memory import MemoryChannel
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.tlv import probe
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import peek
@@ -72,10 +73,18 @@ class RecordChannel:
 class MemoryEdge:
     """One edge with its folder; `live` is its whole life."""
 
-    def __init__(self, folder: Path, topics: MemoryTopics, writes: Writes, source: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        topics: MemoryTopics,
+        writes: Writes,
+        source: int,
+        compat: Compat = Compat.DEFAULT,
+    ) -> None:
         self.name = folder.name
         self.folder = folder
         self.source = source
+        self._compat = compat
         self.protocol: protocol.ChotkiProtocol | None = None
         self.runs = 0
         self.failures: list[BaseException] = []
@@ -151,7 +160,12 @@ class MemoryEdge:
             raise Killed
 
     def _context(self, producer: MemoryProducer) -> EdgeContext:
-        chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:1",), name=self.name, source=f"{self.source:x}")
+        chotki = ChotkiEdgeSettings(
+            listen=("tcp://127.0.0.1:1",),
+            name=self.name,
+            source=f"{self.source:x}",
+            compat=self._compat.value,
+        )
         return EdgeContext(
             settings=ConnectorSettings(directory=self.folder, chotki=chotki),
             kafka=KafkaSettings(bootstrap="nowhere:1", prefix=PREFIX),

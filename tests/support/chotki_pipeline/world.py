@@ -17,6 +17,7 @@ from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.sources import own_object
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.memory import memory_pair
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, ZERO_ID, Id, object_key
 from culm_models.chotki.log0 import common_store, fresh_store
 from culm_models.chotki.packets.live import LivePacket, read_live, write_live
@@ -35,6 +36,8 @@ _PARTITIONS = 2
 _REDIAL_S = 0.2
 _LOOK_S = 0.25
 _FIRST_SOURCE = 0xA
+_MALFORMED = (("I", b"0" + bytes([1]) * 9), ("S", b"7" + bytes(7) + b"x"))
+"""A number of nine bytes, and a stamp of seven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class World:
     rounds: int = 4
     patience_s: float = 150.0
     """For so long after the last change may stores differ."""
+    compat: Compat = Compat.DEFAULT
+    """With `GO` replicas also write values that do not parse as their type."""
 
     def run(self) -> Writes:
         """The whole run. Raises `Differs`."""
@@ -79,11 +84,13 @@ class World:
         topics = MemoryTopics(_PARTITIONS)
         self.job = MemoryJob(topics, writes, self.seed)
         self.edges = [
-            MemoryEdge(self.folder / f"edge{number}", topics, writes, 0xED6E0 + number)
+            MemoryEdge(self.folder / f"edge{number}", topics, writes, 0xED6E0 + number, self.compat)
             for number in range(self.tree.edges)
         ]
         self.replicas = [
-            ReplicaPeer(Replica(_FIRST_SOURCE + number, name=f"replica {number}", seed=self.seed))
+            ReplicaPeer(
+                Replica(_FIRST_SOURCE + number, name=f"replica {number}", seed=self.seed, compat=self.compat)
+            )
             for number in range(self.tree.replicas)
         ]
         self._chance = random.Random(self.seed)
@@ -146,6 +153,8 @@ class World:
                         + record("E")
                     )
                     self._objects.append(self._commit(peer, "O", class_id, body))
+                if self.compat is Compat.GO:
+                    self._commit(peer, "O", class_id, b"".join(record(*one) for one in _MALFORMED))
                 for one in self._chance.sample(self._objects, min(2, len(self._objects))):
                     self._edit(peer, one)
 
@@ -170,7 +179,7 @@ class World:
         return id
 
     def _note(self, packet: bytes) -> None:
-        live = read_live(parse(packet), packet)
+        live = read_live(parse(packet), packet, compat=self.compat)
         self._ledger.merge(writes_of_live(live))
         self._changes.append(live)
 

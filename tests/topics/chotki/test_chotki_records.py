@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import BLOCK_BITS, Id, block_of, object_key, vector_key
 from culm_models.chotki.rdx import write_vector
 from culm_models.chotki.sync.progress import Progress
@@ -52,10 +53,11 @@ ends = st.dictionaries(st.integers(0, 1000), uints, max_size=5).map(lambda one: 
 ids = st.builds(Id, uints, st.integers(0, 2**52 - 1))
 progress = st.builds(Progress, uints, uints, uints, uints)
 open_syncs = st.lists(st.builds(OpenSyncItem, uints, uints, uints, uints), max_size=30).map(tuple)
+compats = st.sampled_from(Compat)
 traces = st.just(b"") | st.binary(min_size=10, max_size=10)
 
-PACKETS = st.builds(PacketRecord, bringers, uints, blobs)
-OPERANDS = st.builds(OperandRecord, bringers, blobs, st.integers(0, 3), st.integers(4, 1024))
+PACKETS = st.builds(PacketRecord, bringers, uints, blobs, compats)
+OPERANDS = st.builds(OperandRecord, bringers, blobs, st.integers(0, 3), st.integers(4, 1024), compats)
 COMMITS = st.builds(CommitRecord, bringers, ids, vectors, vectors, ends)
 FIELDS = st.builds(FieldRecord, blobs, st.none() | vectors)
 HEADS = st.builds(FieldHead, st.binary(min_size=16, max_size=16), uints, st.none() | vectors)
@@ -198,8 +200,9 @@ def test_operands_are_read_one_behind_the_other_as_each_alone(length: int) -> No
     for operand in (b"before", bytes(length), b"", bytes(length), b"behind"):
         for bringer in (BRINGER, other):
             for piece, pieces in ((0, 1), (1, 3), (0, 1)):
-                record = OperandRecord(bringer, operand, piece, pieces)
-                assert reader.read(record.encode()) == (bringer, operand, piece, pieces)
+                for compat in Compat:
+                    record = OperandRecord(bringer, operand, piece, pieces, compat)
+                    assert reader.read(record.encode()) == (bringer, operand, piece, pieces, compat)
 
 
 @given(st.integers(0, 60), st.integers(0, 255), st.booleans())
@@ -214,4 +217,10 @@ def test_bytes_that_are_no_operand_are_refused_behind_one_that_is(at: int, byte:
         with pytest.raises(RecordError):
             reader.read(changed)
     else:
-        assert reader.read(changed) == (record.bringer, record.operand, record.piece, record.pieces)
+        assert reader.read(changed) == (
+            record.bringer,
+            record.operand,
+            record.piece,
+            record.pieces,
+            record.compat,
+        )

@@ -268,7 +268,8 @@ class ChotkiWriter:
                         continue
                     try:
                         found = PacketRecord.decode(record.value)
-                        live = read_live(parse(found.packet), found.packet)
+                        packet = parse(found.packet, compat=found.compat)
+                        live = read_live(packet, found.packet, compat=found.compat)
                     except (RecordError, ChotkiError):
                         continue  # The job tells of it.
                     earlier.append(live)

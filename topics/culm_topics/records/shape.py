@@ -46,8 +46,8 @@ def text_size(text: str) -> int:
     return string_size(len(text) if text.isascii() else len(text.encode()))
 
 
-def load_array(value: bytes | None, record: str, length: int) -> list[Any]:
-    """Decode `value` as an array of `length` items that starts with the format number.
+def load_array(value: bytes | None, record: str, length: int, *, optional: int = 0) -> list[Any]:
+    """Decode `value` as an array of `length` to `length + optional` items that starts with the format number.
 
     The caller checks each item's type and, with `check_size`, that nothing but the shortest form was used.
     """
@@ -62,7 +62,7 @@ def load_array(value: bytes | None, record: str, length: int) -> list[Any]:
     if not items or type(items[0]) is not int or items[0] != FORMAT:
         found = items[0] if items and type(items[0]) is int else "none"
         raise RecordError(f"{record}: format number {found} is not known (known: {FORMAT})")
-    if len(items) != length:
+    if not length <= len(items) <= length + optional:
         raise RecordError(f"{record}: {len(items)} items where {length} belong")
     return items
 

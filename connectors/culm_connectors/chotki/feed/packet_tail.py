@@ -175,10 +175,11 @@ class PacketTail:
             try:
                 record = PacketRecord.decode(value)
                 if offset < self._begin.get(partition, 0):
-                    id = Id.unzip(read_head(record.packet).id_bytes)
+                    id = Id.unzip(read_head(record.packet).id_bytes, compat=record.compat)
                     self.ids.remember(id.src, id.pro, record.packet, record.bringer)
                     continue
-                live = read_live(parse(record.packet), record.packet)
+                packet = parse(record.packet, compat=record.compat)
+                live = read_live(packet, record.packet, compat=record.compat)
             except (RecordError, ChotkiError) as error:
                 logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)
                 continue

@@ -6,11 +6,20 @@ encoding; each function here gives its item's part of that length or raises `Rec
 
 from typing import Final, NamedTuple
 
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.rdx import check_value
 from culm_topics.chotki.records.keys import EDGE_SIZE
 from culm_topics.errors import RecordError
-from culm_topics.records.shape import bytes_size, head_size, is_uint, refuse_item, text_size, uint_size
+from culm_topics.records.shape import (
+    bytes_size,
+    choice_size,
+    head_size,
+    is_uint,
+    refuse_item,
+    text_size,
+    uint_size,
+)
 
 MAX_TEXT_BYTES: Final = 1_024
 MAX_PARTITIONS: Final = 65_536
@@ -41,6 +50,21 @@ def bringer_size(record: str, edge: object, peer: object, session: object) -> in
         + uint_size(record, "peer", peer)
         + uint_size(record, "session", session)
     )
+
+
+def compat_items(compat: Compat) -> tuple[str, ...]:
+    """The last item of a record about a value that does not parse: it is read as the Go replica reads it."""
+    return (compat.value,) if compat is Compat.GO else ()
+
+
+def compat_size(record: str, items: list[object]) -> int:
+    """What `compat_items` gives."""
+    return sum(choice_size(record, "compat", item, (Compat.GO.value,)) for item in items)
+
+
+def read_compat(items: list[object]) -> Compat:
+    """How a record with these last items is read, which `compat_size` has let through."""
+    return Compat.GO if items else Compat.DEFAULT
 
 
 def vector_size(record: str, name: str, item: object) -> int:
