@@ -29,6 +29,7 @@ from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_connectors.bamboo_p2p.store.connections_lock import lock_connections
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
+from culm_connectors.clock import steady_s
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.transport import Identity
@@ -330,8 +331,7 @@ class BambooPeer:
         """Drop what is not to be kept any longer, some of it each time."""
         now_s = time.monotonic()
         if now_s - self._retained_s >= self._retention.interval_s:
-            # The age of entries is a matter of the wall clock, the interval is not.
-            dropped = retain(self._store, self._retention, time.time(), self._hooks.may_drop)
+            dropped = retain(self._store, self._retention, steady_s(), self._hooks.may_drop)
             self._hooks.dropped(dropped)
             self._peer.notify_connections(Changes(dropped))
             self._retained_s = self._retained_s if dropped else now_s

@@ -21,6 +21,7 @@ from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.warnings.session_reports import SessionReports
+from culm_connectors.clock import steady_ms
 from culm_connectors.edge.doors import Judge
 from culm_connectors.edge.fair_turns import calling
 from culm_connectors.edge.rate_limit import LimitedLog
@@ -216,7 +217,7 @@ class ChotkiDriver:
         metrics.staged_bytes = sum(one.publisher.waiting_bytes for one in connections)
         metrics.unsent_bytes = sum(one.queued_bytes for one in connections)
         metrics.waiting_s = max((one.publisher.waiting_s() for one in connections), default=0.0)
-        now_ms = int(time.time() * 1000)
+        now_ms = steady_ms()
         metrics.peer_lag_s = max((one.lag.oldest_ms(now_ms) for one in connections), default=0) / 1000
         progress = [one.progress() for one in connections]
         metrics.sent = _sum(sent for sent, _ in progress)

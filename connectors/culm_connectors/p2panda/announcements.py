@@ -14,6 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from culm_connectors.clock import steady_ms
 from culm_connectors.kafka import ProducerRecord, TopicReader
 from culm_connectors.kafka.backlog import Backlog, BatchSender
 from culm_models.errors import CulmError
@@ -154,7 +155,11 @@ class AnnouncementTopic:
     """Reads and writes `announcements`; `refuse` is given records that are none."""
 
     def __init__(
-        self, sender: BatchSender, topic: str, refuse: RefuseRecord, now_ms: Callable[[], int]
+        self,
+        sender: BatchSender,
+        topic: str,
+        refuse: RefuseRecord,
+        now_ms: Callable[[], int] = steady_ms,
     ) -> None:
         self._sender = sender
         self._refuse = refuse

@@ -15,7 +15,7 @@ from culm_connectors.logs.warm_start.claims import ClaimingStore
 from culm_connectors.p2panda.access import SchemaAccess
 from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.aquadoggo.links import NodeLinks
-from culm_connectors.p2panda.driver import Driver, clock_ms
+from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.peer_events import PeerEvents
 from culm_connectors.p2panda.quotas import Quotas
@@ -59,7 +59,7 @@ def assemble(
         index.store, author_bytes=settings.author_quota_bytes, peer_bytes=settings.peer_quota_bytes
     )
     announcements = AnnouncementTopic(
-        logs.sender, kafka.topic("announcements"), logs.publisher.refused_record, clock_ms
+        logs.sender, kafka.topic("announcements"), logs.publisher.refused_record
     )
     interest = Interest(settings.p2panda.schemas, index.store)
     events = PeerEvents(logs.publisher, interest, announcements)

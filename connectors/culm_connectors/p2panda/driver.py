@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
+from culm_connectors.clock import steady_ms
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Stored
@@ -63,23 +64,6 @@ class Sink(Protocol):
         ...
 
 
-def clock_ms() -> int:
-    """Wall-clock time in milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
-def session_clock_ms() -> int:
-    """The `now` of the protocol, in milliseconds: the wall clock when this process started, and what passed.
-
-    Announcements need a time, sessions a clock that nobody sets: a step back would keep them from ever timing
-    out, a step forward would end them all.
-    """
-    return _STARTED_MS + time.monotonic_ns() // 1_000_000
-
-
-_STARTED_MS = clock_ms() - time.monotonic_ns() // 1_000_000
-
-
 def permit_everything(remote: bytes, message: Message) -> Message | None:
     """The filter of a peer without an allow-list."""
     return message
@@ -113,7 +97,7 @@ class Driver:
         schemas_of: SchemasOf = no_restriction,
         claims: Claims | None = None,
         settled: Callable[[Sequence[Arrival]], None] = lambda _: None,
-        now_ms: Callable[[], int] = session_clock_ms,
+        now_ms: Callable[[], int] = steady_ms,
         arrange: Arrange | None = None,
     ) -> None:
         self.peer = peer

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from culm_connectors.clock import steady_ms
 from culm_connectors.logs.index import layout
-from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.p2panda.settings import DriverSettings, SessionSettings, peer_settings
 from culm_models.p2panda.events import Event, Reconciled, SessionFailed
 from culm_models.p2panda.sessions.session import SessionState
@@ -121,7 +121,7 @@ async def test_several_sessions_at_a_time_with_one_remote(tmp_path: Path) -> Non
             log = await write_document(a, 3, schema_id=schema)
             await b.wait_until_holding({log[0].log: 4}, 30)
         # Live mode is left for one of them, and entered again.
-        b.driver.peer.stop_live(a.peer_id, second.session_id, clock_ms())
+        b.driver.peer.stop_live(a.peer_id, second.session_id, steady_ms())
         b.driver.pump()
         assert [one.state for one in b.driver.peer.sessions(a.peer_id)] == [SessionState.LIVE]
         log = await write_document(a, 3, schema_id=OTHER_SCHEMA)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from culm_connectors.clock import steady_ms
 from culm_connectors.logs.publish import Arrival
-from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings
@@ -73,7 +73,7 @@ async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_pa
         link = slow.driver.links[a.peer_id]
         await until(lambda: slow.driver.metrics.staged >= 64 and link.is_behind)
         # Hours pass.
-        slow.driver._now_ms = lambda: clock_ms() + 10_000_000
+        slow.driver._now_ms = lambda: steady_ms() + 10_000_000
         ticks = 0
         tick = slow.driver.peer.tick
 
@@ -84,7 +84,7 @@ async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_pa
 
         slow.driver.peer.tick = counted  # type: ignore[method-assign]
         await until(lambda: ticks >= 3)
-        slow.driver._now_ms = clock_ms
+        slow.driver._now_ms = steady_ms
         gate.set()
         async with while_working():
             assert (await syncing).entries_received == 500

@@ -8,7 +8,6 @@ is read and written that must not change in between.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from culm_connectors.bamboo_p2p.store.runs import RunKind
 from culm_connectors.bamboo_p2p.store.spool_shares import SpoolShares
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, number_key, open_database
 from culm_connectors.bamboo_p2p.store.whole_entries import insert_verified, read_held
+from culm_connectors.clock import steady_s
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
@@ -45,7 +45,7 @@ class FolderStore:
         spool_bytes: int = DEFAULT_SPOOL_BYTES,
         peer_spool_bytes: int | None = None,
         address_spool_bytes: int | None = None,
-        clock_s: Callable[[], float] = time.time,
+        clock_s: Callable[[], float] = steady_s,
     ) -> None:
         self.folder, self.spool_bytes = folder, spool_bytes
         self._clock_s = clock_s

@@ -22,6 +22,7 @@ from typing import Final, Protocol
 from culm_connectors.chotki.errors import StateUnreadable
 from culm_connectors.chotki.local_state.staged_state import Record, StagedState
 from culm_connectors.chotki.local_state.store import ChotkiStore
+from culm_connectors.clock import steady_s
 from culm_connectors.kafka.errors import OffsetLost
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.writer import WritingThread
@@ -84,6 +85,8 @@ class StateFollower:
         max_lag_s: float = MAX_LAG_S,
         flush_interval_s: float = 5.0,
         retry_interval_s: float = 5.0,
+        wall_s: Callable[[], float] = time.time,
+        steady_s: Callable[[], float] = steady_s,
     ) -> None:
         self.ready = asyncio.Event()
         """Set while the store may be served from; cleared again when reading falls behind."""
@@ -95,6 +98,8 @@ class StateFollower:
         self._look = look
         self._max_staged_bytes = max_staged_bytes
         self._max_lag_s = max_lag_s
+        self._wall_s = wall_s
+        self._steady_s = steady_s
         self._flush_interval_s = flush_interval_s
         self._writing = WritingThread("chotki-write", store.folder, retry_interval_s=retry_interval_s)
         self._is_flushed = True
@@ -199,7 +204,8 @@ class StateFollower:
             await self._look(None)
 
     def _is_behind(self, batch: Batch) -> bool:
-        oldest_s = time.time() - self._max_lag_s
+        # By both clocks: a wall clock that jumps, or was wrong when this process started, is no lag.
+        oldest_s = min(self._wall_s(), self._steady_s()) - self._max_lag_s
         return any(0 <= message.timestamp()[1] < oldest_s * 1_000 for message in batch.messages)
 
     async def _write(self, work: Callable[[], None]) -> None:

@@ -23,6 +23,7 @@ from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.warnings.events import UNIQUE_DUPLICATE, Warned
+from culm_connectors.clock import steady_ms
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord
@@ -130,7 +131,7 @@ class SessionReports:
         # Who announces nothing at all is no replica: it reads everything once and is gone, as `verify` does.
         if peer is None or not peer.vector:
             return
-        record = connection.holding(int(time.time() * 1000))
+        record = connection.holding(steady_ms())
         if record is not None:
             self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), record.encode()))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from culm_connectors.clock import steady_s
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC, EdgeTables, OutboxKind
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
@@ -79,7 +80,7 @@ class EdgeFolder(DagFolder):
         settings: DagFolderSettings | None = None,
         quotas: EdgeQuotas | None = None,
         *,
-        clock_s: Callable[[], float] = time.time,
+        clock_s: Callable[[], float] = steady_s,
     ) -> None:
         """Open a folder, or make one; making the tables is up to the caller. Error: `DagFolderError`."""
         self._put_by_now: list[int] = []

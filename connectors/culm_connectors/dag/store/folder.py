@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from culm_connectors.clock import steady_s
 from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
@@ -47,7 +47,7 @@ class DagFolder:
         settings: DagFolderSettings | None = None,
         *,
         create: bool = False,
-        clock_s: Callable[[], float] = time.time,
+        clock_s: Callable[[], float] = steady_s,
     ) -> None:
         """Open a folder; with `create`, make one where there is none. Error: `DagFolderError`.
 

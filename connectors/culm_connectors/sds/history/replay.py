@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 from typing import Final, TypeVar
 
+from culm_connectors.clock import steady_ms
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
@@ -142,6 +142,8 @@ async def read_events(
     start: int | None,
     heard: Callable[[], int],
     expected: int | None = None,
+    *,
+    now_ms: Callable[[], int] = steady_ms,
 ) -> AsyncGenerator[tuple[tuple[ChannelEvent, ...], int, bool], None]:
     """Events of a channel in order, the offset behind the last, and whether what follows is heard live.
 
@@ -170,7 +172,7 @@ async def read_events(
                     ready.append(following)
                     next_number += 1
             present = offset >= last
-            waited_ms = time.time_ns() // 1_000_000 - early_since_ms
+            waited_ms = now_ms() - early_since_ms
             if early and (_size_of(early.values()) > _EARLY_BYTES or (present and waited_ms > _GAP_WAIT_MS)):
                 limited.warning("channel %r: event %s is missing from sds.events", channel_id, next_number)
                 ready += [early[number] for number in sorted(early)]

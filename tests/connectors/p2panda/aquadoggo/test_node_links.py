@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from culm_connectors.clock import steady_ms
 from culm_connectors.edge.reconnect import keep_calling
 from culm_connectors.p2panda.aquadoggo.links import NODE_PROTOCOL
-from culm_connectors.p2panda.driver import clock_ms
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import ConnectError
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
@@ -129,7 +129,7 @@ async def test_a_connector_calls_a_node(tmp_path: Path, kafka: KafkaSettings) ->
 
                 await until(is_known_there)
                 # As a real node does, whoever has dialled.
-                protocol.sync(own, MODE_LOG_HEIGHT, [SCHEMA], clock_ms())
+                protocol.sync(own, MODE_LOG_HEIGHT, [SCHEMA], steady_ms())
                 node.driver.pump()
                 await until(lambda: edge.index.store.height(*log[0].log) == 5)
 
