@@ -9,5 +9,6 @@
 | local_store | local state in lmdb: the file, trust, the thread that writes |
 | logs | replicated logs: the hub, their topics, the local copy and its ranges, a warm start |
 | p2panda, sds, chotki, bamboo_p2p, dag | the drivers of these protocols, their peers and participants |
+| clock | time that no setting of the wall clock changes |
 | settings, errors | what a process is told; what can go wrong |
 """

@@ -8,7 +8,8 @@ Rooms:
 - ``protocols``: what each protocol adds to the command line and to the settings, as tables.
 - ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
 - ``doctor``: what is wrong with this machine, and what to do about it.
-- ``round_trip``: one record through Kafka and back. ``errors``: the base of the errors of this package.
+- ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
+- ``errors``: the base of the errors of this package.
 
 No protocol rule lives here.
 """
