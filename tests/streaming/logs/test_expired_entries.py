@@ -19,7 +19,9 @@ from culm_infra.cli.root import app
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.logs.job import LogsSettings
 from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.metrics import JobMetrics
 from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.supervision import waiting
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
 from tests.support.edge import Edge, connector, reference_peer, running, topics
@@ -63,8 +65,10 @@ def repair(folder: Path, kafka: KafkaSettings, *more: str) -> tuple[int, dict[st
 
 
 async def test_what_expired_unread_is_produced_again_by_a_command_and_by_the_edge_itself(
-    spark: SparkSession, kafka: KafkaSettings, tmp_path: Path
+    spark: SparkSession, kafka: KafkaSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    metrics = JobMetrics()
+
     async def run_job(checkpoints: str) -> None:
         chain = ChainSettings(shards=2, blocks=2)
         settings = RunSettings(
@@ -74,7 +78,10 @@ async def test_what_expired_unread_is_produced_again_by_a_command_and_by_the_edg
             job_settings={"logs": LogsSettings(chain=chain)},
             once=True,
         )
-        await asyncio.to_thread(run_jobs, spark, settings, stop=Event())
+        await asyncio.to_thread(run_jobs, spark, settings, stop=Event(), metrics=metrics)
+
+    def measured(name: str) -> float | None:
+        return metrics.registry.get_sample_value(name, {"query": "logs"})
 
     def heights() -> dict[bytes, int]:
         return {key: len(log) for key, log in read_logs(kafka, drop_repeats=True).items()}
@@ -86,6 +93,10 @@ async def test_what_expired_unread_is_produced_again_by_a_command_and_by_the_edg
         await bring(tmp_path, edge, LOG[:8])
     await run_job("first")
     assert heights() == {}
+    assert (measured("culm_job_waiting"), measured("culm_job_expired_records")) == (1, 8)
+    told = [one.getMessage() for one in caplog.records if one.name == waiting.__name__]
+    assert len(told) == 1 and "culm logs repair" in told[0]
+    assert "8 records of" in caplog.text, "they were gone when the job began"
 
     status, said = await asyncio.to_thread(repair, tmp_path, kafka, "--dry-run")
     assert (status, said["produced"]) == (3, 0)
@@ -102,6 +113,7 @@ async def test_what_expired_unread_is_produced_again_by_a_command_and_by_the_edg
     assert (status, said["produced"], len(said["logs"])) == (0, 8, 1), "the other log is to be read now"
     await run_job("first")
     assert heights() == {key: 8, other_key: 2}
+    assert (measured("culm_job_waiting"), measured("culm_job_waiting_since_timestamp_seconds")) == (0, 0)
     assert await asyncio.to_thread(repair, tmp_path, kafka) == (
         0,
         {"logs": [], "missing_logs": 0, "produced": 0},
