@@ -24,7 +24,7 @@ from confluent_kafka import (
 
 from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
-from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
+from culm_topics.errors import OffsetOutOfRange
 from culm_topics.readers.batch import Batch, Partition, fetch
 
 logger = logging.getLogger(__name__)
@@ -172,7 +172,8 @@ class TopicReader:
                     self._hand_over(batch)
         except OffsetOutOfRange as error:
             self._hand_over(OffsetLost(str(error)))
-        except (TopicMissing, KafkaFailure, KafkaException) as error:
+        except Exception as error:
+            # Whatever it is: who waits for records would wait for ever.
             self._hand_over(ConsumeFailed(f"{self.topic}: {error}"))
         finally:
             consumer.close()

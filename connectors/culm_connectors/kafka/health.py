@@ -18,7 +18,6 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.cluster import await_brokers
 from culm_topics.readers.batch import Partition
 
@@ -91,7 +90,8 @@ class KafkaHealth:
         """Ask once; blocks until the answer, or for twice the timeout."""
         try:
             offsets = self._ask_ends()
-        except (KafkaException, KafkaFailure, TimeoutError) as error:
+        except Exception as error:
+            # Whatever it is: a thread that ends here would say for ever that Kafka is away.
             self._note(_words(error))
         else:
             with self._lock:

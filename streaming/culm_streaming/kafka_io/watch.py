@@ -122,9 +122,13 @@ class KafkaWatch:
 
     def _watch(self) -> None:
         while not self._stop.wait(INTERVAL_SECONDS):
-            self.ask()
-            if self.is_up:
-                self._publish()
+            try:
+                self.ask()
+                if self.is_up:
+                    self._publish()
+            except Exception as error:
+                # Whatever it is: without this thread the last answer would count for ever.
+                self._take_absence(f"{type(error).__name__}: {error}")
 
     def _take_absence(self, reason: str) -> None:
         with self._lock:

@@ -14,7 +14,9 @@ from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_models.p2panda.events import SessionFailed
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import Partition
 from tests.support.edge import topics
+from tests.support.waiting import looks
 
 
 @pytest.mark.kafka
@@ -55,6 +57,23 @@ def test_an_answer_that_does_not_come_is_no_answer() -> None:
     assert health.away is None
     health._answered_s -= 10
     assert health.away is not None and health.ends is None
+
+
+def test_a_question_that_fails_of_anything_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([OSError(22, "Invalid argument")])
+
+    def ask(_: KafkaHealth) -> dict[Partition, int]:
+        for error in answers:
+            raise error
+        return {}
+
+    monkeypatch.setattr(KafkaHealth, "_ask_ends", ask)
+    client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"})
+    with KafkaHealth(client, [], interval_s=0.01) as health:
+        for _ in looks("an answer"):
+            if health.away is None:
+                break
+        assert health._thread.is_alive()
 
 
 def test_a_peer_that_leaves_is_no_failed_session() -> None:
