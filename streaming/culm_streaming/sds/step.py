@@ -24,6 +24,8 @@ from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, split_channel
 _MOST_DUE = 4_096
 """Channels that one expired timer looks at; the others follow in the next batch."""
 _MOST_TICKS = 16
+_CLOCK_SKEW_MS = 60_000
+"""A broker's clock counts no further ahead of the job's."""
 _OVERDUE_MS = 60_000
 """Lateness of what is due that only an outage explains, or a backlog."""
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -82,6 +84,14 @@ class _Shard:
         self.wakes = DueCalendar.load(state, settings)
         self.output = output
         output.timer_before_ms = self.wakes.timer_ms
+
+    def bounded_ms(self, time_ms: int) -> int:
+        """When a record came, by the broker's clock as far as that is not ahead of the job's.
+
+        The clock of a channel never goes back: one record of a broker whose clock was wrong for a moment
+        would keep its timers from being due, and put its participants' Lamport timestamps ahead.
+        """
+        return min(time_ms, self._batch_ms + _CLOCK_SKEW_MS)
 
     def find(self, channel_id: str) -> OpenChannel | None:
         """A channel that is in state, or has begun in this batch."""
@@ -190,10 +200,11 @@ def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) 
         given = Input(place, peer_id=asked.peer_id, token=asked.token, command=asked.kind)
     opened = shard.find(channel_id)
     is_known = opened is not None
+    came_ms = shard.bounded_ms(row.timestamp_ms)
     if opened is None:
-        opened = shard.begin(channel_id, record, row.timestamp_ms)
-        opened.owners.take_channel(record.peer_id, row.timestamp_ms)
-    now_ms = opened.now_ms(row.timestamp_ms)
+        opened = shard.begin(channel_id, record, came_ms)
+        opened.owners.take_channel(record.peer_id, came_ms)
+    now_ms = opened.now_ms(came_ms)
     try:
         if is_known and not is_by_operator(record):
             check_profile(opened, record.profile)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from culm_models.sds.settings import SdsSettings
+from culm_models.sds.wire.codec import decode
 from culm_streaming.errors import StateLayoutError
 from culm_streaming.sds import step as steps
 from culm_streaming.sds.output_records import Topic
@@ -368,3 +369,16 @@ def test_content_that_another_peer_has_answered_is_not_answered_for_those_hosted
     # Only the last of the three is left to be answered.
     (answer,) = outs(records)
     assert answer.kind == "sync"
+
+
+def test_a_broker_whose_clock_is_a_day_ahead_for_a_moment_stops_no_timer() -> None:
+    shard, bob = hosting("alice"), peer("bob")
+    wire = content(bob, b"hi", shard.now_ms)
+    shard.now_ms += 24 * H
+    shard.hear("c", wire)
+    shard.now_ms -= 24 * H
+    shard.batch()
+    shard.ask("c", "send", "alice", b"hello")
+    (sent,) = outs(shard.batch())
+    assert (decode(sent.wire, "spec").lamport_timestamp or 0) < shard.now_ms + 2 * 60_000
+    assert "retry" in [out.kind for out in outs(shard.wait(10 * 60_000, step_ms=10_000))]
