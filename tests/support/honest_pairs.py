@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.dag.author import append_shards
 from culm_connectors.dag.peer import DagPeer
+from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
 from culm_connectors.transport.tcp.dial import connect_tcp
@@ -216,9 +218,14 @@ async def _bamboo(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 @asynccontextmanager
 async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
     space = os.urandom(32)
+    under_way: set[Cid] = set()
+
+    def held(wanted: Iterable[Cid], folder: DagFolder) -> list[Cid]:
+        return [cid for cid in wanted if folder.has_shard(cid)]
 
     async def publish() -> Cid:
         cid, data = _small_shard()
+        under_way.add(cid)
         await writer.work(lambda folder: folder.add_shard(space, cid, data))
         node = await writer.work(lambda folder: append_shards(folder, space, [cid], now=int(time.time())))
         await writer.offer(space, [node], [(cid, len(data))])
@@ -227,10 +234,14 @@ async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
     pair = HonestPair(publish)
 
     async def look() -> None:
-        """Ask the second member's folder what has come, for ever."""
+        """Ask the second member's folder for what is under way, for ever.
+
+        All that it holds would take the longer, the longer the pair has published.
+        """
         while True:
-            for cid in await reader.work(lambda folder: folder.all_shards()):
+            for cid in await reader.work(partial(held, tuple(under_way))):
                 pair.arrived(cid)
+                under_way.remove(cid)
             await asyncio.sleep(_LOOK_S)
 
     async with DagPeer.open(folder / "writer") as writer, DagPeer.open(folder / "reader") as reader:
