@@ -93,6 +93,12 @@ class KafkaBackbone:
             group.create_task(self._lookups.run())
             await asyncio.shield(self._following.failure)
 
+    @property
+    def failure(self) -> str | None:
+        """Why the index of the store cannot be written now."""
+        failure = self._lookups.failure
+        return None if failure is None else f"{failure} ({failure.code})"
+
     def _consumer(self) -> Consumer:
         return consumer(
             self._kafka,

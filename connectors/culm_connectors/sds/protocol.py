@@ -61,8 +61,9 @@ class SdsProtocol:
             await ready()
 
     def why_not_ready(self) -> Sequence[str]:
-        """It does not wait for anything."""
-        return ()
+        """An index of stored messages that cannot be written; nothing else is waited for."""
+        failure = self._backbone.failure
+        return [] if failure is None else [f"sds: stored messages are not found by their ids: {failure}"]
 
     def measured(self) -> ProtocolMetrics:
         """What every protocol is measured by."""

@@ -14,7 +14,9 @@ from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.index import SdsIndex
+from culm_topics.sds.index_file import IndexFileFailed
 from culm_topics.sds.records import index_key, shard_of
+from tests.support.full_disk import leave_no_space, leave_space
 from tests.support.sds_topics import PARTITIONS, index_row, sds_settings, write, write_index
 
 pytestmark = pytest.mark.kafka
@@ -115,6 +117,36 @@ def test_a_file_that_is_damaged_while_it_is_open_is_filled_anew(settings: KafkaS
         write_index(settings, HERE, [("m200", index_row(200, 200))])
         while index.count(HERE) < 201:
             index.poll(0.2)
+
+
+def test_a_full_disk_makes_the_file_late_and_it_answers_meanwhile(
+    settings: KafkaSettings, path: Path
+) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as index:
+        index.catch_up()
+        leave_no_space(index._file._file)
+        write_index(settings, HERE, [(f"n{number}", index_row(number, number)) for number in range(900)])
+        with pytest.raises(IndexFileFailed, match="full"):
+            while True:
+                index.poll(0.2)
+        assert index.find(HERE, ["m1"]) == {"m1": index_row(1, 1)}
+        leave_space(index._file._file)
+        while index.count(HERE) < 901:
+            index.poll(0.2)
+
+
+def test_a_file_that_is_damaged_in_what_was_reached_is_filled_anew(
+    settings: KafkaSettings, path: Path
+) -> None:
+    write_index(settings, HERE, [("m1", index_row(1, 1))])
+    with SdsIndex(settings, path) as index:
+        index.catch_up()
+    with SdsIndex(settings, path) as index:
+        path.write_bytes(path.read_bytes()[:100] + b"\xff" * (path.stat().st_size - 100))
+        index._file._file.execute("PRAGMA shrink_memory")
+        index._begin()
+        assert index.catch_up() == 1
 
 
 def test_offsets_that_the_topic_does_not_have_are_read_anew(settings: KafkaSettings, path: Path) -> None:

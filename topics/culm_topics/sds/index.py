@@ -9,7 +9,7 @@ One thread calls `catch_up` and `poll`; the questions may come from any.
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +40,8 @@ class SdsIndex:
     (another topic of the same name, a damaged file, offsets that the topic does not have) is read anew. With
     `channels` only their partitions are read. About 250 bytes of disk a message.
 
-    Raises `TopicMissing`, `KafkaFailure`, and `IndexFileFailed` where the file cannot be written.
+    Raises `TopicMissing`, `KafkaFailure`, and `IndexFileFailed` if the file cannot be written; what was not
+    written is read again by the next `poll`, and questions are answered meanwhile.
     """
 
     def __init__(
@@ -156,17 +157,25 @@ class SdsIndex:
             if self._channels is None
             else sorted({shard_of(channel, count) for channel in self._channels})
         )
-        for partition in wanted:
-            self._file.begin(partition, self._reader.range_of(partition)[0])
-        reached = self._file.reached()
+        starts = {partition: self._reader.range_of(partition)[0] for partition in wanted}
         try:
-            self._reader.read_from({partition: reached[partition] for partition in wanted})
+            self._reader.read_from(self._reached(starts))
         except OffsetOutOfRange:
             # The topic is not what it was, although it has the same identity: a broker lost its end.
-            self._file.renew(self._origin, discard=True)
-            self._reader.read_from({partition: self._reader.range_of(partition)[0] for partition in wanted})
-            for partition, start in self._reader.positions.items():
+            self._ask(partial(self._file.renew, self._origin, discard=True), None)
+            self._reader.read_from(self._reached(starts))
+
+    def _reached(self, starts: Mapping[int, int]) -> dict[int, int]:
+        """Where to read these partitions from; those that the file does not know begin at their starts."""
+
+        def reached() -> dict[int, int]:
+            for partition, start in starts.items():
                 self._file.begin(partition, start)
+            found = self._file.reached()
+            return {partition: found[partition] for partition in starts}
+
+        # A file that is damaged is an empty one when it is asked again.
+        return self._ask(reached, None) or self._ask(reached, None) or dict(starts)
 
     def _renew(self, *, discard: bool) -> None:
         self._watch, self._origin = self._look()
@@ -189,7 +198,12 @@ class SdsIndex:
             after = self._reader.positions[partition]
             if after > first:
                 taken = partial(self._file.apply, partition, first, after, changes[partition])
-                whole &= self._ask(taken, False)
+                try:
+                    whole &= self._ask(taken, False)
+                except IndexFileFailed:
+                    # What was read and not written is read again.
+                    self._begin()
+                    raise
         if not whole:
             self._begin()
         return len(records)

@@ -1,7 +1,8 @@
 """Single messages out of the store, and the newest of a channel, through the index in a local file.
 
 The index is opened when the first channel is joined and kept up to date from then on by a thread of its own;
-what it does not hold yet is found by hints of ours alone, or asked of peers.
+what it does not hold yet is found by hints of ours alone, or asked of peers. A full disk makes the index
+late; channels are served all the same, since nothing that peers bring is kept in it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from culm_topics.errors import TopicsError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.sds.index import SdsIndex
+from culm_topics.sds.index_file import IndexFileFailed
 from culm_topics.sds.records import MAX_FETCH_ENTRIES
 from culm_topics.sds.store import SdsStore, StoredMessage
 
@@ -51,6 +53,8 @@ class Lookups:
         self._store_index: SdsIndex | None = None
         self._asking = threading.Lock()
         self._ends: deque[tuple[float, Mapping[int, int]]] = deque()
+        self.failure: IndexFileFailed | None = None
+        """Why the index cannot be written now."""
 
     def begin(self) -> None:
         """Somebody will ask."""
@@ -64,6 +68,8 @@ class Lookups:
                 await asyncio.to_thread(self._follow)
             except TopicsError as error:
                 limited.warning("the index of the store is not kept up to date: %s", error)
+                if isinstance(error, IndexFileFailed):
+                    self.failure = error
                 await asyncio.sleep(_RETRY_S)
 
     async def close(self) -> None:
@@ -79,11 +85,11 @@ class Lookups:
             TopicPartitions(self._kafka, "sds.messages") as store,
         ):
             partitions = range(store.count())
-            self._index = index
+            self._index, self.failure = index, None
             try:
                 sampled_s = -_SAMPLE_S
                 while not self._stopping.is_set():
-                    index.poll(_POLL_S)
+                    self._take(index)
                     now_s = time.monotonic()
                     if now_s - sampled_s >= _SAMPLE_S:
                         sampled_s = now_s
@@ -91,6 +97,15 @@ class Lookups:
             finally:
                 with self._asking:
                     self._index = None
+
+    def _take(self, index: SdsIndex) -> None:
+        try:
+            if index.poll(_POLL_S):
+                self.failure = None
+        except IndexFileFailed as error:
+            limited.warning("the index of the store is not kept up to date: %s", error)
+            self.failure = error
+            self._stopping.wait(_RETRY_S)
 
     def _note_ends(self, now_s: float, ends: Mapping[int, int]) -> None:
         self._ends.append((now_s, ends))
@@ -105,18 +120,18 @@ class Lookups:
 
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         """Those of the messages that the store holds; none while the broker does not answer."""
-        try:
-            return await self._ask(lambda: self._find(channel_id, entries))
-        except TopicsError as error:
-            limited.warning("the store cannot be asked: %s", error)
-            return ()
+        return await self._ask(lambda: self._find(channel_id, entries), ())
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
         """By channel (Lamport timestamp, id) of its newest messages, as far as they are in the index."""
-        return await self._ask(lambda: self._heads(channel_ids))
+        return await self._ask(lambda: self._heads(channel_ids), {})
 
-    async def _ask(self, question: Callable[[], Answer]) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, question)
+    async def _ask(self, question: Callable[[], Answer], nothing: Answer) -> Answer:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, question)
+        except TopicsError as error:
+            limited.warning("the store cannot be asked: %s", error)
+            return nothing
 
     def _answer(self, question: Callable[[], Answer]) -> Answer:
         # The index is not closed under somebody who asks it.
