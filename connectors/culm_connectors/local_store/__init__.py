@@ -14,6 +14,7 @@ All that is in lmdb; and in SQLite, for the folders of protocols whose edges kee
 
 | module | what it holds |
 |---|---|
+| sqlite_file | a connection, which is closed if opening the store fails |
 | topic_offsets | origin and offsets of topics, in the database of what they brought |
 | store_guard | a store that cannot be written or is damaged is recognised, and worked on no more |
 | refilled_folder | opening such a folder: trust, refuse, or drop and start anew |

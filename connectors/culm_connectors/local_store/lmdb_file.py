@@ -32,7 +32,11 @@ from culm_connectors.local_store.long_read import LongRead
 DATA_FILE = "data.mdb"
 _MAX_READERS = 64
 _GROWTH = 2
-_FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_LOCK_HEAD_BYTES = 4_096
+_READER_BYTES = 64
+_SPACE_HINT = "make room on this disk, or replace it where it has room"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = tuple(os.strerror(code) for code in _NO_SPACE)
 # What lmdb says when only a part of what it wrote had room.
 _CUT_SHORT = (os.strerror(errno.EIO),)
 _NO_DAMAGE = (
@@ -129,8 +133,7 @@ class LmdbFile:
         data = self.folder / DATA_FILE
         if check and data.exists():
             check_structure(data, self._errors)
-        # The lock file of lmdb holds nothing but reader slots; one of a crashed process is of no use.
-        (self.folder / "lock.mdb").unlink(missing_ok=True)
+        self._allocate_lock_file()
         with self._translated():
             self._env = lmdb.open(
                 str(self.folder),
@@ -149,6 +152,20 @@ class LmdbFile:
         except BaseException:
             self._env.close()
             raise
+
+    def _allocate_lock_file(self) -> None:
+        """Write the file of lmdb's reader slots, where one of a crashed process is of no use.
+
+        lmdb maps it without writing it before: on a full disk the first touch would kill the process.
+        """
+        path = self.folder / "lock.mdb"
+        path.unlink(missing_ok=True)
+        try:
+            path.write_bytes(bytes(_LOCK_HEAD_BYTES + self._max_readers * _READER_BYTES))
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            raise self._errors.full(f"{path}: {os.strerror(error.errno)}", hint=_SPACE_HINT) from error
 
     def _check_length(self, data: Path) -> None:
         # Touching a mapped page behind the end of the file would kill the process, not raise.
@@ -273,9 +290,7 @@ class LmdbFile:
         except lmdb.Error as error:
             text = f"{self.folder}: {error}"
             if isinstance(error, lmdb.DiskError) or str(error).endswith(full):
-                raise self._errors.full(
-                    text, hint="make room on this disk, or replace it where it has room"
-                ) from error
+                raise self._errors.full(text, hint=_SPACE_HINT) from error
             if isinstance(error, _NO_DAMAGE):
                 raise self._errors.unusable(text, hint="start again when the cause is gone") from error
             raise self._errors.damaged(text) from error

@@ -33,9 +33,10 @@ def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[Co
         _set_aside(folder, "its last user met damage in it")
     try:
         return open_once()
-    except (sqlite3.DatabaseError, error, RecordError) as refused:
-        if not _is_damage(refused.__cause__ if isinstance(refused, error) else refused):
-            if (failure := store_failure(folder, refused)) is not None:
+    except (sqlite3.DatabaseError, OSError, error, RecordError) as refused:
+        cause = refused.__cause__ if isinstance(refused, error) else refused
+        if not _is_damage(cause):
+            if cause is not None and (failure := store_failure(folder, cause)) is not None:
                 raise failure from refused
             raise
         _set_aside(folder, str(refused))

@@ -255,9 +255,9 @@ def test_two_processes_see_what_the_other_one_committed(folder: DagFolder) -> No
 def test_a_folder_of_another_format_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(DagFolderError, match="holds no DAGs"):
         DagFolder(tmp_path / "none")
-    database = open_database(tmp_path, create=True)
-    database.execute("PRAGMA user_version = 99")
-    database.close()
+    with open_database(tmp_path, create=True) as database:
+        database.execute("PRAGMA user_version = 99")
+        database.close()
     with pytest.raises(DagFolderError, match="format 99"):
         DagFolder(tmp_path)
     (tmp_path / DATABASE_FILE).write_bytes(b"not a database, but long enough to be looked at as one" * 9)

@@ -47,17 +47,17 @@ class FolderStore:
         address_spool_bytes: int | None = None,
         clock_s: Callable[[], float] = steady_s,
     ) -> None:
-        self.folder, self.spool_bytes = folder, spool_bytes
-        self._clock_s = clock_s
-        self._database, self._flavour = open_database(folder, flavour)
-        self._checkpoints = Checkpoints(self._database, folder / DATABASE_FILE)
-        self._payloads = PayloadParts(self._database)
-        self._logs = KeptLogs(self._database)
-        self.shares = SpoolShares(self._database, spool_bytes, peer_spool_bytes, address_spool_bytes, clock_s)
-        self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
-        self._paused: frozenset[str] = frozenset()
-        self._forget()
-        self._drop_oldest_unverified()
+        self.folder, self.spool_bytes, self._clock_s = folder, spool_bytes, clock_s
+        with open_database(folder, flavour) as (self._database, self._flavour):
+            self._checkpoints = Checkpoints(self._database, folder / DATABASE_FILE)
+            self._payloads = PayloadParts(self._database)
+            self._logs = KeptLogs(self._database)
+            limits = spool_bytes, peer_spool_bytes, address_spool_bytes
+            self.shares = SpoolShares(self._database, *limits, clock_s)
+            self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
+            self._paused: frozenset[str] = frozenset()
+            self._forget()
+            self._drop_oldest_unverified()
 
     def close(self) -> None:
         """Let go of the folder; what was not committed is lost."""

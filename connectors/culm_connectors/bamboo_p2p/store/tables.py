@@ -7,11 +7,14 @@ eight bytes, most significant first, so that they sort as numbers do.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from culm_connectors.bamboo_p2p.errors import FolderError
 from culm_connectors.bamboo_p2p.store.runs import fill_runs
+from culm_connectors.local_store.sqlite_file import opened_database
 from culm_models.bamboo.hashes import FLAVOURS, HashFlavour
 
 DATABASE_FILE: Final = "logs.sqlite"
@@ -104,55 +107,56 @@ What makes a folder of one format one of the next; `fill_runs` ends the second s
 """
 
 
-def open_database(folder: Path, flavour: HashFlavour | None) -> tuple[sqlite3.Connection, HashFlavour]:
-    """The database of a folder, and its flavour. With a flavour, a folder that is not there is made.
+@contextmanager
+def open_database(
+    folder: Path, flavour: HashFlavour | None
+) -> Iterator[tuple[sqlite3.Connection, HashFlavour]]:
+    """The database of a folder, and its flavour; it is closed if what is read within the context cannot be.
 
-    Raises `FolderError`.
+    With a flavour, a folder that is not there is made. Raises `FolderError`.
     """
     path = folder / DATABASE_FILE
-    is_new = not path.exists()
-    if is_new and flavour is None:
+    if flavour is None and not path.exists():
         raise FolderError(f"{folder} holds no logs", hint="publish, sync or import into it first")
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        database = sqlite3.connect(
-            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    with opened_database(path, _BUSY_TIMEOUT_S, FolderError) as database:
+        yield database, _prepared(database, folder, flavour)
+
+
+def _prepared(database: sqlite3.Connection, folder: Path, flavour: HashFlavour | None) -> HashFlavour:
+    """Make the tables of a new database, or those that an older one lacks; its flavour."""
+    database.execute("BEGIN IMMEDIATE")
+    found = database.execute("PRAGMA user_version").fetchone()[0]
+    if not found:
+        for statement in _SCHEMA.split(";"):
+            database.execute(statement)
+        database.execute("INSERT INTO flavour VALUES (?)", ((flavour or FLAVOURS["yamf"]).name,))
+        database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        found = FORMAT
+    while found in _STEPS:
+        for statement in _STEPS[found].split(";"):
+            database.execute(statement)
+        if found == _FORMAT_BEFORE_RUNS:
+            fill_runs(database, HELD, DROPPED)
+        found += 1
+    if found == FORMAT:
+        database.execute(_SPOOLED_FROM)
+        database.execute(_FORGOTTEN_FROM)
+        database.execute(f"PRAGMA user_version = {FORMAT}")
+    database.execute("COMMIT")
+    if found != FORMAT:
+        raise FolderError(
+            f"{folder / DATABASE_FILE} has the format {found}, and this program reads {FORMAT}",
+            hint="use a newer Culm",
         )
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("BEGIN IMMEDIATE")
-        found = database.execute("PRAGMA user_version").fetchone()[0]
-        if not found:
-            for statement in _SCHEMA.split(";"):
-                database.execute(statement)
-            database.execute("INSERT INTO flavour VALUES (?)", ((flavour or FLAVOURS["yamf"]).name,))
-            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            found = FORMAT
-        while found in _STEPS:
-            for statement in _STEPS[found].split(";"):
-                database.execute(statement)
-            if found == _FORMAT_BEFORE_RUNS:
-                fill_runs(database, HELD, DROPPED)
-            found += 1
-        if found == FORMAT:
-            database.execute(_SPOOLED_FROM)
-            database.execute(_FORGOTTEN_FROM)
-            database.execute(f"PRAGMA user_version = {FORMAT}")
-        database.execute("COMMIT")
-        if found != FORMAT:
-            raise FolderError(
-                f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
-            )
-        held = FLAVOURS[database.execute("SELECT name FROM flavour").fetchone()[0]]
-    except (OSError, sqlite3.Error, KeyError) as error:
-        raise FolderError(f"{path} cannot be used: {error}") from error
+    (name,) = database.execute("SELECT name FROM flavour").fetchone()
+    if (held := FLAVOURS.get(name)) is None:
+        raise FolderError(f"{folder} holds logs of the flavour {name!r}, which is not known")
     if flavour is not None and held is not flavour:
-        database.close()
         raise FolderError(
             f"{folder} holds logs of the flavour {held.name}, not {flavour.name}",
             hint=f"give --flavour {held.name}, or another folder",
         )
-    return database, held
+    return held
 
 
 def number_key(number: int) -> bytes:

@@ -56,23 +56,23 @@ class DagFolder:
         self.folder = folder
         self.settings = settings or DagFolderSettings()
         verdict = self.settings.verdict
-        self._database = open_database(folder, create=create)
-        self._judge = ProofJudge(self._database, verdict)
-        self._waiting = WaitingNodes(self._database, self.settings, clock_s)
-        self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
-        self._queries = NodeQueries(self._database, verdict)
-        self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
-        self._blocked = BlockedKeys(self._database)
-        self._spools = Spools(self._database, folder / SPOOLS, self.settings, clock_s)
-        self._published = PublishedReader(
-            self._database, self._judge, self._nodes, self._queries, self._shards, verdict
-        )
-        self._orders: dict[bytes, TotalOrder] = {}
-        self._data_version = self._version()
-        self.transaction()
-        self._is_torn = self._spools.drop_torn() | bool(self._shards.drop_torn())
-        self._spools.drop_expired()
-        self.commit()
+        with open_database(folder, create=create) as self._database:
+            self._judge = ProofJudge(self._database, verdict)
+            self._waiting = WaitingNodes(self._database, self.settings, clock_s)
+            self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
+            self._queries = NodeQueries(self._database, verdict)
+            self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
+            self._blocked = BlockedKeys(self._database)
+            self._spools = Spools(self._database, folder / SPOOLS, self.settings, clock_s)
+            self._published = PublishedReader(
+                self._database, self._judge, self._nodes, self._queries, self._shards, verdict
+            )
+            self._orders: dict[bytes, TotalOrder] = {}
+            self._data_version = self._version()
+            self.transaction()
+            self._is_torn = self._spools.drop_torn() | bool(self._shards.drop_torn())
+            self._spools.drop_expired()
+            self.commit()
 
     def close(self) -> None:
         """Let go of the folder; what was not committed is lost."""

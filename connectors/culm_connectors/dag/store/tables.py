@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.store.spools import count_received
 from culm_connectors.dag.store.waiting import fill_waiting
+from culm_connectors.local_store.sqlite_file import opened_database
 
 DATABASE_FILE: Final = "dag.sqlite"
 SHARDS: Final = "shards"
@@ -87,32 +90,28 @@ ALTER TABLE spools ADD COLUMN received INTEGER NOT NULL DEFAULT 0;
 """Since format 3: who has a place to wait, and what has come of spools. A space of none has no bytes."""
 
 
-def open_database(folder: Path, *, create: bool) -> sqlite3.Connection:
-    """The database of a folder; with `create`, one is made where there is none. Error: `DagFolderError`."""
+@contextmanager
+def open_database(folder: Path, *, create: bool) -> Iterator[sqlite3.Connection]:
+    """The database of a folder; it is closed if what is read within the context cannot be.
+
+    With `create`, one is made where there is none. Raises `DagFolderError`.
+    """
     path = folder / DATABASE_FILE
     if not create and not path.exists():
         raise DagFolderError(f"{folder} holds no DAGs", hint="put, sync or import into it first")
-    try:
-        for one in (folder, folder / SHARDS, folder / SPOOLS):
-            one.mkdir(parents=True, exist_ok=True, mode=0o700)
-        database = sqlite3.connect(
-            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
+    with opened_database(path, _BUSY_TIMEOUT_S, DagFolderError) as database:
+        for one in (folder / SHARDS, folder / SPOOLS):
+            one.mkdir(exist_ok=True, mode=0o700)
         found = database.execute("PRAGMA user_version").fetchone()[0]
         if found < FORMAT:
             database.execute("BEGIN IMMEDIATE")
             found = _upgrade(database, database.execute("PRAGMA user_version").fetchone()[0])
             database.execute("COMMIT")
-    except (OSError, sqlite3.Error) as error:
-        raise DagFolderError(f"{path} cannot be used: {error}") from error
-    if found != FORMAT:
-        database.close()
-        raise DagFolderError(
-            f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
-        )
-    return database
+        if found != FORMAT:
+            raise DagFolderError(
+                f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
+            )
+        yield database
 
 
 def _upgrade(database: sqlite3.Connection, found: int) -> int:
