@@ -28,6 +28,7 @@ from culm_infra.cli.logs.job_section import BlocksJobSection, CoverageJobSection
 from culm_infra.errors import SettingsError
 from culm_infra.protocols import ProtocolJobs, ProtocolSections
 from culm_topics.catalogue.jobs import runnable_names
+from culm_topics.catalogue.spec import MAX_COPIES
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
@@ -141,14 +142,17 @@ class Settings(ProtocolSections, BaseSettings):
     replication_factor: int | None = Field(
         None,
         ge=1,
-        le=16,
+        le=MAX_COPIES,
         description="copies of each partition of a new topic; by default the brokers' default",
     )
     partitions: int | None = Field(
         None, ge=1, le=10_000, description="partitions of the log topics; by default the catalogue's"
     )
     min_insync_replicas: int | None = Field(
-        None, ge=1, le=16, description="copies that must have a record before it counts; else the broker's"
+        None,
+        ge=1,
+        le=MAX_COPIES,
+        description="copies that must have a record before it counts; else the broker's",
     )
     topic_config: dict[str, dict[str, str]] = Field(
         default_factory=dict, description="Kafka's properties of a topic, by its name in the catalogue"

@@ -30,6 +30,7 @@ from culm_infra.cli.root import NOUNS, app
 from culm_infra.settings import Settings, load, resolve_kafka
 from culm_streaming.jobs import load_job
 from culm_topics.catalogue import registry
+from culm_topics.catalogue.spec import MAX_COPIES
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.command_tree import command_of, commands, is_group
 
@@ -93,8 +94,8 @@ KAFKA: Final[dict[str, tuple[str, object, object]]] = {
     "bootstrap": ("bootstrap", "kafka-9:9092", "kafka-9:9092"),
     "prefix": ("prefix", "other.", "other."),
     "options": ("kafka", {"client.id": "edge"}, {"client.id": "edge", "log_level": "2"}),
-    "replication_factor": ("replication_factor", 5, 5),
-    "min_insync_replicas": ("min_insync_replicas", 2, 2),
+    "replication_factor": ("replication_factor", MAX_COPIES, MAX_COPIES),
+    "min_insync_replicas": ("min_insync_replicas", MAX_COPIES, MAX_COPIES),
     "partitions": ("partitions", 33, 33),
     "topic_config": ("topic_config", {"logs": {"a": "b"}}, {"logs": {"a": "b"}}),
 }

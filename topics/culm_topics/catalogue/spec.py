@@ -13,6 +13,9 @@ Program = Literal["connector", "job", "consumer", "operator"]
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 """The largest record batch of any topic, in bytes; producers and consumers are set up for the same."""
 
+MAX_COPIES = 32
+"""The most copies of a partition that settings may ask for."""
+
 DEFAULT_PREFIX = "culm."
 DEFAULT_PARTITIONS = 8
 

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from culm_topics.catalogue.spec import DEFAULT_PREFIX, MAX_MESSAGE_BYTES, TopicSpec
+from culm_topics.catalogue.spec import DEFAULT_PREFIX, MAX_COPIES, MAX_MESSAGE_BYTES, TopicSpec
 from culm_topics.catalogue.topics import spec, topic_name
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.kafka.client_errors import ReportedErrors, watch
@@ -102,8 +102,8 @@ class KafkaSettings(BaseModel):
     bootstrap: str = Field(min_length=1)
     prefix: str = Field(default=DEFAULT_PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$")
     options: dict[str, str] = Field(default_factory=dict)
-    replication_factor: int | None = Field(default=None, ge=1, le=32)
-    min_insync_replicas: int | None = Field(default=None, ge=1, le=32)
+    replication_factor: int | None = Field(default=None, ge=1, le=MAX_COPIES)
+    min_insync_replicas: int | None = Field(default=None, ge=1, le=MAX_COPIES)
     partitions: int | None = Field(default=None, ge=1, le=10_000)
     topic_config: dict[str, dict[str, str]] = Field(default_factory=dict)
 
