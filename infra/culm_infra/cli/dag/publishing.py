@@ -22,6 +22,7 @@ from culm_infra.cli.dag.folder import (
     parse_cid,
     parse_key,
 )
+from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import emit_json, out
 from culm_infra.errors import InfraError
 
@@ -128,7 +129,8 @@ def delegate(
             expires=expires_at(expires),
         )
     if output is not None:
-        output.write_bytes(ucan.block)
+        with new_path(output, replaces_file=True) as path:
+            path.write_bytes(ucan.block)
     if json:
         emit_json({"ucan": ucan.cid.text, "id": whose, "can": ability})
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.options import KafkaFlags, spread
 from culm_infra.cli.output import emit_json, out, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel, open_index
@@ -57,7 +58,8 @@ def fetch(
         if str(output) == "-":
             sys.stdout.buffer.write(found.wire)
         else:
-            output.write_bytes(found.wire)
+            with new_path(output, replaces_file=True) as path:
+                path.write_bytes(found.wire)
             say(f"{len(found.wire)} bytes in {safe(output)}")
         return
     row = _row(channel, found)
