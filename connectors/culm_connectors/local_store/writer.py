@@ -1,6 +1,7 @@
 """The one thread that writes a local store, seen from the event loop.
 
-A full disk is waited for in that thread, with everything that is to be written later waiting behind it.
+A full disk is waited for in that thread, with everything that is to be written later waiting behind it, or
+is an error for programs that end with it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ Result = TypeVar("Result")
 
 
 class WritingThread:
-    """Runs what writes to the store in `folder`, one after the other."""
+    """Runs what writes to the store in `folder`, one after the other.
 
-    def __init__(self, name: str, folder: Path, *, retry_interval_s: float = 5.0) -> None:
+    `retry_interval_s`: how often a write is tried again while there is no room; None: never.
+    """
+
+    def __init__(self, name: str, folder: Path, *, retry_interval_s: float | None = 5.0) -> None:
         self.full: str | None = None
         """Why nothing can be written now, None where it can."""
         self._folder = folder
@@ -39,7 +43,7 @@ class WritingThread:
     def submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
         """Run this in its turn, again and again while there is no room for it.
 
-        Raises StoreFull only when the thread is closed while it waits.
+        Raises StoreFull when the thread is closed while it waits, or does not wait.
         """
         return asyncio.get_running_loop().run_in_executor(self._thread, self._when_there_is_room, work)
 
@@ -49,6 +53,8 @@ class WritingThread:
             try:
                 done = work()
             except StoreFull as error:
+                if self._retry_interval_s is None:
+                    raise
                 if self.full is None:
                     logger.error(
                         "%s (%s); nothing is taken until there is room: %s", error, error.code, error.hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -32,6 +33,10 @@ NOUNS: dict[str, str] = {
     "doctor": "doctor:doctor",
     "conform": "conform:conform",
 }
+
+
+_FOLDER = Path("the folder of this command")
+"""Stands for the path that an error of a local store does not name."""
 
 
 class LazyGroup(TyperGroup):
@@ -115,10 +120,33 @@ def run(arguments: list[str]) -> int:
         # The reader of our output left (`culm logs tail | head`): that is no failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except OSError as error:
-        print_error(error)
-        return 1
+    except Exception as error:
+        # A local store, or the disk, fails in any task of a command, and in several at once.
+        if (failure := _failure_in(error)) is None:
+            raise
+        print_error(failure)
+        return exit_status(failure)
     return 0
+
+
+def _failure_in(error: BaseException) -> Exception | None:
+    """The operating error in what ended a command; a full disk and a damaged store have their own codes."""
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(_failure_in, error.exceptions)), None)
+    if isinstance(error, CulmError):
+        return error
+    import sqlite3
+
+    if not isinstance(error, sqlite3.Error | OSError):
+        return None
+    from culm_connectors.local_store.store_guard import store_failure
+
+    path = error.filename if isinstance(error, OSError) else None
+    failure = store_failure(Path(os.fsdecode(path)) if isinstance(path, str | bytes) else _FOLDER, error)
+    if failure is not None:
+        failure.hint = "free space on that disk, or have the command begin with another folder"
+        return failure
+    return error if isinstance(error, OSError) else None
 
 
 def _extra_hint(module: str) -> str:

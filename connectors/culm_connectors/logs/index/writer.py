@@ -24,7 +24,7 @@ class IndexWriter:
     """Serialises an index's writes into one thread; its range reads and merges have a few others."""
 
     def __init__(
-        self, store: LmdbLogStore, *, flush_interval_s: float = 5.0, retry_interval_s: float = 5.0
+        self, store: LmdbLogStore, *, flush_interval_s: float = 5.0, retry_interval_s: float | None = 5.0
     ) -> None:
         self.store = store
         self._flush_interval_s = flush_interval_s
@@ -50,7 +50,7 @@ class IndexWriter:
         `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
 
         Waits for room where the disk is full; all that is to be written later waits behind it. Raises
-        IndexDamaged, IndexUnusable.
+        IndexDamaged, IndexUnusable, and IndexFull if writes are not tried again.
         """
         taken = tuple(entries)
         writing = self._writing.submit(

@@ -109,7 +109,8 @@ class ReferencePeer:
                 LmdbLogStore, peek, self.folder / STORE_FOLDER, durable=self._durable, check=True
             )
             stack.callback(self.store.close)
-            self.index = IndexWriter(self.store)
+            # Who works with a peer learns that its disk is full; nobody waits behind it, as at an edge.
+            self.index = IndexWriter(self.store, retry_interval_s=None)
             stack.callback(self.index.close)
             pool = CheckPool(None, check_many)
             stack.callback(pool.close)

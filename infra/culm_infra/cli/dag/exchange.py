@@ -266,7 +266,9 @@ async def _serve_http(folder: Path, settings: DagPeerSettings, door: DagHttpSett
     from culm_connectors.dag.folder_room import FolderRoom
     from culm_connectors.dag.http.server import serve_http
     from culm_connectors.dag.store.folder import DagFolder
+    from culm_connectors.open_files import allow_open_files
 
+    allow_open_files()
     stopped = _until_signal()
     opened = DagFolder(folder, settings.folder, create=True)
     try:
