@@ -3,8 +3,8 @@
 Start: the key, the allow-list, Kafka's clients, then the protocols of the table, each with the rooms that it
 shares with others. All are opened, then all run, and the doors of each open when it is ready itself. A part
 that fails ends the process loudly: the next start is always correct, since everything it needs is in Kafka.
-Only a local store of one protocol that cannot be written or is damaged leaves the others running
-(`edge.reopening`).
+Only a local store that cannot be opened or written, or is damaged, leaves the protocols running that do not
+work over it (`edge.reopening`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
@@ -23,11 +23,18 @@ from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
-from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, SharedRoom, log_progress
+from culm_connectors.edge.protocol import (
+    CONNECTOR_ID_RANDOM,
+    EdgeContext,
+    EdgeProtocol,
+    log_progress,
+)
 from culm_connectors.edge.reopening import ReopenedProtocol
+from culm_connectors.edge.shared_rooms import SharedRooms
 from culm_connectors.errors import ConnectorError, DirectoryInUse
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.local_store.folder_lock import FolderLock
+from culm_connectors.open_files import allow_open_files
 from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import Address, Identity
@@ -40,7 +47,6 @@ logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 10.0
 # While the broker is away entries wait, staged and bounded; they are not given up after some minutes.
 _FOR_EVER = {"message.timeout.ms": "0"}
-_CONNECTOR_ID_RANDOM = 8
 
 
 class Connector:
@@ -64,14 +70,14 @@ class Connector:
         self.key_pair = load_or_make_key(settings.directory)
         self.protocols: dict[str, EdgeProtocol] = {}
         """Those that are open, by name."""
-        self.rooms: Mapping[Callable[..., object], SharedRoom] = {}
-        """What they share, by what opened it."""
+        self.rooms = SharedRooms()
+        """What they share."""
         self.doors: Doors | None = None
         self.loop_watch = LoopWatch()
         self.health = Health(lambda: self._state, lambda: self._running)
         self.collector = ConnectorCollector(self.health, self.loop_watch, lambda: self._running)
         self.metrics_port: int | None = None
-        self._connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(_CONNECTOR_ID_RANDOM)
+        self._connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(CONNECTOR_ID_RANDOM)
         self._access = AccessWatch(
             settings.allow_list, [one.access_table for one in protocols], settings.reload_interval_s
         )
@@ -106,9 +112,10 @@ class Connector:
     async def run(self) -> None:
         """Serve until `stop` is called.
 
-        Raises what made it impossible: Kafka's absence at the start, a lost offset, a damaged index, and
+        Raises what made it impossible: Kafka's absence at the start, a lost offset, and
         `DirectoryInUse` before anything in the directory is read.
         """
+        allow_open_files()
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._lock_directory().release)
             self._serve_status(stack)
@@ -127,9 +134,9 @@ class Connector:
                 read_payload_facts=load(LOG_PAYLOADS),
                 progress=self._progress,
                 starting=self._starting,
+                shared=self.rooms,
                 stack=stack,
             )
-            self.rooms = context.rooms
             opened = [
                 await stack.enter_async_context(
                     ReopenedProtocol(entry.name, entry.load(), context, self.protocols)
@@ -137,8 +144,7 @@ class Connector:
                 for entry in self._entries
             ]
             protocols = tuple(self.protocols.values())
-            topics = [self.kafka.topic(name) for one in protocols for name in one.topics]
-            kafka_health = stack.enter_context(KafkaHealth(administration, topics))
+            kafka_health = stack.enter_context(KafkaHealth(administration, self._topics))
             doors = self.doors = await stack.enter_async_context(
                 Doors(
                     [door for one in protocols for door in one.doors],
@@ -147,15 +153,13 @@ class Connector:
                     self.settings.tcp,
                 )
             )
-            self._running = Running(kafka_health, batches, self.protocols, self.rooms.values(), doors)
+            self._running = Running(kafka_health, batches, self.protocols, self.rooms, doors)
             self._state = None
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self.health.beat())
                     group.create_task(self.loop_watch.run())
                     group.create_task(self._access.run(self._judge_again))
-                    for room in self.rooms.values():
-                        group.create_task(room.run())
                     for reopened in opened:
                         ready = partial(self._open_doors, reopened.name, doors)
                         group.create_task(reopened.run(doors, ready), name=reopened.name)
@@ -176,6 +180,12 @@ class Connector:
             ),
             file_name="connector.lock",
         )
+
+    def _topics(self) -> Sequence[str]:
+        """Whose ends are asked for, by their full names."""
+        return [
+            self.kafka.topic(name) for protocol in tuple(self.protocols.values()) for name in protocol.topics
+        ]
 
     def _starting(self, what: str) -> None:
         # Later it is one protocol that is opened again, which says by itself why it is not ready.
@@ -206,7 +216,7 @@ class Connector:
         doors.shut(reason)
         for name, protocol in reversed(self.protocols.items()):
             await _within(STOP_TIMEOUT_S, protocol.finish(reason), name)
-        for room in self.rooms.values():
+        for room in self.rooms:
             await _within(STOP_TIMEOUT_S, room.finish(), type(room).__name__)
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:

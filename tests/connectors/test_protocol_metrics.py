@@ -19,6 +19,7 @@ from culm_connectors.edge.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
+from culm_connectors.edge.shared_rooms import SharedRooms
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal, connect
@@ -174,7 +175,7 @@ class AnsweringKafka:
 def collector(doors: Doors, protocols: Mapping[str, Silent]) -> ConnectorCollector:
     """What tells of these protocols behind these doors."""
     kafka = AnsweringKafka()
-    running = Running(cast(KafkaHealth, kafka), cast(BatchProducer, kafka), protocols, (), doors)
+    running = Running(cast(KafkaHealth, kafka), cast(BatchProducer, kafka), protocols, SharedRooms(), doors)
     health = Health(lambda: None, lambda: running)
     return ConnectorCollector(health, LoopWatch(), lambda: running)
 

@@ -2,7 +2,8 @@
 
 A door is an address, a transport, an ALPN where the transport has one, who serves whoever comes, and who may
 come. QUIC doors at one address share a socket, which opens with the first of them that is ready; who asks for
-one that is not is closed with `not_ready` (0x103), and comes again by itself.
+one that is not is closed with `not_ready` (0x103), or with `store_unusable` (0x104) if its local store is
+full or damaged, and comes again by itself.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Doors:
     def __init__(
         self, doors: Sequence[Door], identity: Identity, settings: TransportSettings, tcp: TcpSettings
     ) -> None:
-        self._doors = doors
+        self._doors = list(doors)
         self._current = {door.name: door for door in doors}
         """Who serves behind a door, by its name: another one after its protocol was opened again."""
         self._closed_because: dict[str, str] = {}
@@ -183,12 +184,18 @@ class Doors:
         """Let people in at these doors from now on. Error: `AddressError`."""
         async with self._opening:
             for door in doors:
+                if door.name not in self._current:
+                    # Its protocol could not be opened when the others were.
+                    self._doors.append(door)
                 self._current[door.name] = door
                 self._closed_because.pop(door.name, None)
-                if _place(door) not in self._listeners:
+                listener = self._listeners.get(_place(door))
+                if listener is None:
                     self._listeners[_place(door)] = await self._stack.enter_async_context(
                         self._listener(door)
                     )
+                elif isinstance(listener, Listener) and isinstance(door, QuicDoor):
+                    listener.services[door.name] = self._service(door)
                 self._ready.add(door.name)
                 logger.info("%s is served at %s", door.name, self._text(door))
 
@@ -196,7 +203,7 @@ class Doors:
         match door:
             case QuicDoor():
                 services = {
-                    one.name: Service(partial(self._serve, one.name), partial(self._judge_key, one))
+                    one.name: self._service(one)
                     for one in self._doors
                     if isinstance(one, QuicDoor) and one.address == door.address
                 }
@@ -216,6 +223,9 @@ class Doors:
                 serve = partial(self._serve, door.name)
                 return serve_tcp(door.address, serve, self._tcp, tls=door.tls, authorise=authorise)
 
+    def _service(self, door: QuicDoor) -> Service:
+        return Service(partial(self._serve, door.name), partial(self._judge_key, door))
+
     async def _serve(self, name: str, caller: Any) -> None:
         """Serve a connection, or a channel where the door is one of channels."""
         try:
@@ -230,8 +240,9 @@ class Doors:
         if self._refusal is not None:
             return self._refusal
         if door.name not in self._ready:
-            why = self._closed_because.get(door.name, "this protocol is not served yet: come again")
-            return Refusal(why, CloseCode.NOT_READY)
+            if (why := self._closed_because.get(door.name)) is not None:
+                return Refusal(why, CloseCode.STORE_UNUSABLE)
+            return Refusal("this protocol is not served yet: come again", CloseCode.NOT_READY)
         return self._current[door.name].judge(principal)
 
     def close(self, doors: Sequence[Door], reason: str) -> None:

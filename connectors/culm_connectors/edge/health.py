@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from culm_connectors.edge.doors import Doors
-from culm_connectors.edge.protocol import EdgeProtocol, SharedRoom
+from culm_connectors.edge.protocol import EdgeProtocol
+from culm_connectors.edge.shared_rooms import SharedRooms
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 
 _BEAT_S = 1.0
@@ -26,7 +27,7 @@ class Running:
     producer: BatchProducer
     protocols: Mapping[str, EdgeProtocol]
     """By name."""
-    rooms: Collection[SharedRoom]
+    rooms: SharedRooms
     """What the protocols share."""
     doors: Doors
 

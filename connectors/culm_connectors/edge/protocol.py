@@ -3,17 +3,19 @@
 `protocols` names for each protocol a function that opens it: it gets an `EdgeContext` and returns a context
 manager of an `EdgeProtocol`, or None where the settings want none of it. What is opened is what holds files,
 threads and clients; what waits for the network is in `run`. What several protocols work over is a room, which
-the first of them that asks for it has opened (`EdgeContext.room`).
+is open for as long as one of them is (`EdgeContext.room`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Protocol
 
 from confluent_kafka.admin import AdminClient
 from prometheus_client.core import Metric
@@ -21,6 +23,7 @@ from prometheus_client.core import Metric
 from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.shared_rooms import Room, SharedRooms, UsedRoom
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.bamboo.checks import PayloadFacts
@@ -29,29 +32,13 @@ from culm_topics.kafka.clients import KafkaSettings
 
 logger = logging.getLogger(__name__)
 
+CONNECTOR_ID_RANDOM: Final = 8
+"""Bytes at the end of a connector's id that are drawn at random."""
+
 
 def log_progress(what: str, done: int, total: int) -> None:
     """Progress as log lines."""
     logger.info("%s: %d of %d records", what, done, total)
-
-
-class SharedRoom(Protocol):
-    """What several protocols of a connector work over."""
-
-    async def run(self) -> None:
-        """Do all that it does, until cancelled. An error ends the connector."""
-        ...
-
-    def metrics(self) -> Iterator[Metric]:
-        """What it measures, under plain names, at the time of a scrape and in the scrape's thread."""
-        ...
-
-    async def finish(self) -> None:
-        """Wait until what the protocols have left here is kept; they have finished before."""
-        ...
-
-
-Room = TypeVar("Room", bound=SharedRoom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +49,7 @@ class EdgeContext:
     kafka: KafkaSettings
     key_pair: KeyPair
     connector_id: bytes
-    """Of this run alone: what an earlier one produced before it was killed is not known to be indexed."""
+    """Of one opening alone: what an earlier one produced before it was killed is not known to be indexed."""
     administration: AdminClient
     producer: BatchProducer
     access: AccessWatch
@@ -72,16 +59,22 @@ class EdgeContext:
     starting: Callable[[str], None]
     """Says what an opening waits for."""
     stack: AsyncExitStack
-    """Closes what was opened, the last first."""
-    rooms: dict[Callable[..., object], Any] = field(default_factory=dict)
-    """Those that are open, by what opens them."""
+    """Closes what the protocol has opened, the last first."""
+    shared: SharedRooms = field(default_factory=SharedRooms)
+    rooms: list[UsedRoom] = field(default_factory=list)
+    """The rooms that the protocol uses."""
 
     async def room(self, opening: Callable[[EdgeContext], AbstractAsyncContextManager[Room]]) -> Room:
         """What `opening` opens for whoever asks first: everybody gets that one, and it outlives them."""
-        if opening not in self.rooms:
-            self.rooms[opening] = await self.stack.enter_async_context(opening(self))
-        found: Room = self.rooms[opening]
-        return found
+        used = await self.stack.enter_async_context(self.shared.use(opening, partial(opening, self)))
+        self.rooms.append(used)
+        room: Room = used.room
+        return room
+
+    def renewed(self) -> EdgeContext:
+        """The context with another connector id."""
+        fixed = self.connector_id[:-CONNECTOR_ID_RANDOM]
+        return replace(self, connector_id=fixed + secrets.token_bytes(CONNECTOR_ID_RANDOM))
 
 
 class EdgeProtocol(Protocol):

@@ -1,8 +1,9 @@
 """Closes one protocol whose local store has failed, and opens it again, while the others go on.
 
-A store that cannot be written is opened again when its disk has space. One that is damaged is opened again at
-once, which sets it aside to be refilled from topics (`local_store.refilled_folder`, `local_store.opening`).
-Meanwhile callers are refused with `not_ready` (0x103), and readiness says why.
+A store that cannot be written is opened again when its disk has space, also if it could not even be opened
+when the connector started. One that is damaged is opened again at once, which sets it aside or drops it, to
+be refilled from topics (`local_store.refilled_folder`, `local_store.opening`). A room that protocols share is
+closed with them. Meanwhile callers are refused with `store_unusable` (0x104), and readiness says why.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
@@ -22,9 +24,10 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Doors
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.edge.shared_rooms import UsedRoom
 from culm_connectors.kafka import TopicReader
-from culm_connectors.local_store.errors import LocalStoreError, StoreDamaged, StoreFull
-from culm_connectors.local_store.store_guard import has_space
+from culm_connectors.local_store.errors import LocalStoreError, StoreDamaged, StoreFull, StoreUnusable
+from culm_connectors.local_store.store_guard import has_space, store_failure
 from culm_models.errors import CulmError
 
 logger = logging.getLogger(__name__)
@@ -84,9 +87,18 @@ class ReopenedProtocol:
         self._context = context
         self._protocols = protocols
         self._stack = AsyncExitStack()
+        self._rooms: Sequence[UsedRoom] = ()
+        self._failure: LocalStoreError | None = None
+        """Why it could not be opened at the start."""
 
     async def __aenter__(self) -> Self:
-        await self._open()
+        try:
+            await self._open()
+        except Exception as error:
+            self._failure = self._failure_of(error)
+            if self._failure is None:
+                raise
+            self._stand_in(self._failure, ProtocolMetrics())
         return self
 
     async def __aexit__(
@@ -95,20 +107,22 @@ class ReopenedProtocol:
         await self._stack.__aexit__(kind, error, trace)
 
     async def _open(self) -> None:
-        if (opening := self._opening(self._context)) is not None:
-            self._protocols[self.name] = await self._stack.enter_async_context(opening)
+        async with AsyncExitStack() as stack:
+            context = replace(self._context, stack=stack, rooms=[])
+            if (opening := self._opening(context)) is not None:
+                protocol = await stack.enter_async_context(opening)
+                self._stack, self._rooms = stack.pop_all(), context.rooms
+                self._protocols[self.name] = protocol
 
     async def run(self, doors: Doors, ready: Callable[[EdgeProtocol], Awaitable[None]]) -> None:
         """Run it until cancelled, again after each failure of its store. Raises whatever else ends it."""
+        if self._failure is not None:
+            await self._reopen(self._failure)
         while (protocol := self._protocols.get(self.name)) is not None:
-
-            async def is_ready(protocol: EdgeProtocol = protocol) -> None:
-                await ready(protocol)
-
             try:
-                await protocol.run(is_ready)
+                await self._run_once(protocol, ready)
             except Exception as error:
-                failure = _failure_of(error)
+                failure = self._failure_of(error)
                 if failure is None:
                     raise
             else:
@@ -116,11 +130,28 @@ class ReopenedProtocol:
             await self._close(protocol, doors, failure)
             await self._reopen(failure)
 
-    async def _close(self, protocol: EdgeProtocol, doors: Doors, failure: LocalStoreError) -> None:
-        reason = f"{self.name}: {failure} ({failure.code})"
+    async def _run_once(
+        self, protocol: EdgeProtocol, ready: Callable[[EdgeProtocol], Awaitable[None]]
+    ) -> None:
+        async def is_ready() -> None:
+            await ready(protocol)
+
+        async with asyncio.TaskGroup() as group:
+            watching = [group.create_task(used.failed()) for used in self._rooms]
+            await protocol.run(is_ready)
+            for task in watching:
+                task.cancel()
+
+    def _stand_in(self, failure: LocalStoreError, latest: ProtocolMetrics) -> None:
+        """Put something in the place of the protocol that says why it is closed."""
         logger.error("%s is closed until its store is usable: %s (%s)", self.name, failure, failure.code)
-        self._protocols[self.name] = ClosedProtocol(reason, protocol.measured())
-        doors.close(protocol.doors, reason)
+        reason = f"{self.name}: {failure} ({failure.code})"
+        self._protocols[self.name] = ClosedProtocol(reason, latest)
+
+    async def _close(self, protocol: EdgeProtocol, doors: Doors, failure: LocalStoreError) -> None:
+        self._stand_in(failure, protocol.measured())
+        # Strangers learn what has happened, and not where.
+        doors.close(protocol.doors, f"the local store of {self.name} cannot be used ({failure.code})")
         try:
             await self._stack.__aexit__(type(failure), failure, failure.__traceback__)
         except (CulmError, OSError, sqlite3.Error) as error:
@@ -128,9 +159,10 @@ class ReopenedProtocol:
         self._stack = AsyncExitStack()
 
     async def _reopen(self, failure: LocalStoreError) -> None:
-        is_full = isinstance(failure, StoreFull)
+        self._context = self._context.renewed()
+        is_damaged = isinstance(failure, StoreDamaged)
         while True:
-            if is_full:
+            if not is_damaged:
                 await asyncio.sleep(RETRY_INTERVAL_S)
                 if not await asyncio.to_thread(has_space, self._context.settings.directory):
                     continue
@@ -138,15 +170,17 @@ class ReopenedProtocol:
                 await self._open()
             except (CulmError, OSError, sqlite3.Error, KafkaException) as error:
                 logger.error("%s cannot be opened yet: %s", self.name, error)
-                is_full = True
+                is_damaged = False
             else:
                 logger.info("%s is opened again", self.name)
                 return
 
-
-def _failure_of(error: BaseException) -> LocalStoreError | None:
-    """The failure of a store among the errors of a group."""
-    if isinstance(error, BaseExceptionGroup):
-        return next(filter(None, map(_failure_of, error.exceptions)), None)
-    # The index of replicated logs has types of its own: several protocols share it, so it ends the connector.
-    return error if isinstance(error, LocalStoreError) and type(error) in (StoreFull, StoreDamaged) else None
+    def _failure_of(self, error: BaseException) -> LocalStoreError | None:
+        """The failure of a store among the errors of a group."""
+        if isinstance(error, BaseExceptionGroup):
+            return next(filter(None, map(self._failure_of, error.exceptions)), None)
+        if isinstance(error, StoreDamaged | StoreFull | StoreUnusable):
+            return error
+        # A file that no guard stands before: damage is not assumed of it.
+        failure = store_failure(self._context.settings.directory, error)
+        return failure if isinstance(failure, StoreFull) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ class Ends:
 
 
 class KafkaHealth:
-    """Asks while the context lasts, about all partitions of `topics` (full names).
+    """Asks while the context lasts, about all partitions of the topics that `topics` returns (full names).
 
     Before the first answer Kafka counts as away. Its methods may be called from any thread.
     """
@@ -44,13 +44,13 @@ class KafkaHealth:
     def __init__(
         self,
         admin: AdminClient,
-        topics: Iterable[str],
+        topics: Callable[[], Iterable[str]],
         *,
         interval_s: float = INTERVAL_S,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._admin = admin
-        self._topics = frozenset(topics)
+        self._topics = topics
         self._interval_s = interval_s
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
@@ -123,7 +123,7 @@ class KafkaHealth:
         known = self._admin.list_topics(timeout=self._timeout_s).topics
         places = [
             TopicPartition(name, number)
-            for name in sorted(self._topics & known.keys())
+            for name in sorted(frozenset(self._topics()) & known.keys())
             for number in known[name].partitions
         ]
         if not places:

@@ -23,6 +23,8 @@ class CloseCode(IntEnum):
     """The closing side failed for a reason of its own."""
     NOT_READY = 0x103
     """This protocol is not served yet, others may be: come back later."""
+    STORE_UNUSABLE = 0x104
+    """The local store of this protocol is full or damaged: come back later, or go elsewhere."""
 
     PROTOCOL = 0x110
     """The remote broke a rule of the protocol spoken on the streams."""

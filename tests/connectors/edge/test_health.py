@@ -23,7 +23,7 @@ from tests.support.waiting import looks
 def test_the_ends_are_those_of_the_broker(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = topics(kafka_bootstrap, topic_prefix)
     name = settings.topic("logs")
-    health = KafkaHealth(kafka_clients.admin(settings), [name])
+    health = KafkaHealth(kafka_clients.admin(settings), lambda: [name])
     assert health.away is not None and health.ends is None
     client = kafka_clients.producer(settings)
     for _ in range(3):
@@ -40,7 +40,7 @@ def test_where_nobody_answers_that_is_said_and_the_ends_are_unknown(
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as taken:
         taken.bind(("127.0.0.1", 0))
         settings = KafkaSettings(bootstrap=f"127.0.0.1:{taken.getsockname()[1]}", options={"log_level": "0"})
-        health = KafkaHealth(kafka_clients.admin(settings), ["logs"], timeout_s=0.3)
+        health = KafkaHealth(kafka_clients.admin(settings), lambda: ["logs"], timeout_s=0.3)
         with caplog.at_level(logging.INFO):
             health.ask()
             health.ask()
@@ -51,7 +51,10 @@ def test_where_nobody_answers_that_is_said_and_the_ends_are_unknown(
 
 def test_an_answer_that_does_not_come_is_no_answer() -> None:
     health = KafkaHealth(
-        AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}), [], interval_s=1, timeout_s=1
+        AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}),
+        lambda: [],
+        interval_s=1,
+        timeout_s=1,
     )
     health._reason = None
     assert health.away is None

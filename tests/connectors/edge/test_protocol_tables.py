@@ -5,11 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import fields
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client.core import Metric
@@ -193,47 +191,9 @@ async def test_three_protocols_are_added_by_the_table_alone(
             await channel.read()
         async with while_working():
             await until(lambda: channel.close_reason is not None)
+        # Replicated logs are there for p2panda, and whoever else asks for them.
+        assert [type(room) for room in edge.rooms] == [ReplicatedLogs]
     assert all(isinstance(one, Noop) and one.finished for one in list(edge.protocols.values())[2:])
-    # Replicated logs are there for p2panda, and whoever else asks for them.
-    assert [type(room) for room in edge.rooms.values()] == [ReplicatedLogs]
-
-
-class Shared:
-    """A room that tells what happens to it."""
-
-    def __init__(self, told: list[str]) -> None:
-        self._told = told
-
-    async def run(self) -> None:
-        await until_cancelled()
-
-    def metrics(self) -> Iterator[Metric]:
-        return iter(())
-
-    async def finish(self) -> None:
-        self._told.append("finished")
-
-
-async def test_protocols_that_ask_for_a_room_get_one_and_it_outlives_them() -> None:
-    told: list[str] = []
-
-    @asynccontextmanager
-    async def open_shared(_: EdgeContext) -> AsyncIterator[Shared]:
-        told.append("opened")
-        yield Shared(told)
-        told.append("closed")
-
-    @asynccontextmanager
-    async def open_protocol(name: str) -> AsyncIterator[Shared]:
-        yield await context.room(open_shared)
-        told.append(f"{name} closed")
-
-    async with AsyncExitStack() as stack:
-        known: dict[str, Any] = dict.fromkeys(field.name for field in fields(EdgeContext) if field.init)
-        context = EdgeContext(**known | {"stack": stack, "rooms": {}})
-        first, second = [await stack.enter_async_context(open_protocol(name)) for name in ("a", "b")]
-        assert first is second
-    assert told == ["opened", "b closed", "a closed", "closed"]
 
 
 def test_the_table_is_light_to_import() -> None:

@@ -29,6 +29,7 @@ from tests.models.dag.signers import KEYS
 from tests.support.bamboo_edge import address, offering, peer_at, until_held
 from tests.support.dag_edge import dag_address
 from tests.support.edge import Edge, ready, topics
+from tests.support.full_disk import PAGE, Disk, leave_no_space
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
@@ -37,7 +38,6 @@ AUTHOR = KeyPair.generate(b"author whose edge has a full disk")
 LOG = (AUTHOR.public_key, 0)
 SPACE = KEYS[0]
 SHARD, _ = large_shard(1)
-PAGE = 4_096
 
 
 def chain(length: int) -> list[bytes]:
@@ -51,26 +51,6 @@ def chain(length: int) -> list[bytes]:
 
 
 NODES = chain(400)
-
-
-class Disk:
-    """The disk of the connectors of a test, as far as they ask it for space."""
-
-    def __init__(self) -> None:
-        self.has_space = True
-        self.asked = 0
-
-    def answer(self, directory: Path) -> bool:
-        self.asked += 1
-        return self.has_space
-
-
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    made = Disk()
-    monkeypatch.setattr(reopening, "has_space", made.answer)
-    monkeypatch.setattr(reopening, "RETRY_INTERVAL_S", 0.05)
-    return made
 
 
 @pytest.fixture
@@ -97,11 +77,6 @@ def bamboo(edge: Edge) -> BambooPeer:
     protocol = edge.protocols["bamboo_p2p"]
     assert isinstance(protocol, BambooProtocol)
     return protocol.flavours["yamf"].peer
-
-
-def leave_no_space(database: sqlite3.Connection) -> None:
-    """SQLite fails with the error of a full disk when the file would have more pages than now."""
-    database.execute(f"PRAGMA max_page_count = {database.execute('PRAGMA page_count').fetchone()[0]}")
 
 
 def damage(begin: Callable[[], sqlite3.Connection], commit: Callable[[], None], path: Path) -> None:

@@ -62,7 +62,8 @@ class Listener:
         self._identity = identity
         self._settings = settings
         assert services, "something is spoken here"
-        self._services = dict(services)
+        self.services = dict(services)
+        """What is spoken here, by ALPN; one that is added is offered to whoever calls from then on."""
         self._endpoint: UdpEndpoint | None = None
         self._admission = Admission(settings, self._send, identity.reset_token)
         self._loop = asyncio.get_running_loop()
@@ -183,7 +184,7 @@ class Listener:
     # --- connections
 
     def _begin(self, first: FirstDatagram, source: Address) -> QuicTransportConnection:
-        first_alpn, *others = self._services
+        first_alpn, *others = self.services
         quic = CreditedQuicConnection(
             self._settings,
             configuration=configuration(
@@ -202,7 +203,7 @@ class Listener:
         connection = QuicTransportConnection(
             quic,
             self._settings,
-            alpns=self._services,
+            alpns=self.services,
             dialled=False,
             remote_address=source,
             send_datagram=self._send,
@@ -220,7 +221,7 @@ class Listener:
         return connection
 
     def _judge(self, connection: QuicTransportConnection) -> Refusal | None:
-        return self._services[connection.alpn].authorise(connection.peer_id, connection.remote_address)
+        return self.services[connection.alpn].authorise(connection.peer_id, connection.remote_address)
 
     def _established(self, connection: QuicTransportConnection) -> None:
         self._half_open.discard(connection)
@@ -240,7 +241,7 @@ class Listener:
     async def _serve(self, connection: QuicTransportConnection) -> None:
         code = CloseCode.NORMAL
         try:
-            await self._services[connection.alpn].on_connection(connection)
+            await self.services[connection.alpn].on_connection(connection)
         except asyncio.CancelledError:
             raise  # `stop` closes the connection
         except ConnectionClosedError:

@@ -1,0 +1,25 @@
+"""The context of a protocol in tests that need little of it."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from culm_connectors.edge.protocol import EdgeContext
+from culm_connectors.edge.shared_rooms import SharedRooms
+
+
+def edge_context(folder: Path) -> EdgeContext:
+    """A context over a folder, without Kafka."""
+    known: dict[str, Any] = dict.fromkeys(field.name for field in fields(EdgeContext))
+    given = {
+        "settings": SimpleNamespace(directory=folder),
+        "connector_id": bytes(32),
+        "shared": SharedRooms(),
+        "stack": AsyncExitStack(),
+        "rooms": [],
+    }
+    return EdgeContext(**known | given)
