@@ -11,4 +11,5 @@
 | p2panda, sds, chotki, bamboo_p2p, dag | the drivers of these protocols, their peers and participants |
 | clock | time that no setting of the wall clock changes |
 | settings, errors | what a process is told; what can go wrong |
+| open_files | how many files and sockets a process may have open |
 """
