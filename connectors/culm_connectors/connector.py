@@ -4,7 +4,7 @@ Start: the key, the allow-list, Kafka's clients, then the protocols of the table
 shares with others. All are opened, then all run, and the doors of each open when it is ready itself. A part
 that fails ends the process loudly: the next start is always correct, since everything it needs is in Kafka.
 Only a local store that cannot be opened or written, or is damaged, leaves the protocols running that do not
-work over it (`edge.reopening`).
+work over it (`edge.opening.reopening`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from culm_connectors.edge.doors import Doors
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
+from culm_connectors.edge.opening.reopening import ReopenedProtocol
+from culm_connectors.edge.opening.shared_rooms import SharedRooms
 from culm_connectors.edge.protocol import (
     CONNECTOR_ID_RANDOM,
     EdgeContext,
     EdgeProtocol,
     log_progress,
 )
-from culm_connectors.edge.reopening import ReopenedProtocol
-from culm_connectors.edge.shared_rooms import SharedRooms
 from culm_connectors.errors import ConnectorError, DirectoryInUse
 from culm_connectors.kafka import BatchProducer, KafkaHealth, Progress, log_kafka_error, quiet
 from culm_connectors.local_store.folder_lock import FolderLock

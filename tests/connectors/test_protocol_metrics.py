@@ -17,9 +17,9 @@ from culm_connectors.edge.doors import Door, Doors, QuicDoor, TcpDoor
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
+from culm_connectors.edge.opening.shared_rooms import SharedRooms
 from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
-from culm_connectors.edge.shared_rooms import SharedRooms
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal, connect

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from culm_connectors.edge.opening.shared_rooms import SharedRooms
 from culm_connectors.edge.protocol import EdgeContext
-from culm_connectors.edge.shared_rooms import SharedRooms
 
 
 def edge_context(folder: Path) -> EdgeContext:

@@ -9,7 +9,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from culm_connectors.edge import reopening
+from culm_connectors.edge.opening import reopening
 
 PAGE = 4_096
 _EVERY_PAGE = 2**31

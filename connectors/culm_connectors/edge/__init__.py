@@ -1,8 +1,7 @@
 """What every protocol at the edge has around it, and which knows none of them.
 
 - `protocol`: what a protocol gives to a connector, and what it gets. `doors`: where it is spoken.
-- `shared_rooms`: what several protocols work over.
-- `reopening`: one protocol is closed and opened again when its store has failed.
+- `opening`: protocols are opened, with what they share, and opened again when a store has failed.
 - `principal`: who is behind a connection; `access`: what each may have, by a file.
 - `keyfile`: a private key. `reconnect`: calls made again, after pauses.
 - `budgets`: what one principal may use. `rate_limit`: token buckets, and log lines at a bounded rate.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from culm_connectors.edge.doors import Doors
+from culm_connectors.edge.opening.shared_rooms import SharedRooms
 from culm_connectors.edge.protocol import EdgeProtocol
-from culm_connectors.edge.shared_rooms import SharedRooms
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 
 _BEAT_S = 1.0

@@ -22,8 +22,8 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
+from culm_connectors.edge.opening.shared_rooms import Room, SharedRooms, UsedRoom
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.shared_rooms import Room, SharedRooms, UsedRoom
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
 from culm_models.bamboo.checks import PayloadFacts

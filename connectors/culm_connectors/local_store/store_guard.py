@@ -1,7 +1,7 @@
 """Recognises that a store in SQLite can no longer be written, or is damaged, and stops all work on it.
 
 What was in memory may be ahead of the file once a commit has failed, so no further step may run. The store is
-closed then and opened again (`edge.reopening`): when there is space, or as a new one that topics refill.
+closed then and opened again (`edge.opening`): when there is space, or as a new one that topics refill.
 """
 
 from __future__ import annotations

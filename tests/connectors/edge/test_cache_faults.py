@@ -14,7 +14,7 @@ from culm_connectors.chotki.protocol import ChotkiProtocol
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.doors import Doors
-from culm_connectors.edge.reopening import ClosedProtocol
+from culm_connectors.edge.opening.reopening import ClosedProtocol
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.local_store.writer import WritingThread

@@ -14,10 +14,10 @@ from typing import Any, cast
 import pytest
 from prometheus_client.core import Metric
 
-from culm_connectors.edge import reopening
+from culm_connectors.edge.opening import reopening
+from culm_connectors.edge.opening.reopening import ClosedProtocol, ReopenedProtocol
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.reopening import ClosedProtocol, ReopenedProtocol
 from culm_connectors.local_store.errors import StoreDamaged, StoreFull
 from culm_connectors.logs.index.errors import IndexBusy, IndexDamaged, IndexFull, IndexUnusable
 from tests.support.edge_context import edge_context

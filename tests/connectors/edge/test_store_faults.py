@@ -15,7 +15,7 @@ from culm_connectors.dag.edge.driver import DagEdge
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.protocol import DagProtocol
-from culm_connectors.edge import reopening
+from culm_connectors.edge.opening import reopening
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.settings import ConnectorSettings

@@ -22,9 +22,9 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Doors
+from culm_connectors.edge.opening.shared_rooms import UsedRoom
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.shared_rooms import UsedRoom
 from culm_connectors.kafka import TopicReader
 from culm_connectors.local_store.errors import LocalStoreError, StoreDamaged, StoreFull, StoreUnusable
 from culm_connectors.local_store.store_guard import has_space, store_failure
