@@ -11,10 +11,11 @@ from culm_models.chotki.log0 import REPLICA_CLASS_ID, SYSTEM_SOURCE, common_stor
 from culm_models.chotki.rdx import parse_text, parse_vector, write_vector
 from culm_models.chotki.store import MemoryStore
 from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord, block_partition, epoch_key
-from culm_topics.kafka.clients import KafkaSettings
-from tests.support.topic_io import end_offsets, write_records
+from culm_topics.kafka.clients import KafkaSettings, consumer
+from tests.support.topic_io import write_records
 
 SRC: Final = 0x5EED
+_TIMEOUT_S: Final = 30.0
 BLOCKS: Final = 128
 _FIELDS: Final = 64
 _FIELD_BYTES: Final = 16 * 1024
@@ -31,7 +32,12 @@ def store_that_holds_it(src: int, name: str) -> MemoryStore:
 
 def seed_state(settings: KafkaSettings) -> None:
     """Write an epoch of 128 MiB to `chotki.state`."""
-    partitions = len(end_offsets(settings, "chotki.state"))
+    topic = settings.topic("chotki.state")
+    client = consumer(settings, group_id="tests", start="earliest")
+    try:
+        partitions = len(client.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions)
+    finally:
+        client.close()
     write_records(settings, "chotki.state", _records(partitions))
 
 

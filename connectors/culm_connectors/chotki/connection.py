@@ -22,6 +22,7 @@ from culm_connectors.chotki.publisher import ReplicaPublisher
 from culm_connectors.chotki.spool.unacknowledged import IntakeQueue
 from culm_connectors.chotki.warnings.events import GAP, SOURCE_RESTORED, Warned
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
+from culm_connectors.edge.rate_limit import LeastRate
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
@@ -94,6 +95,7 @@ class ReplicaConnection:
         self._wake.set()
         self.queued_bytes = 0
         """Taken from the session, and not by the transport."""
+        self._rate = LeastRate(shared.settings.write_bytes_per_second, shared.settings.write_timeout_s)
         self._last_sent: deque[bytes] = deque(maxlen=_NAMED_PACKETS)
 
     @property
@@ -263,20 +265,27 @@ class ReplicaConnection:
         return records
 
     async def _put(self, data: bytes) -> None:
-        """Write; a peer that takes nothing for as long as a deaf one is heard out is as good as deaf."""
-        wait_ms = self._times.deaf_check_ms + self._times.deaf_wait_ms
+        """Write; a peer that takes it too slowly, or nothing of it, is as good as deaf."""
         self.queued_bytes = len(data)
         await self._wait(self.budget.to_send(len(data)))
         try:
-            async with asyncio.timeout(wait_ms / 1000):
+            async with self._rate.required(self._taken_bytes):
                 await self.channel.write(data)
             self._shared.metrics.bytes_out += len(data)
         except TimeoutError:
-            self.session.fail(PeerDeaf(f"the peer took nothing in {wait_ms} ms"), _now_ms())
-            self._report_events()
-            self.channel.abort("the peer takes nothing")
+            self._leave_deaf()
         finally:
             self.queued_bytes = 0
+
+    def _taken_bytes(self) -> int:
+        statistics = self.channel.statistics()
+        return statistics.sent_bytes - statistics.unsent_bytes
+
+    def _leave_deaf(self) -> None:
+        rate = f"{self.settings.write_bytes_per_second:g} bytes a second"
+        self.session.fail(PeerDeaf(f"the peer took less than {rate}"), _now_ms())
+        self._report_events()
+        self.channel.abort("the peer does not take what it is sent")
 
     async def _until_due(self) -> None:
         due_ms = self.session.next_due_ms()

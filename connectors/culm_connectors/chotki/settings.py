@@ -91,6 +91,12 @@ class ChotkiEdgeSettings(BaseModel):
     )
     deaf_check_ms: int = Field(60_000, ge=1, description="a peer that answered no ping for so long is asked")
     deaf_wait_ms: int = Field(30_000, ge=1, description="and left when it does not answer in so long")
+    write_timeout_s: float = Field(
+        30.0, gt=0, description="that a peer may take nothing of what waits for it; then it is left"
+    )
+    write_bytes_per_second: float = Field(
+        8_192.0, gt=0, description="the least rate at which it takes that, behind so much time"
+    )
     remembered_packets: int = Field(
         1_000_000, ge=0, description="ids of packets that are known again when they come again"
     )

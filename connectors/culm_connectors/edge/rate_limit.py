@@ -1,15 +1,17 @@
-"""What happens at a bounded rate: what one peer may use of a process, and log lines.
+"""Rates with bounds: what one peer may use of a process, how fast it has to read, and log lines.
 
 A broker that is away, or a peer, may cause the same line many times a second.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 
@@ -75,6 +77,52 @@ class TokenBuckets:
         if len(self._buckets) > self._limit:
             self._buckets.popitem(last=False)
         return bucket
+
+
+class LeastRate:
+    """For how long a peer may still take nothing: the grace at first, less what it takes, more for each byte.
+
+    It counts only while something waits that the system does not take. Times are in seconds.
+    """
+
+    def __init__(self, bytes_per_second: float, grace_s: float) -> None:
+        self.spare_s = grace_s
+        self._bytes_per_second = bytes_per_second
+        self._grace_s = grace_s
+        self._taken_bytes = 0
+        self._at_s = 0.0
+
+    def begin(self, taken_bytes: int, now_s: float) -> None:
+        """Something waits from now on; `taken_bytes` is a counter of what was taken."""
+        self._taken_bytes, self._at_s = taken_bytes, now_s
+
+    def count(self, taken_bytes: int, now_s: float) -> float:
+        """Look at what was taken meanwhile: the spare time that is left. Without any, it is too slow."""
+        earned_s = (taken_bytes - self._taken_bytes) / self._bytes_per_second
+        self.spare_s = min(self._grace_s, self.spare_s + earned_s - (now_s - self._at_s))
+        self.begin(taken_bytes, now_s)
+        return self.spare_s
+
+    @asynccontextmanager
+    async def required(self, taken_bytes: Callable[[], int]) -> AsyncIterator[None]:
+        """Raise TimeoutError when the peer has become too slow, while the context waits for it."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(None) as limit:
+
+            def look() -> None:
+                spare_s = self.count(taken_bytes(), loop.time())
+                if spare_s <= 0:
+                    limit.reschedule(loop.time())
+                else:
+                    handles[:] = [loop.call_later(spare_s, look)]
+
+            self.begin(taken_bytes(), loop.time())
+            handles = [loop.call_later(max(0.0, self.spare_s), look)]
+            try:
+                yield
+                self.count(taken_bytes(), loop.time())
+            finally:
+                handles[0].cancel()
 
 
 INTERVAL_S = 1.0

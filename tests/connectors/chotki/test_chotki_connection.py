@@ -86,7 +86,7 @@ async def hear(far: MemoryChannel, until_heard: bytes) -> bytes:
 
 
 async def test_a_peer_that_takes_nothing_is_deaf_and_costs_no_memory(tmp_path: Path) -> None:
-    settings = ChotkiEdgeSettings(ping_wait_ms=50, deaf_check_ms=100, deaf_wait_ms=100)
+    settings = ChotkiEdgeSettings(ping_wait_ms=50, write_timeout_s=0.2)
     with edge_shared(tmp_path, settings=settings) as shared:
         await leave_the_deaf(shared)
 

@@ -24,7 +24,7 @@ from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.edge.principal import neighbourhood
-from culm_connectors.edge.rate_limit import TokenBuckets
+from culm_connectors.edge.rate_limit import LeastRate, TokenBuckets
 
 _HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 5
@@ -109,10 +109,8 @@ class BoundedHttp(H11Protocol):
         self._going_on: asyncio.TimerHandle | None = None
         self._asking: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
-        self._spare_s = config.bounds.write_timeout_s
-        """For how long the client may still take nothing."""
-        self._left_bytes, self._left_s = 0, 0.0
-        """What it had not taken, and when that was."""
+        bounds = config.bounds
+        self._rate = LeastRate(bounds.write_bytes_per_second, bounds.write_timeout_s)
         super().connection_made(transport)
         # What the system does not take is what the client does not take: all of it counts.
         transport.set_write_buffer_limits(high=1, low=0)
@@ -157,8 +155,8 @@ class BoundedHttp(H11Protocol):
         """The client does not take what is waiting for it."""
         super().pause_writing()
         if self._leaving is None:
-            self._left_bytes, self._left_s = self.transport.get_write_buffer_size(), self.loop.time()
-            self._leaving = self.loop.call_later(max(0.0, self._spare_s), self._look_at_taken)
+            self._rate.begin(-self.transport.get_write_buffer_size(), self.loop.time())
+            self._leaving = self.loop.call_later(max(0.0, self._rate.spare_s), self._look_at_taken)
 
     def resume_writing(self) -> None:
         """It took some of it."""
@@ -166,18 +164,16 @@ class BoundedHttp(H11Protocol):
         self._set_taken()
         super().resume_writing()
 
-    def _count_taken(self) -> None:
-        now_s, left_bytes, bounds = self.loop.time(), self.transport.get_write_buffer_size(), self._bounds
-        earned_s = (self._left_bytes - left_bytes) / bounds.write_bytes_per_second
-        self._spare_s = min(bounds.write_timeout_s, self._spare_s + earned_s - (now_s - self._left_s))
-        self._left_bytes, self._left_s = left_bytes, now_s
+    def _count_taken(self) -> float:
+        # Nothing is written while the client is waited for: what is left less was taken.
+        return self._rate.count(-self.transport.get_write_buffer_size(), self.loop.time())
 
     def _look_at_taken(self) -> None:
-        self._count_taken()
-        if self._spare_s <= 0:
+        spare_s = self._count_taken()
+        if spare_s <= 0:
             self._cut_off()
         else:
-            self._leaving = self.loop.call_later(self._spare_s, self._look_at_taken)
+            self._leaving = self.loop.call_later(spare_s, self._look_at_taken)
 
     def _is_between(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
