@@ -12,4 +12,6 @@
 | clock | time that no setting of the wall clock changes |
 | settings, errors | what a process is told; what can go wrong |
 | open_files | how many files and sockets a process may have open |
+| rate_limit | token buckets, least rates, and log lines at a bounded rate |
+| metric_families | metrics from numbers that are kept elsewhere |
 """

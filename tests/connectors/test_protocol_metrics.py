@@ -15,16 +15,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Doors, QuicDoor, TcpDoor
 from culm_connectors.edge.health import Health, Running
-from culm_connectors.edge.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.opening.shared_rooms import SharedRooms
-from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
+from culm_connectors.metric_families import LATENCY_BUCKETS_S
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.transport import CloseCode, ConnectError, Connection, Refusal, connect
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
+from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from tests.support import frozen

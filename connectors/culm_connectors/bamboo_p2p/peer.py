@@ -31,9 +31,9 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.clock import steady_s
 from culm_connectors.edge.fair_turns import FairWorker
-from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.reconnect import Backoff, keep_trying
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.events import BambooP2pEvent

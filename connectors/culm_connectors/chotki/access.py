@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from culm_connectors.edge.access import AccessWatch
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.interface import Refusal
+from culm_connectors.transport.principal import Principal
 
 TABLE = "replicas"
 

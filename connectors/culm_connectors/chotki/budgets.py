@@ -15,7 +15,7 @@ from typing import Final
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
 from culm_connectors.edge.fair_turns import ShareOfTime, current_caller
-from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.rate_limit import TokenBucket
 from culm_models.chotki import events
 
 PIECE_BYTES: Final = 4 * 1024

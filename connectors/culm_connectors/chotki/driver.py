@@ -24,12 +24,12 @@ from culm_connectors.chotki.warnings.session_reports import SessionReports
 from culm_connectors.clock import steady_ms
 from culm_connectors.edge.doors import Judge
 from culm_connectors.edge.fair_turns import calling
-from culm_connectors.edge.rate_limit import LimitedLog
-from culm_connectors.edge.reconnect import Backoff, keep_trying
 from culm_connectors.errors import ConnectorError
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel, Connection
+from culm_connectors.transport.reconnect import Backoff, keep_trying
 from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.packet import write_bye

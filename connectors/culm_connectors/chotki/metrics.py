@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from culm_connectors.edge.metric_families import counter_by, counters, gauge
 from culm_connectors.edge.protocol_metrics import SessionMetrics
+from culm_connectors.metric_families import counter_by, counters, gauge
 from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 
 

@@ -2,11 +2,10 @@
 
 - `protocol`: what a protocol gives to a connector, and what it gets. `doors`: where it is spoken.
 - `opening`: protocols are opened, with what they share, and opened again when a store has failed.
-- `principal`: who is behind a connection; `access`: what each may have, by a file.
-- `keyfile`: a private key. `reconnect`: calls made again, after pauses.
-- `budgets`: what one principal may use. `rate_limit`: token buckets, least rates, and rare log lines.
+- `access`: what each principal may have, by a file. `keyfile`: a private key.
+- `budgets`: what one principal may use.
 - `fair_turns`: threads, and event loops, that work for callers in fair turns.
 - `feed`: topics are followed into a protocol's store. `intake`: what peers sent is produced.
-- `metrics`, `metric_families`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every
-  protocol is measured by, in families that they share.
+- `metrics`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every protocol is
+  measured by, in families that they share.
 """

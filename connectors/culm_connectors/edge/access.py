@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from culm_connectors.edge.principal import FINGERPRINT_SIZE, Principal
 from culm_connectors.errors import ConnectorError
 from culm_connectors.transport.interface import Refusal
+from culm_connectors.transport.principal import FINGERPRINT_SIZE, Principal
 from culm_models.keys import PUBLIC_KEY_SIZE
 
 EVERYTHING = "*"

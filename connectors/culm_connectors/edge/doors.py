@@ -19,7 +19,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from culm_connectors.edge.principal import Principal
 from culm_connectors.local_store.errors import LocalStoreError
 from culm_connectors.transport import (
     Address,
@@ -34,6 +33,7 @@ from culm_connectors.transport.interface import ChannelHandler
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
 from culm_connectors.transport.libp2p.endpoints import serve_libp2p
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.quic.listener import Listener, serve_all
 from culm_connectors.transport.tcp.listener import TcpListener, serve_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings

@@ -21,8 +21,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
-from culm_connectors.edge.principal import neighbourhood
-from culm_connectors.edge.rate_limit import TokenBuckets
+from culm_connectors.rate_limit import TokenBuckets
+from culm_connectors.transport.principal import neighbourhood
 
 _STEP_MIN_S: Final = 0.000_02
 """What the shortest step counts for."""

@@ -12,10 +12,10 @@ from prometheus_client import Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from culm_connectors.edge import metric_families
+from culm_connectors import metric_families
 from culm_connectors.edge.health import Health, Running
-from culm_connectors.edge.metric_families import gauge
 from culm_connectors.edge.protocol_metrics import LABEL, NO_PROTOCOL, counter_by, families
+from culm_connectors.metric_families import gauge
 
 _INTERVAL_S = 0.02
 _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -21,7 +21,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from culm_connectors.edge.metric_families import LATENCY_BUCKETS_S
+from culm_connectors.metric_families import LATENCY_BUCKETS_S
 
 LABEL = "protocol"
 NO_PROTOCOL = ""

@@ -9,8 +9,8 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.consumer import TopicReader
+from culm_connectors.rate_limit import LimitedLog
 from culm_topics.kafka.clients import KafkaSettings, consumer
 from culm_topics.readers.batch import Partition
 

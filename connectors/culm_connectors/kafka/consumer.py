@@ -22,8 +22,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed, OffsetLost
+from culm_connectors.rate_limit import LimitedLog
 from culm_topics.errors import OffsetOutOfRange
 from culm_topics.readers.batch import Batch, Partition, fetch
 

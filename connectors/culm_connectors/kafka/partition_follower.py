@@ -26,8 +26,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka.errors import ConsumeFailed
+from culm_connectors.rate_limit import LimitedLog
 from culm_topics.errors import TopicsError
 from culm_topics.readers.batch import Batch, fetch, source_of
 from culm_topics.readers.offsets import refresh_leaders

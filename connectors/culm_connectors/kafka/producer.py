@@ -17,8 +17,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from culm_connectors.edge.metric_families import latency_histogram
 from culm_connectors.kafka.errors import ProduceFailed
+from culm_connectors.metric_families import latency_histogram
 
 _POLL_S = 0.1
 _CLOSE_TIMEOUT_S = 10.0

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.metric_families import counter_by, counters, gauge
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.logs.early_entries import EarlyEntries
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
+from culm_connectors.metric_families import counter_by, counters, gauge
 
 
 def of_index(index: IndexWriter, warm_start: WarmStart, gaps: LogGaps) -> Iterator[Metric]:

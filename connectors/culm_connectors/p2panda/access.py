@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from culm_connectors.edge.access import AccessWatch, Allowed, Rules
-from culm_connectors.edge.principal import Principal
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.interface import Refusal
+from culm_connectors.transport.principal import Principal
 from culm_models.p2panda.wire.messages import Announce, Message, SyncRequest
 from culm_models.p2panda.wire.offers import is_marker
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from culm_connectors.clock import steady_ms
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.publish import Arrival
@@ -28,6 +27,7 @@ from culm_connectors.p2panda.connections.shared import Arrange, EntryReader, Fil
 from culm_connectors.p2panda.connections.staging import StagedEntries
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.bamboo.checks import SoundEntry

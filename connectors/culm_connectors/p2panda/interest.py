@@ -22,8 +22,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 
 from culm_connectors.edge.access import EVERYTHING
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.logs.index import LmdbLogStore
+from culm_connectors.rate_limit import LimitedLog
 from culm_models.p2panda.operations.schema_id import normalise
 
 MAX_SCHEMAS = 1_024

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.metric_families import counter_by, counters, gauge
 from culm_connectors.edge.protocol_metrics import added
 from culm_connectors.logs.metrics import of_followers
+from culm_connectors.metric_families import counter_by, counters, gauge
 from culm_connectors.p2panda.composition import Composition
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION

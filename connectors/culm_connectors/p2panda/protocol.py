@@ -14,7 +14,6 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.edge.reconnect import keep_connected
 from culm_connectors.kafka import TopicReader, ask_origin, watch_origin
 from culm_connectors.logs.replicated_logs import INDEXED_TOPICS, ReplicatedLogs, open_logs
 from culm_connectors.p2panda.access import TABLE, SchemaAccess
@@ -23,6 +22,7 @@ from culm_connectors.p2panda.metric_families import families, measured
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import CloseCode, Identity
+from culm_connectors.transport.reconnect import keep_connected
 from culm_models.keys import KeyPair
 from culm_topics.kafka.origin import Origin
 

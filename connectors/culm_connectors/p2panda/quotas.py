@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.publish import Arrival
+from culm_connectors.rate_limit import LimitedLog
 from culm_models.p2panda.ingest import NotAdmittedError
 from culm_models.p2panda.operations.operation import CheckedOperation
 

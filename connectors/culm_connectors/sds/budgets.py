@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
-from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.settings import SdsEdgeSettings
 
 _MINUTE_S = 60.0

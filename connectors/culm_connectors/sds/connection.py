@@ -13,7 +13,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.backbone import OutgoingRecord
 from culm_connectors.sds.channels.join import enter, refusal_of
 from culm_connectors.sds.channels.joined import Channels

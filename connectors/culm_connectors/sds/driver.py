@@ -10,7 +10,7 @@ import logging
 import random
 import time
 
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import Backbone
 from culm_connectors.sds.budgets import Budgets
 from culm_connectors.sds.channels.joined import Channels, Permit

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.metric_families import counter_by, counters, gauge
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.metric_families import counter_by, counters, gauge
 
 
 @dataclass(slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.codes import CloseCode, describe
+from culm_connectors.transport.principal import Principal
 
 Address = tuple[str, int]
 """Host and port, as numbers; IPv6 hosts without brackets."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.end import ChannelEnd
 from culm_connectors.transport.errors import StreamStoppedError
@@ -15,6 +14,7 @@ from culm_connectors.transport.interface import (
     CloseOrigin,
     CloseReason,
 )
+from culm_connectors.transport.principal import Principal
 
 DEFAULT_BOUND_BYTES = 64 * 1024
 _NOWHERE: Address = ("127.0.0.1", 0)

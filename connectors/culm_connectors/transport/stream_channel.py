@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.end import ChannelEnd
 from culm_connectors.transport.errors import TransportError
@@ -18,6 +17,7 @@ from culm_connectors.transport.interface import (
     ReceiveStream,
     SendStream,
 )
+from culm_connectors.transport.principal import Principal
 
 
 class StreamChannel:

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 from culm_connectors.chotki.driver import ChotkiDriver
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.memory import memory_pair
+from culm_connectors.transport.principal import Principal
 from tests.support.chotki_edge import edge_shared
 from tests.support.waiting import until, while_working
 

@@ -17,9 +17,9 @@ from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.edge.fair_turns import calling
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import Identity, TransportError, TransportSettings
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
+from culm_connectors.transport.principal import Principal
 from culm_models.chotki.ids import Id
 from culm_models.chotki.packets.live import read_live, write_live
 from culm_models.chotki.packets.packet import parse

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.chotki.driver import ChotkiDriver
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import Identity, TransportSettings
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
+from culm_connectors.transport.principal import Principal
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from tests.support.chotki_edge import edge_shared

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, AccessList, Rules, load_access_list
-from culm_connectors.edge.principal import Principal
-from culm_connectors.edge.rate_limit import TokenBucket
 from culm_connectors.p2panda.access import permitted
+from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.settings import parse_address
+from culm_connectors.transport.principal import Principal
 
 A, B = bytes(range(32)), bytes(range(1, 33))
 WHERE = ("127.0.0.1", 1)

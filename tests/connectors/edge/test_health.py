@@ -8,9 +8,9 @@ import socket
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka import KafkaHealth
 from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.rate_limit import LimitedLog
 from culm_models.p2panda.events import SessionFailed
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -72,7 +72,7 @@ def test_a_question_that_fails_of_anything_is_asked_again(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(KafkaHealth, "_ask_ends", ask)
     client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"})
-    with KafkaHealth(client, [], interval_s=0.01) as health:
+    with KafkaHealth(client, list, interval_s=0.01) as health:
         for _ in looks("an answer"):
             if health.away is None:
                 break

@@ -14,12 +14,11 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
-from culm_connectors.edge.metric_families import gauge
-from culm_connectors.edge.principal import Principal
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import TopicReader
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
+from culm_connectors.metric_families import gauge
 from culm_connectors.protocols import LOG_PAYLOADS, PROTOCOLS, ProtocolEntry, load
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport import (
@@ -31,6 +30,7 @@ from culm_connectors.transport import (
     connect,
 )
 from culm_connectors.transport.interface import ByteChannel
+from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from tests.support.edge import Edge, running, topics

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from culm_connectors.edge.reconnect import Backoff
 from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.transport.reconnect import Backoff
 from tests.support.edge import reference_peer, write_document
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, Rules, load_access_list
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import CloseCode, ConnectError
+from culm_connectors.transport.principal import Principal
 from culm_models.sds.frames.messages import AskHead, Head, Join, Refused
 from tests.support.edge import connector, running, topics
 from tests.support.quic import identity

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport import CloseCode, CloseOrigin, ConnectError, Refusal, TransportError
 from culm_connectors.transport.interface import ByteChannel
+from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
 from culm_connectors.transport.tcp.settings import TlsClientSettings

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport import CloseCode, ConnectError, Connection, connect, serve
 from tests.support.hostile_quic import initial, sparse_crypto
 from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings, raw_socket

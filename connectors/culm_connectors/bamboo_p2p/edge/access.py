@@ -16,8 +16,8 @@ from pydantic import PrivateAttr
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule
 from culm_connectors.bamboo_p2p.policy.log_pattern import LogPattern, parse_log_pattern
 from culm_connectors.edge.access import AccessWatch
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.interface import Refusal
+from culm_connectors.transport.principal import Principal
 
 TABLE: Final = "logs"
 _READ, _WRITE = "read:", "write:"

@@ -24,9 +24,9 @@ from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.warnings.events import UNIQUE_DUPLICATE, Warned
 from culm_connectors.clock import steady_ms
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events
 from culm_models.chotki.events import SessionState

@@ -12,8 +12,8 @@ from typing import Final
 
 from culm_connectors.dag.edge.settings import AccessMode, DagEdgeSettings
 from culm_connectors.edge.access import AccessWatch
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.interface import Refusal
+from culm_connectors.transport.principal import Principal
 from culm_models.dag.errors import Blocked, SpaceNotAllowed
 from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.metric_families import counters, gauge
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.metric_families import counters, gauge
 
 
 @dataclass(slots=True)

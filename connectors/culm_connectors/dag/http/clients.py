@@ -15,8 +15,8 @@ from starlette.requests import Request
 from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.edge.principal import neighbourhood
-from culm_connectors.edge.rate_limit import TokenBuckets
+from culm_connectors.rate_limit import TokenBuckets
+from culm_connectors.transport.principal import neighbourhood
 
 _BEARER = "bearer "
 

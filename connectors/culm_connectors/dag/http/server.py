@@ -23,8 +23,8 @@ from culm_connectors.dag.http.app import dag_app
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
 from culm_connectors.dag.room import DagRoom
-from culm_connectors.edge.principal import neighbourhood
-from culm_connectors.edge.rate_limit import LeastRate, TokenBuckets
+from culm_connectors.rate_limit import LeastRate, TokenBuckets
+from culm_connectors.transport.principal import neighbourhood
 
 _HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 5

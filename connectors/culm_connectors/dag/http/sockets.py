@@ -11,7 +11,7 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from culm_connectors.dag.http.limits import DoorLimits
-from culm_connectors.edge.principal import neighbourhood
+from culm_connectors.transport.principal import neighbourhood
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)
 """Of SO_LINGER: nothing that is left is sent."""

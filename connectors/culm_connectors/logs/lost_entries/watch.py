@@ -20,8 +20,6 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from prometheus_client.core import Metric
 
-from culm_connectors.edge.metric_families import counters, gauge
-from culm_connectors.edge.rate_limit import LimitedLog
 from culm_connectors.kafka import ConsumeFailed, OffsetLost, ProduceFailed, TopicReaders
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.index import IndexWriter
@@ -29,6 +27,8 @@ from culm_connectors.logs.lost_entries.sending import produce_again
 from culm_connectors.logs.lost_entries.settings import RepairSettings
 from culm_connectors.logs.lost_entries.survey import LostPart, find_lost
 from culm_connectors.logs.publish import LogPublisher
+from culm_connectors.metric_families import counters, gauge
+from culm_connectors.rate_limit import LimitedLog
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.job_positions import read_positions

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from culm_connectors.edge.doors import Judge, Libp2pDoor
-from culm_connectors.edge.reconnect import keep_calling
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.publish import Arrival
@@ -27,6 +26,7 @@ from culm_connectors.transport import Address, TransportSettings
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
 from culm_connectors.transport.libp2p.endpoints import dial_libp2p
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_connectors.transport.reconnect import keep_calling
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
 from culm_models.p2panda.events import Event

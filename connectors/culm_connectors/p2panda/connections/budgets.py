@@ -11,8 +11,8 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 
-from culm_connectors.edge.rate_limit import TokenBucket
 from culm_connectors.p2panda.settings import DriverSettings
+from culm_connectors.rate_limit import TokenBucket
 
 MAX_KEPT = 8_192
 """Keys, and addresses, that are remembered while they have no connection."""

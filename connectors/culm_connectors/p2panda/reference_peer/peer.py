@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 from culm_connectors.edge.access import EVERYTHING
 from culm_connectors.edge.keyfile import load_key
-from culm_connectors.edge.reconnect import keep_connected
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
 from culm_connectors.logs.publish import Arrival
@@ -38,6 +37,7 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
+from culm_connectors.transport.reconnect import keep_connected
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError

@@ -15,7 +15,7 @@ import logging
 import re
 from collections import deque
 
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import EventAt
 from culm_connectors.sds.channels.joined import Channels
 from culm_connectors.sds.channels.members import ChannelMembers

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable
 
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.channels.heads import Heads
 from culm_connectors.sds.channels.members import ChannelMembers, Newest, Passed

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from culm_connectors.clock import steady_ms
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import TopicPartitions

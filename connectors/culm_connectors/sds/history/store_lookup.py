@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.errors import TopicsError
 from culm_topics.kafka.clients import KafkaSettings

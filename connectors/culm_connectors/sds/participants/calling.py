@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
-from culm_connectors.edge.reconnect import keep_trying
 from culm_connectors.sds.errors import JoinRefusedError, SdsEdgeError
 from culm_connectors.sds.settings import ALPN
 from culm_connectors.transport import (
@@ -23,6 +22,7 @@ from culm_connectors.transport import (
     connect,
 )
 from culm_connectors.transport.interface import ReceiveStream
+from culm_connectors.transport.reconnect import keep_trying
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames.errors import FrameError
 from culm_models.sds.frames.messages import VERSION, Frame, Hello, Refused

@@ -28,7 +28,7 @@ from aioquic.quic.packet import (
 from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.retry import QuicRetryTokenHandler
 
-from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.transport.interface import Address
 from culm_connectors.transport.quic.library import CONNECTION_ID_BYTES, MIN_RESET_BYTES, SUPPORTED_VERSIONS
 from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings

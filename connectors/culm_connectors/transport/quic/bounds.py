@@ -20,7 +20,7 @@ from aioquic.quic.connection import QuicConnection, QuicConnectionError, QuicRec
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.stream import QuicStream
 
-from culm_connectors.edge.rate_limit import TokenBucket
+from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.settings import MIN_DATAGRAM_BYTES, TransportSettings
 

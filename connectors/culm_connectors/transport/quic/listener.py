@@ -16,7 +16,7 @@ from functools import partial
 from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.codes import CloseCode, name_of
 from culm_connectors.transport.errors import ConnectionClosedError
 from culm_connectors.transport.identity import Credentials

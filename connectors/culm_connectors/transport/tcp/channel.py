@@ -12,7 +12,6 @@ import ssl
 import struct
 from collections.abc import Callable
 
-from culm_connectors.edge.principal import Principal
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.end import ChannelEnd
 from culm_connectors.transport.errors import StreamStoppedError
@@ -23,6 +22,7 @@ from culm_connectors.transport.interface import (
     CloseOrigin,
     CloseReason,
 )
+from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_connectors.transport.tcp.tls import TlsSession
 

@@ -8,11 +8,11 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from culm_connectors.edge.principal import Principal
-from culm_connectors.edge.rate_limit import LimitedLog
+from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.codes import CloseCode, name_of
 from culm_connectors.transport.errors import AddressError, TransportError
 from culm_connectors.transport.interface import Address, AuthorisePrincipal, ChannelHandler, Refusal
+from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.channel import TcpChannel
 from culm_connectors.transport.tcp.rotation import FollowedContext
 from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings

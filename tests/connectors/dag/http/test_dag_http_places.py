@@ -14,7 +14,7 @@ from culm_connectors.dag.http.limits import DoorLimits
 from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.sockets import OpenConnections
-from culm_connectors.edge.principal import neighbourhood
+from culm_connectors.transport.principal import neighbourhood
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.support.channels import Certificates
 from tests.support.waiting import while_working
