@@ -22,7 +22,7 @@ from culm_connectors.chotki.publisher import ReplicaPublisher
 from culm_connectors.chotki.spool.unacknowledged import IntakeQueue
 from culm_connectors.chotki.warnings.events import GAP, SOURCE_RESTORED, Warned
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
-from culm_connectors.edge.rate_limit import LeastRate
+from culm_connectors.rate_limit import LeastRate
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.chotki import events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from culm_connectors.edge.rate_limit import LeastRate
+from culm_connectors.rate_limit import LeastRate
 
 
 def test_a_peer_may_take_nothing_for_the_grace_and_a_little_now_and_then_is_not_enough() -> None:
