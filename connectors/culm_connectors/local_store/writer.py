@@ -59,7 +59,7 @@ class WritingThread:
                     logger.error(
                         "%s (%s); nothing is taken until there is room: %s", error, error.code, error.hint
                     )
-                self.full = str(error)
+                self.full = f"{error} ({error.code})"
                 if self._closing.wait(self._retry_interval_s):
                     raise
             else:

@@ -18,6 +18,7 @@ from culm_connectors.edge.opening.reopening import ClosedProtocol
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.local_store.writer import WritingThread
+from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.sds.history import store_lookup
 from culm_connectors.sds.protocol import SdsProtocol
@@ -86,7 +87,7 @@ async def started(edge: Edge) -> AsyncIterator[Callable[[], Doors]]:
 async def test_a_full_index_takes_nothing_and_goes_on_when_there_is_space_and_sds_meanwhile(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = {"map_size_bytes": 1 << 18, "index_max_bytes": 1 << 18, "sds": QUICK}
+    settings = {"map_size_bytes": 1 << 20, "index_max_bytes": 1 << 20, "sds": QUICK}
     async with (
         running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,), **settings)) as edge,
         reference_peer(tmp_path, "a") as writer,
@@ -95,7 +96,11 @@ async def test_a_full_index_takes_nothing_and_goes_on_when_there_is_space_and_sd
         assert edge.address is not None
         small = await write_document(writer, 3)
         await writer.sync(edge.address)
-        large = [await write_document(writer, 60) for _ in range(8)]
+        large = [
+            operation
+            for _ in range(30)
+            for operation in await writer.publish([Draft("create", SCHEMA, {"name": "x" * 60_000})])
+        ]
         writer.dial(edge.address)
         await until(lambda: any("(index.full)" in one for one in edge.health.why_not_ready()))
         async with at(edge, 1) as a, at(edge, 2) as b:
@@ -107,8 +112,8 @@ async def test_a_full_index_takes_nothing_and_goes_on_when_there_is_space_and_sd
         assert reader.store.height(*small[0].log) == 4, "what is held is served"
         edge.index.store._environment._max_size_bytes = 1 << 26
         await until(lambda: not edge.health.why_not_ready())
-        heights = {log[0].log: 61 for log in large}
-        await until(lambda: all(edge.index.store.height(*log) == 61 for log in heights))
+        heights = {operation.log: 1 for operation in large}
+        await until(lambda: all(edge.index.store.height(*log) == 1 for log in heights))
         await reader.sync(edge.address)
         await reader.wait_until_holding(heights, 30)
 
