@@ -37,7 +37,10 @@ class StoreSnapshot(Protocol):
         ...
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
-        """The bytes of the values from ``start`` up to ``end``, by some thousand fields at a time."""
+        """The bytes of the values from ``start`` up to ``end``, by some thousand fields at a time.
+
+        0: nothing is known yet, and others are to have their turn.
+        """
         ...
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:

@@ -138,7 +138,23 @@ def test_a_block_is_measured_once_until_it_changes(
     store.apply([field(1, b"0a"), (second + b"S", FieldRecord(b"0bcd").encode())], mark(1, 1), OFFSETS)
     assert sizes() == sizes() == [2, 4]
     assert read == [first, second]
-    store.apply([field(2, b"0ab")], mark(2, 2), OFFSETS)
+    # While one session measures a block, another one waits for what it finds.
+    store.apply([field(1, b"0abcd")], mark(2, 2), OFFSETS)
+    snapshots = [store.snapshot() for _ in range(2)]
+    measuring, waiting = (one.sizes(first, second) for one in snapshots)
+    assert (next(measuring), next(waiting)) == (5, 0)
+    assert (list(measuring), list(waiting)) == ([], [5])
+    assert read.count(first) == 2
+    # One that goes away in the middle leaves it to others.
+    store.apply([field(1, b"0a")], mark(3, 2), OFFSETS)
+    measuring, waiting = (one.sizes(first, second) for one in [store.snapshot() for _ in range(2)])
+    assert (next(measuring), next(waiting)) == (2, 0)
+    del measuring
+    assert sum(waiting) == 2
+    for one in snapshots:
+        one.release()
+    read[:] = [first, second]
+    store.apply([field(2, b"0ab")], mark(4, 2), OFFSETS)
     assert sizes() == [5, 4]
     assert read == [first, second, first]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from culm_models.chotki.ids import BLOCK_MASK
@@ -20,10 +21,23 @@ class BlockSizes:
 
     def __init__(self) -> None:
         self._sizes: dict[bytes, int] = {}
+        self._measured: set[bytes] = set()
 
     def of(self, start: bytes, end: bytes) -> int | None:
         """The size of what lies from one key up to another; None where it is not known."""
         return self._sizes.get(start) if _is_block(start, end) else None
+
+    @contextmanager
+    def measuring(self, start: bytes, end: bytes) -> Iterator[bool]:
+        """Measure a block while the context lasts; False if somebody else does so at this time."""
+        is_first = not (_is_block(start, end) and start in self._measured)
+        if is_first:
+            self._measured.add(start)
+        try:
+            yield is_first
+        finally:
+            if is_first:
+                self._measured.discard(start)
 
     def keep(self, start: bytes, end: bytes, size: int) -> None:
         """This was measured; the sizes of whole blocks are kept."""

@@ -66,14 +66,19 @@ class EpochSnapshot:
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
         """See `StoreSnapshot.sizes`; a block that was measured before is not read again."""
-        if (known := self._block_sizes.of(start, end)) is not None:
-            yield known
-            return
-        size = 0
-        for some in self._measured(start, end):
-            size += some
-            yield some
-        self._block_sizes.keep(start, end, size)
+        block_sizes = self._block_sizes
+        while (known := block_sizes.of(start, end)) is None:
+            with block_sizes.measuring(start, end) as is_first:
+                if is_first:
+                    size = 0
+                    for some in self._measured(start, end):
+                        size += some
+                        yield some
+                    block_sizes.keep(start, end, size)
+                    return
+            # Many sessions that begin together measure the same blocks at the same time.
+            yield 0
+        yield known
 
     def _measured(self, start: bytes, end: bytes) -> Iterator[int]:
         for chunk in self._chunks(layout.FIELDS, start):

@@ -114,7 +114,7 @@ class Diff:
             for some in self._snapshot.sizes(*_bounds(ahead.block)):
                 size += some
                 looked_at += some + _SOME_BYTES
-                if looked_at > _TURN_BYTES:
+                if not some or looked_at > _TURN_BYTES:
                     looked_at = 0
                     yield b""
             self._sizes.append(size)
