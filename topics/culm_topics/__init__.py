@@ -2,7 +2,7 @@
 
 - `catalogue`: every topic as data: name, key, value, partitions, clean-up, who writes and reads it.
 - `kafka/`: clients, administration, rights. `readers/`: what readers of topics share.
-- `records/`: what records of all topics share; each room's `cddl/` holds the shapes of its own as CDDL.
+- `records/`: how records are declared, and what those of all topics share.
 - `logs/`: the topics of replicated logs, and `LogConsumer` for programs that consume them.
 - `p2panda/`: announcements, and operations in entries.
 - `sds/`: the topics of SDS: their records, events and store.

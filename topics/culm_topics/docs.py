@@ -1,4 +1,4 @@
-"""Renders docs/topics.md from the catalogue, the CDDL files, the rights and the property tables.
+"""Renders docs/topics.md from the catalogue, the records, the rights and the property tables.
 
 `python -m culm_topics.docs > docs/topics.md` writes it; a test holds the file equal to what is rendered here.
 """
@@ -13,6 +13,7 @@ from culm_topics.catalogue.topics import readers, writers
 from culm_topics.kafka.acls import GRANTEES, acls
 from culm_topics.kafka.clients import FIXED, KafkaSettings
 from culm_topics.kafka.java_client import IGNORED, RENAMED, SAME
+from culm_topics.records.cddl import records_of, topic_cddl
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -232,7 +233,7 @@ def _row(topic: TopicSpec) -> tuple[str, ...]:
     return (
         f"[`{topic.name}`](#{topic.name.replace('.', '')})",
         topic.key,
-        topic.value,
+        topic.value or ", ".join(f"`{record.__name__}`" for record in records_of(topic)),
         f"{topic.partitions}{'' if topic.partitioned else ' (always)'}",
         _cleanup(topic),
         ", ".join(writers(topic)),
@@ -248,13 +249,20 @@ def _cleanup(topic: TopicSpec) -> str:
 
 def _section(topic: TopicSpec) -> str:
     parts = [f"## {topic.name}\n", f"{topic.doc}\n"]
-    if topic.cddl is not None:
-        cddl = files("culm_topics").joinpath(topic.cddl).read_text(encoding="utf-8")
+    if cddl := _cddl(topic):
         parts.append(f"```cddl\n{cddl}```\n")
     parts.append(
         "Topic properties: " + ", ".join(f"`{name}={text}`" for name, text in topic.config.items()) + ".\n"
     )
     return "\n".join(parts)
+
+
+def _cddl(topic: TopicSpec) -> str:
+    if topic.cddl is not None:
+        return files("culm_topics").joinpath(topic.cddl).read_text(encoding="utf-8")
+    records = records_of(topic)
+    # Records that two topics have are described under the first.
+    return topic_cddl(records) if records and records[0].declaration.topic == topic.name else ""
 
 
 def _jobs() -> str:

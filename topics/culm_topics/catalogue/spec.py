@@ -34,13 +34,12 @@ class TopicSpec:
     `partitioned` topics spread over as many partitions as the deployment chooses (`partitions` by default);
     the others are small and always have `partitions`. The number is fixed for the life of a topic that is
     keyed by log: Kafka keeps the order of a log only within a partition. `writers` and `readers` are programs
-    beside the jobs, whose topics stand in the table of jobs.
+    beside the jobs, whose topics stand in the table of jobs. `records` are the `module:class` of its values;
+    where they are none, `value` says what they are, and `cddl` names a file that has their shape.
     """
 
     name: str
     key: str
-    value: str
-    cddl: str | None
     partitions: int
     partitioned: bool
     cleanup: Cleanup
@@ -48,6 +47,9 @@ class TopicSpec:
     readers: tuple[Program, ...]
     doc: str
     writers: tuple[Program, ...] = ()
+    records: tuple[str, ...] = ()
+    value: str = ""
+    cddl: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The topics of Chotki.
 
-- `catalogue`: the topics; `records/`: their keys and values; `cddl/`: the same shapes as CDDL.
+- `catalogue`: the topics; `records/`: their keys and values.
 - `consumer`: objects and their changes, for programs. `state_reader` reads `chotki.state` epoch by epoch into
   a `state_file`; `objects` finds classes and objects in it, by ID and by their `global_names`, and `values/`
   says a field's value in Python.

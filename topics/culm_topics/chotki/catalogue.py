@@ -12,8 +12,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.packets",
         key="source (8)",
-        value="`PacketRecord`",
-        cddl="chotki/cddl/chotki-packets.cddl",
+        records=("culm_topics.chotki.records:PacketRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -25,8 +24,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.fields",
         key="store key (18)",
-        value="`OperandRecord`",
-        cddl="chotki/cddl/chotki-fields.cddl",
+        records=("culm_topics.chotki.records:OperandRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -38,8 +36,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.commits",
         key="session key (40)",
-        value="`CommitRecord`",
-        cddl="chotki/cddl/chotki-commits.cddl",
+        records=("culm_topics.chotki.records:CommitRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -51,8 +48,13 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.state",
         key="store key (18), piece key (38), or epoch key (5)",
-        value="`FieldRecord`, `FieldHead`, a piece, `BlockVectorRecord` or `EpochRecord`",
-        cddl="chotki/cddl/chotki-state.cddl",
+        records=(
+            "culm_topics.chotki.records:FieldRecord",
+            "culm_topics.chotki.records:FieldHead",
+            "culm_topics.chotki.records:PieceRecord",
+            "culm_topics.chotki.records:BlockVectorRecord",
+            "culm_topics.chotki.records:EpochRecord",
+        ),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -64,8 +66,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.vectors",
         key="source (8), or the global vector's store key (18)",
-        value="`HoldingRecord`",
-        cddl="chotki/cddl/chotki-vectors.cddl",
+        records=("culm_topics.chotki.records:HoldingRecord",),
         partitions=1,
         partitioned=False,
         cleanup="compact",
@@ -77,8 +78,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.sessions",
         key="session key (40)",
-        value="`SessionRecord`",
-        cddl="chotki/cddl/chotki-sessions.cddl",
+        records=("culm_topics.chotki.records:SessionRecord",),
         partitions=1,
         partitioned=False,
         cleanup="time",
@@ -90,8 +90,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="chotki.sources",
         key="source (8)",
-        value="`SourceRecord`",
-        cddl="chotki/cddl/chotki-sources.cddl",
+        records=("culm_topics.chotki.records:SourceRecord",),
         partitions=1,
         partitioned=False,
         cleanup="compact",

@@ -24,8 +24,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.nodes",
         key="space (32), then CID",
-        value="`NodeRecord`",
-        cddl="dag/cddl/dag-nodes.cddl",
+        records=("culm_topics.dag.records:NodeRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -37,8 +36,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.shards",
         key="shard CID, then offset (u64)",
-        value="`ShardChunkRecord`",
-        cddl="dag/cddl/dag-shards.cddl",
+        records=("culm_topics.dag.records:ShardChunkRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -50,8 +48,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.shard-index",
         key="shard CID, then part (u32)",
-        value="`ShardIndexRecord`",
-        cddl="dag/cddl/dag-shard-index.cddl",
+        records=("culm_topics.dag.records:ShardIndexRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -63,8 +60,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.publishes",
         key="id (32)",
-        value="`PublishRecord`",
-        cddl="dag/cddl/dag-publishes.cddl",
+        records=("culm_topics.dag.records:PublishRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="keep",
@@ -76,8 +72,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.blocked",
         key="shard CID, or space (32)",
-        value="`BlockedRecord`",
-        cddl="dag/cddl/dag-blocked.cddl",
+        records=("culm_topics.dag.records:BlockedRecord",),
         partitions=1,
         partitioned=False,
         cleanup="compact",
@@ -89,8 +84,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.heads",
         key="space (32)",
-        value="`HeadsRecord`",
-        cddl="dag/cddl/dag-heads.cddl",
+        records=("culm_topics.dag.records:HeadsRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -102,8 +96,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.order",
         key="id (32)",
-        value="`OrderRecord`",
-        cddl="dag/cddl/dag-order.cddl",
+        records=("culm_topics.dag.records:OrderRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -115,8 +108,7 @@ DAG: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="dag.published",
         key="id (32)",
-        value="`PublishedRecord`",
-        cddl="dag/cddl/dag-published.cddl",
+        records=("culm_topics.dag.records:PublishedRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",

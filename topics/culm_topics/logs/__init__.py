@@ -5,5 +5,5 @@
 - `version_vectors`: who holds what, as it stands.
 - `payload_chunks`: payloads in chunks, cut and put together; `unfinished_payloads`: many at a time, bounded.
 - `payload_reader`: `PayloadReader`, the whole payloads of `payloads` for programs.
-- `catalogue`: these topics as data; `cddl/`: their shapes.
+- `catalogue`: these topics as data.
 """

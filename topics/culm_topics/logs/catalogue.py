@@ -6,8 +6,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="entries",
         key="log key (40 or 41 bytes)",
-        value="`EntryRecord`",
-        cddl="logs/cddl/entries.cddl",
+        records=("culm_topics.logs.records:EntryRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -19,8 +18,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="logs",
         key="log key (40 or 41 bytes)",
-        value="`LogRecord`",
-        cddl="logs/cddl/logs.cddl",
+        records=("culm_topics.logs.records:LogRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="keep",
@@ -31,8 +29,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="rejected",
         key="log key (40 or 41 bytes) or CID, or empty when none can be told",
-        value="`RejectedRecord`",
-        cddl="logs/cddl/rejected.cddl",
+        records=("culm_topics.records:RejectedRecord",),
         partitions=1,
         partitioned=False,
         cleanup="time",
@@ -44,8 +41,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="receipts",
         key="peer id (32 bytes)",
-        value="`ReceiptRecord`",
-        cddl="logs/cddl/receipts.cddl",
+        records=("culm_topics.logs.records:ReceiptRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -57,8 +53,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="version-vectors",
         key="peer id, then log key (72 bytes)",
-        value="`VersionVectorRecord`",
-        cddl="logs/cddl/version-vectors.cddl",
+        records=("culm_topics.logs.records:VersionVectorRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -69,8 +64,11 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="blocks",
         key="kind, block bits, block, schema id (see below)",
-        value="`BlockSummary`, `BlockHeights`, `BlockProgress`",
-        cddl="logs/cddl/blocks.cddl",
+        records=(
+            "culm_topics.logs.records:BlockSummary",
+            "culm_topics.logs.records:BlockHeights",
+            "culm_topics.logs.records:BlockProgress",
+        ),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -81,8 +79,11 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="block-vectors",
         key="kind, block bits, block, peer id (see `blocks`)",
-        value="`BlockSummary`, `BlockHeights`, `BlockProgress`",
-        cddl=None,
+        records=(
+            "culm_topics.logs.records:BlockSummary",
+            "culm_topics.logs.records:BlockHeights",
+            "culm_topics.logs.records:BlockProgress",
+        ),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -93,8 +94,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="fragments",
         key="log key, then sequence number (48 or 49 bytes)",
-        value="`FragmentRecord`",
-        cddl="logs/cddl/fragments.cddl",
+        records=("culm_topics.logs.records:FragmentRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -106,8 +106,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="payloads",
         key="payload hash, then number of the chunk (38 or 70 bytes)",
-        value="`PayloadChunkRecord`",
-        cddl="logs/cddl/payloads.cddl",
+        records=("culm_topics.logs.records:PayloadChunkRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -119,8 +118,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="holdings",
         key="peer id (32 bytes)",
-        value="`HoldingRecord`",
-        cddl="logs/cddl/holdings.cddl",
+        records=("culm_topics.logs.records:HoldingRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -132,8 +130,7 @@ LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="coverage",
         key="peer id, then log key (72 or 73 bytes)",
-        value="`CoverageRecord`",
-        cddl="logs/cddl/coverage.cddl",
+        records=("culm_topics.logs.records:CoverageRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",

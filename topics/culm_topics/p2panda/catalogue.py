@@ -7,7 +7,6 @@ P2PANDA: tuple[TopicSpec, ...] = (
         name="announcements",
         key="peer id (32 bytes)",
         value="the Announce message's own bytes, as received",
-        cddl=None,
         partitions=1,
         partitioned=False,
         cleanup="compact",

@@ -1,11 +1,12 @@
 """What records of all topics share: keys and values, each with `encode` and `decode`.
 
+- `declare`: a record is a class with annotated items; its `encode`, its `decode` and its CDDL follow.
+- `kinds`: what the annotations can say; `cddl`: the rules of a topic; `shape`: what both are made of.
 - `keys`: log key, peer key, version vector key.
-- `shape`: the strict door that every value comes in through.
 - `rejected`: bytes that were refused, of any topic.
 - `chunks`: what is larger than a record, cut and put together again.
 
-A value is a CBOR array whose first item is a format number; the same shapes are written in `cddl/`.
+A value is an array whose first item is a format number, in CBOR, of `dag.*` in DAG-CBOR.
 Records of `logs.records` and `sds.records` are one small module each.
 """
 

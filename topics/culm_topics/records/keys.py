@@ -8,11 +8,12 @@ raw id (32 bytes). A version vector key is peer key, log key.
 Which partition a record of a key is in, `key_partition` says: for topics whose producers name the partition.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
+from culm_topics.records.kinds import rule, sized, sized_between
 
 PUBLIC_KEY_SIZE = 32
 PEER_ID_SIZE = 32
@@ -23,6 +24,8 @@ VERSION_VECTOR_KEY_SIZE = 72
 HEIGHTS_PEER_ID = bytes(PEER_ID_SIZE)
 """The peer id of the rows in `version-vectors` that hold the log heights of the whole deployment."""
 
+PeerId = Annotated[bytes, sized(PEER_ID_SIZE), rule("peer-id")]
+ConnectorId = Annotated[bytes, sized_between(8, 32), rule("connector-id")]
 
 _YAMF_MARK: Final = b"\x01"
 _MASK: Final = 0xFFFF_FFFF

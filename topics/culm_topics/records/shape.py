@@ -1,12 +1,6 @@
-"""The strict door for record values: CBOR arrays of a fixed shape, whose first item is a format number.
+"""What declared records are made of: arrays with a format number in front, and how they are refused."""
 
-A value is accepted only in the one encoding that `encode` gives: shortest heads, definite lengths, no tags,
-nothing behind it. That is checked without encoding again: whatever else CBOR allows makes the value longer
-than the shortest form, except references (tags 25, 28, 29, 256) and big numbers, which are refused outright;
-so a value of exactly the shortest form's length is in that form.
-"""
-
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn
 
 import cbor2
 
@@ -15,10 +9,6 @@ from culm_topics.errors import RecordError
 
 FORMAT = 1
 """The only format number so far of every record whose value is an array."""
-
-MAX_UINT = 2**64 - 1
-_NULL = b"\xf6"
-_SHORT_HEADS = tuple(bytes([0x40 + length]) for length in range(24))
 
 
 def head_size(argument: int) -> int:
@@ -49,7 +39,7 @@ def text_size(text: str) -> int:
 def load_array(value: bytes | None, record: str, length: int, *, optional: int = 0) -> list[Any]:
     """Decode `value` as an array of `length` to `length + optional` items that starts with the format number.
 
-    The caller checks each item's type and, with `check_size`, that nothing but the shortest form was used.
+    The caller checks each item's type, and by the size that nothing but the shortest form was used.
     """
     if value is None:
         raise RecordError(f"{record}: the record has no value")
@@ -67,11 +57,9 @@ def load_array(value: bytes | None, record: str, length: int, *, optional: int =
     return items
 
 
-def check_size(value: bytes | None, size: int, record: str) -> None:
-    """Refuse a value longer (or shorter) than the shortest form of what was decoded from it."""
-    found = len(value or b"")
-    if found != size:
-        raise RecordError(f"{record}: {found} bytes where the shortest encoding has {size}")
+def refuse_size(record: str, value: bytes, size: int) -> NoReturn:
+    """Say that a value is not in the shortest form."""
+    raise RecordError(f"{record}: {len(value)} bytes where the shortest encoding has {size}")
 
 
 def require(holds: bool, record: str, what: str) -> None:
@@ -86,59 +74,6 @@ def refuse_item(record: str, name: str, item: object, wanted: str) -> NoReturn:
     raise RecordError(f"{record}: {name} is {shape}, not {wanted}")
 
 
-def is_uint(item: object) -> TypeGuard[int]:
-    """An unsigned integer of at most 64 bits (and not a boolean)."""
-    return type(item) is int and 0 <= item <= MAX_UINT
-
-
-def bytes_item(data: bytes | None) -> bytes:
-    """The shortest encoding of bytes, or of nothing."""
-    if data is None:
-        return _NULL
-    length = len(data)
-    return _SHORT_HEADS[length] + data if length < len(_SHORT_HEADS) else cbor2.dumps(data)
-
-
-def dump(*items: object) -> bytes:
-    """The shortest encoding of an array of these items."""
-    return cbor2.dumps(items)
-
-
 def item_size(item: object) -> int:
-    """Bytes of the shortest encoding of any item: what `dump` writes of it."""
+    """Bytes of the shortest encoding of any item."""
     return len(cbor2.dumps(item))
-
-
-# Each of the following checks an item that has come in, and gives its part of the size for `check_size`; it
-# raises `RecordError` for what the item must not be.
-
-
-def choice_size(record: str, name: str, item: object, choices: tuple[str, ...]) -> int:
-    """One of a few words."""
-    if type(item) is not str or item not in choices:
-        refuse_item(record, name, item, f"one of {', '.join(choices)}")
-    return text_size(item)
-
-
-def uint_size(record: str, name: str, item: object) -> int:
-    """An unsigned integer of 64 bits."""
-    if not is_uint(item):
-        refuse_item(record, name, item, "an unsigned integer of 64 bits")
-    return head_size(item)
-
-
-def optional_uint_size(record: str, name: str, item: object) -> int:
-    """An unsigned integer of 64 bits, or null."""
-    return 1 if item is None else uint_size(record, name, item)
-
-
-def bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
-    """Bytes, of exactly `length` when that is given."""
-    if type(item) is not bytes or (length is not None and len(item) != length):
-        refuse_item(record, name, item, "bytes" if length is None else f"{length} bytes")
-    return string_size(len(item))
-
-
-def optional_bytes_size(record: str, name: str, item: object, length: int | None = None) -> int:
-    """Bytes, or null."""
-    return 1 if item is None else bytes_size(record, name, item, length)

@@ -9,8 +9,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.in",
         key="channel id",
-        value="`SdsInRecord`",
-        cddl="sds/cddl/sds-in.cddl",
+        records=("culm_topics.sds.records:SdsInRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -22,8 +21,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.commands",
         key="channel id",
-        value="`SdsCommandRecord`",
-        cddl="sds/cddl/sds-commands.cddl",
+        records=("culm_topics.sds.records:SdsCommandRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -35,8 +33,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.messages",
         key="channel id",
-        value="`SdsMessageRecord`",
-        cddl="sds/cddl/sds-messages.cddl",
+        records=("culm_topics.sds.records:SdsMessageRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="keep",
@@ -47,8 +44,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.index",
         key="channel id, then message id (see Keys)",
-        value="`SdsIndexRecord`",
-        cddl="sds/cddl/sds-index.cddl",
+        records=("culm_topics.sds.records:SdsIndexRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -59,8 +55,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.out",
         key="channel id",
-        value="`SdsOutRecord`",
-        cddl="sds/cddl/sds-out.cddl",
+        records=("culm_topics.sds.records:SdsOutRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -71,8 +66,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.events",
         key="channel id",
-        value="`SdsEventRecord`",
-        cddl="sds/cddl/sds-events.cddl",
+        records=("culm_topics.sds.records:SdsEventRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="keep",
@@ -83,8 +77,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.fetch",
         key="channel id",
-        value="`SdsFetchRecord`",
-        cddl="sds/cddl/sds-fetch.cddl",
+        records=("culm_topics.sds.records:SdsFetchRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="time",
@@ -95,8 +88,11 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.acks",
         key="kind, channel id, participant id, message id (see Keys)",
-        value="`SdsChannelRecord`, `SdsParticipantRecord`, `SdsAckRecord`",
-        cddl="sds/cddl/sds-acks.cddl",
+        records=(
+            "culm_topics.sds.records:SdsChannelRecord",
+            "culm_topics.sds.records:SdsParticipantRecord",
+            "culm_topics.sds.records:SdsAckRecord",
+        ),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
@@ -107,8 +103,7 @@ SDS: tuple[TopicSpec, ...] = (
     TopicSpec(
         name="sds.owners",
         key="channel id, then participant id (see Keys)",
-        value="`SdsOwnerRecord`",
-        cddl="sds/cddl/sds-owners.cddl",
+        records=("culm_topics.sds.records:SdsOwnerRecord",),
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",

@@ -11,22 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
 from culm_models.chotki.ids import KEY_SIZE
 from culm_topics.chotki.records.keys import is_field_key
-from culm_topics.chotki.records.shape import vector_size
+from culm_topics.chotki.records.shape import Vector
 from culm_topics.chotki.records.state import FieldRecord
 from culm_topics.errors import RecordError
-from culm_topics.records.shape import (
-    FORMAT,
-    bytes_size,
-    check_size,
-    dump,
-    load_array,
-    refuse_item,
-    uint_size,
-)
+from culm_topics.records.declare import Record, record
+from culm_topics.records.kinds import sized
+from culm_topics.records.shape import FORMAT
 
 MAX_WHOLE_BYTES: Final = 2 * 1024 * 1024
 """The longest value in a record of its own; the rest of the record is for the seen vector."""
@@ -40,29 +34,35 @@ _HEAD_START: Final = bytes([0x80 + 3, FORMAT, 0x80 + 2])
 _NAME = "chotki.state"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldHead:
-    """A field whose value, of this digest, lies in `pieces` pieces; `seen` as in `FieldRecord`."""
+class FieldPieces(NamedTuple):
+    """Where a value lies: the digest that the keys of its pieces contain, and how many they are."""
 
-    digest: bytes
+    digest: Annotated[bytes, sized(DIGEST_SIZE)]
     pieces: int
-    seen: bytes | None = None
 
-    def encode(self) -> bytes:
-        """`[1, [digest, pieces], seen]`."""
-        return dump(FORMAT, [self.digest, self.pieces], self.seen)
 
-    @staticmethod
-    def decode(value: bytes) -> FieldHead:
-        """The record in `value`. Raises `RecordError`."""
-        _, head, seen = load_array(value, _NAME, 3)
-        if type(head) is not list or len(head) != 2:
-            refuse_item(_NAME, "value", head, "a digest and a number of pieces")
-        digest, pieces = head
-        size = 3 + bytes_size(_NAME, "digest", digest, DIGEST_SIZE) + uint_size(_NAME, "pieces", pieces)
-        size += 1 if seen is None else vector_size(_NAME, "seen", seen)
-        check_size(value, size, _NAME)
-        return FieldHead(digest, pieces, seen)
+@record(
+    _NAME,
+    "Key: that of a field whose value is too large for one record. It lies in pieces.",
+    rule="chotki-field-head",
+)
+class FieldHead(Record):
+    """A field whose value lies in pieces; `seen` as in `FieldRecord`."""
+
+    value: Annotated[FieldPieces, "the first 16 bytes of BLAKE2b"]
+    seen: Vector | None = None
+
+
+@record(
+    _NAME,
+    "Key: that of the field, the digest of its value, the number of the piece, u32 from 0. No value: "
+    "removed.",
+    rule="chotki-piece",
+)
+class PieceRecord(Record):
+    """A piece of a field that is too large for one record."""
+
+    piece: bytes
 
 
 def is_piece_key(key: bytes) -> bool:
@@ -80,8 +80,8 @@ def field_records(key: bytes, value: bytes, seen: bytes | None) -> Iterator[tupl
     keys = piece_keys(key, value)
     for number, piece_key in enumerate(keys):
         start = number * STATE_PIECE_BYTES
-        yield piece_key, dump(FORMAT, value[start : start + STATE_PIECE_BYTES])
-    yield key, FieldHead(_digest(value), len(keys), seen).encode()
+        yield piece_key, PieceRecord(value[start : start + STATE_PIECE_BYTES]).encode()
+    yield key, FieldHead(FieldPieces(_digest(value), len(keys)), seen).encode()
 
 
 def piece_keys(key: bytes, value: bytes) -> list[bytes]:
@@ -139,8 +139,7 @@ class FieldJoiner:
             if not value:
                 self._pieces.pop(place, None)
                 return None
-            _, piece = load_array(value, _NAME, 2)
-            check_size(value, 2 + bytes_size(_NAME, "piece", piece), _NAME)
+            piece = PieceRecord.decode(value).piece
             held = self._pieces.setdefault(place, _Pieces(offset))
             held.by_number[int.from_bytes(key[-_NUMBER_SIZE:], "big")] = piece
             return self._joined(key[:KEY_SIZE])
@@ -152,18 +151,18 @@ class FieldJoiner:
 
     def end_epoch(self) -> None:
         """A mark came: pieces without a head are those of a value that was never finished."""
-        named = {key + head.digest for key, (head, _) in self._heads.items()}
+        named = {key + head.value.digest for key, (head, _) in self._heads.items()}
         self._pieces = {place: held for place, held in self._pieces.items() if place in named}
 
     def _joined(self, key: bytes) -> tuple[bytes, bytes] | None:
         head, _ = self._heads.get(key, (None, 0))
         if head is None:
             return None
-        held = self._pieces.get(key + head.digest)
-        if held is None or len(held.by_number) < head.pieces:
+        held = self._pieces.get(key + head.value.digest)
+        if held is None or len(held.by_number) < head.value.pieces:
             return None
         value = b"".join(piece for _, piece in sorted(held.by_number.items()))
-        del self._heads[key], self._pieces[key + head.digest]
-        if _digest(value) != head.digest:
+        del self._heads[key], self._pieces[key + head.value.digest]
+        if _digest(value) != head.value.digest:
             raise RecordError(f"{_NAME}: the pieces of {key.hex()} are not those of its head")
         return key, FieldRecord(value, head.seen).encode()

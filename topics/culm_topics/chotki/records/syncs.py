@@ -1,79 +1,42 @@
 """`chotki.fields` and `chotki.commits`: what a diff brought, and that it is whole (reference 9.1, 9.2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import Id
-from culm_topics.chotki.records.shape import (
-    Bringer,
-    Ends,
-    bringer_size,
-    compat_items,
-    compat_size,
-    ends_size,
-    read_compat,
-    read_ends,
-    vector_size,
-)
-from culm_topics.records.shape import (
-    FORMAT,
-    bytes_size,
-    check_size,
-    dump,
-    load_array,
-    refuse_item,
-    require,
-    string_size,
-    uint_size,
-)
+from culm_topics.chotki.records.shape import Bringer, SomeCompat, SomeEnds, Vector
+from culm_topics.records.declare import Record, record, spread
+from culm_topics.records.kinds import sized_between
+from culm_topics.records.shape import require, string_size
 
 MAX_PIECE_BYTES: Final = 3 * 1024 * 1024
 """An operand that is larger travels in pieces."""
 MAX_PIECES: Final = 1_024
 _FIELDS = "chotki.fields"
-_COMMITS = "chotki.commits"
 
 
-@dataclass(frozen=True, slots=True)
-class OperandRecord:
+@record(
+    _FIELDS,
+    "an operand of a diff. Key: the store key of a field, or of a block's vector.",
+    layout=("bringer", "piece", "pieces", "operand", "compat"),
+)
+class OperandRecord(Record):
     """Value of `chotki.fields`; its key is the store key of a field, or of a block's vector.
 
     `operand` is a bare value to merge there, or piece `piece` of `pieces` of one (counted from 0). With
     `Compat.GO` it need not parse as its type.
     """
 
-    bringer: Bringer
-    operand: bytes
-    piece: int = 0
-    pieces: int = 1
-    compat: Compat = Compat.DEFAULT
+    bringer: Annotated[Bringer, spread]
+    operand: Annotated[bytes, sized_between(0, MAX_PIECE_BYTES), "a bare value, as in D"]
+    piece: Annotated[int, "from 0"] = 0
+    pieces: Annotated[int, "1: the operand is whole"] = 1
+    compat: SomeCompat = Compat.DEFAULT
 
-    def encode(self) -> bytes:
-        """`[1, edge, peer, session, piece, pieces, operand]`, and `"go"` behind it with `Compat.GO`."""
-        require(len(self.operand) <= MAX_PIECE_BYTES, _FIELDS, "an operand that is not in pieces")
-        require(0 <= self.piece < self.pieces <= MAX_PIECES, _FIELDS, "no such piece")
-        return dump(FORMAT, *self.bringer, self.piece, self.pieces, self.operand, *compat_items(self.compat))
-
-    @staticmethod
-    def decode(value: bytes | None) -> "OperandRecord":
-        """The record in `value`; `RecordError` says what is wrong with it. The operand is not looked at."""
-        _, edge, peer, session, piece, pieces, operand, *more = load_array(value, _FIELDS, 7, optional=1)
-        size = (
-            2
-            + bringer_size(_FIELDS, edge, peer, session)
-            + uint_size(_FIELDS, "piece", piece)
-            + uint_size(_FIELDS, "pieces", pieces)
-            + bytes_size(_FIELDS, "operand", operand)
-            + compat_size(_FIELDS, more)
-        )
-        if not piece < pieces <= MAX_PIECES:
-            refuse_item(_FIELDS, "pieces", pieces, f"more than piece, and at most {MAX_PIECES}")
-        if len(operand) > MAX_PIECE_BYTES:
-            refuse_item(_FIELDS, "operand", operand, f"at most {MAX_PIECE_BYTES} bytes")
-        check_size(value, size, _FIELDS)
-        return OperandRecord(Bringer(edge, peer, session), operand, piece, pieces, read_compat(more))
+    def verify(self) -> None:
+        """Raises `RecordError` where there is no such piece."""
+        require(self.piece < self.pieces <= MAX_PIECES, _FIELDS, "no such piece")
 
     @staticmethod
     def of(bringer: Bringer, operand: bytes, compat: Compat = Compat.DEFAULT) -> "Iterator[OperandRecord]":
@@ -115,36 +78,16 @@ class OperandReader:
         return record.bringer, record.operand, record.piece, record.pieces, record.compat
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
+@record("chotki.commits", "a diff is whole. Key: edge (32 bytes) and session, u64.")
+class CommitRecord(Record):
     """Value of `chotki.commits`; its key is the session's.
 
     `t` is the id of the sync. `vector` (TLV) says how far the sync brings each of its sources, `after` (TLV)
     from where on. `ends`: where in `chotki.fields` everything lies before that the connection has produced.
     """
 
-    bringer: Bringer
-    t: Id
-    vector: bytes
-    after: bytes
-    ends: Ends
-
-    def encode(self) -> bytes:
-        """`[1, edge, peer, session, src, pro, vector, after, [[partition, offset], ...]]`."""
-        return dump(FORMAT, *self.bringer, *self.t, self.vector, self.after, self.ends)
-
-    @staticmethod
-    def decode(value: bytes | None) -> "CommitRecord":
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        _, edge, peer, session, src, pro, vector, after, ends = load_array(value, _COMMITS, 9)
-        size = (
-            2
-            + bringer_size(_COMMITS, edge, peer, session)
-            + uint_size(_COMMITS, "src", src)
-            + uint_size(_COMMITS, "pro", pro)
-            + vector_size(_COMMITS, "vector", vector)
-            + vector_size(_COMMITS, "after", after)
-            + ends_size(_COMMITS, "ends", ends)
-        )
-        check_size(value, size, _COMMITS)
-        return CommitRecord(Bringer(edge, peer, session), Id(src, pro), vector, after, read_ends(ends))
+    bringer: Annotated[Bringer, spread]
+    t: Annotated[Id, spread, "T, the id of the sync"]
+    vector: Annotated[Vector, "how far it brings each source"]
+    after: Annotated[Vector, "from where on"]
+    ends: Annotated[SomeEnds, "of chotki.fields"]

@@ -6,34 +6,21 @@ have another one. `peer` is the key of who brought it, None where it has none (a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
-from typing import Final
+from typing import Annotated, Final
 
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import CID_START
-from culm_models.dag.bounds import DEFAULT_BOUNDS
-from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX
-from culm_topics.dag.records.keys import (
-    id_of_key,
-    split_blocked_key,
-    split_node_key,
-    split_shard_chunk_key,
-)
-from culm_topics.dag.records.shape import (
-    data_item,
-    dump_list,
-    id_item,
-    load_list,
-    node_item,
-    optional_id_item,
-    optional_node_item,
-    uint_item,
-)
+from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX, SPACE_SIZE
+from culm_topics.dag.records.keys import id_of_key, split_blocked_key, split_node_key, split_shard_chunk_key
+from culm_topics.dag.records.shape import DAG_LIST, NodeBytes, NodeLink
 from culm_topics.errors import RecordError
-from culm_topics.records.shape import refuse_item, require
+from culm_topics.records.declare import Record, record
+from culm_topics.records.keys import PeerId
+from culm_topics.records.kinds import between, called, kind_of, sized, sized_between, where
+from culm_topics.records.shape import require
 
-MAX_NODE_BYTES: Final = DEFAULT_BOUNDS.node
 MAX_REASON: Final = 1_000
 """Characters of the reason for which something is blocked."""
 
@@ -43,120 +30,69 @@ _PEER_ITEM_SIZE: Final = 34
 _NODES, _SHARDS, _PUBLISHES, _BLOCKED = "dag.nodes", "dag.shards", "dag.publishes", "dag.blocked"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRecord:
+@record(
+    _NODES, "an append, a join or a UCAN. Key: space (32 bytes), then the CID of the bytes.", codec=DAG_LIST
+)
+class NodeRecord(Record):
     """Value of `dag.nodes`: an append, a join or a UCAN. Its key is the space and its CID."""
 
-    data: bytes = field(repr=False)
-    peer: bytes | None = None
-
-    def encode(self) -> bytes:
-        """`[1, bytes, peer]`."""
-        data_item(_NODES, "bytes", self.data, MAX_NODE_BYTES)
-        return dump_list(_NODES, self.data, optional_id_item(_NODES, "peer", self.peer))
-
-    @staticmethod
-    def decode(value: bytes | None) -> NodeRecord:
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        data, peer = load_list(value, _NODES, 2)
-        return NodeRecord(
-            data_item(_NODES, "bytes", data, MAX_NODE_BYTES), optional_id_item(_NODES, "peer", peer)
-        )
+    data: NodeBytes = field(repr=False)
+    peer: Annotated[PeerId | None, "who brought it"] = None
 
 
-@dataclass(frozen=True, slots=True)
-class PublishRecord:
+@record(_PUBLISHES, "a publish, also while it waits. Key: its id (32 bytes).", codec=DAG_LIST)
+class PublishRecord(Record):
     """Value of `dag.publishes`: a publish that was received, also while it waits. Its key is its id."""
 
-    cid: Cid
-    prior: Cid | None
-    data: bytes = field(repr=False)
-    received_at: int
-    """Seconds: the time at which its proofs are judged (R24)."""
-    peer: bytes | None = None
-
-    def encode(self) -> bytes:
-        """`[1, cid, prior, bytes, received at, peer]`."""
-        return dump_list(
-            _PUBLISHES,
-            node_item(_PUBLISHES, "cid", self.cid),
-            optional_node_item(_PUBLISHES, "prior", self.prior),
-            data_item(_PUBLISHES, "bytes", self.data, MAX_NODE_BYTES),
-            uint_item(_PUBLISHES, "received at", self.received_at),
-            optional_id_item(_PUBLISHES, "peer", self.peer),
-        )
-
-    @staticmethod
-    def decode(value: bytes | None) -> PublishRecord:
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        cid, prior, data, received_at, peer = load_list(value, _PUBLISHES, 5)
-        return PublishRecord(
-            node_item(_PUBLISHES, "cid", cid),
-            optional_node_item(_PUBLISHES, "prior", prior),
-            data_item(_PUBLISHES, "bytes", data, MAX_NODE_BYTES),
-            uint_item(_PUBLISHES, "received at", received_at),
-            optional_id_item(_PUBLISHES, "peer", peer),
-        )
+    cid: Annotated[NodeLink, "of the bytes"]
+    prior: NodeLink | None
+    data: NodeBytes = field(repr=False)
+    received_at: Annotated[int, "seconds: the time at which its proofs are judged"]
+    peer: Annotated[PeerId | None, "who brought it"] = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShardChunkRecord:
+@record(
+    _SHARDS,
+    "one chunk of a shard that was verified whole. Key: the shard's CID, offset (u64).",
+    codec=DAG_LIST,
+)
+class ShardChunkRecord(Record):
     """Value of `dag.shards`: a chunk of a shard of `size` bytes that was verified whole.
 
     Its key is the shard's CID and the chunk's offset. Only the last chunk is shorter than the others (R27).
     """
 
-    size: int
-    data: bytes | memoryview = field(repr=False)
-    space: bytes
-    peer: bytes | None = None
+    size: Annotated[int, between(1, SHARD_SIZE_MAX), "of the whole shard"]
+    data: Annotated[
+        bytes | memoryview,
+        kind_of(bytes),
+        sized_between(1, CHUNK_SIZE),
+        called("bytes"),
+        f"from the offset on {CHUNK_SIZE:,} bytes, or what is left",
+    ] = field(repr=False)
+    space: Annotated[bytes, sized(SPACE_SIZE)]
+    peer: Annotated[PeerId | None, "who brought it"] = None
 
-    def encode(self) -> bytes:
-        """`[1, size, bytes, space, peer]`."""
-        self._check()
-        return dump_list(
-            _SHARDS,
-            self.size,
-            self.data,
-            id_item(_SHARDS, "space", self.space),
-            optional_id_item(_SHARDS, "peer", self.peer),
-        )
-
-    @staticmethod
-    def decode(value: bytes | None) -> ShardChunkRecord:
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        size, data, space, peer = load_list(value, _SHARDS, 4)
-        record = ShardChunkRecord(
-            size=uint_item(_SHARDS, "size", size),
-            data=data_item(_SHARDS, "bytes", data, CHUNK_SIZE),
-            space=id_item(_SHARDS, "space", space),
-            peer=optional_id_item(_SHARDS, "peer", peer),
-        )
-        record._check()
-        return record
-
-    def _check(self) -> None:
-        require(0 < self.size <= SHARD_SIZE_MAX, _SHARDS, f"a shard has 1 to {SHARD_SIZE_MAX} bytes")
+    def verify(self) -> None:
+        """Raises `RecordError` where such a shard has no chunk of this length."""
         sound = len(self.data) in (min(CHUNK_SIZE, self.size), self.size % CHUNK_SIZE)
         require(sound, _SHARDS, f"no chunk of {self.size} bytes has {len(self.data)}")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockedRecord:
+@record(
+    _BLOCKED,
+    "what is refused here. Key: a shard's CID, or a space (32 bytes). No value: blocked no more.",
+    codec=DAG_LIST,
+)
+class BlockedRecord(Record):
     """Value of `dag.blocked`: why a shard, or a space, is refused here, and since when (seconds)."""
 
-    reason: str
-    since: int
-
-    def encode(self) -> bytes:
-        """`[1, reason, since]`."""
-        return dump_list(_BLOCKED, _reason_item(self.reason), uint_item(_BLOCKED, "since", self.since))
-
-    @staticmethod
-    def decode(value: bytes | None) -> BlockedRecord:
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        reason, since = load_list(value, _BLOCKED, 2)
-        return BlockedRecord(_reason_item(reason), uint_item(_BLOCKED, "since", since))
+    reason: Annotated[
+        str,
+        where(f"len({{x}}) <= {MAX_REASON}", f"a text of at most {MAX_REASON} characters"),
+        f"at most {MAX_REASON:,} characters",
+    ]
+    since: Annotated[int, "seconds"]
 
 
 def decode_node_record(key: bytes | None, value: bytes | None) -> tuple[bytes, Cid, NodeRecord]:
@@ -219,9 +155,3 @@ def decode_blocked(key: bytes | None, value: bytes | None) -> tuple[Cid | bytes,
     """What is blocked, by its CID or as a space, and the record; None: it is blocked no more."""
     what = split_blocked_key(key)
     return what, None if value is None else BlockedRecord.decode(value)
-
-
-def _reason_item(item: object) -> str:
-    if type(item) is not str or len(item) > MAX_REASON:
-        refuse_item(_BLOCKED, "reason", item, f"a text of at most {MAX_REASON} characters")
-    return item

@@ -12,21 +12,13 @@ nothing. `BlockProgress` comes last in each micro-batch.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
-from typing import Any
+from operator import lt
+from typing import Annotated, Any, Final
 
 from culm_topics.errors import RecordError
-from culm_topics.records.shape import (
-    FORMAT,
-    check_size,
-    dump,
-    head_size,
-    is_uint,
-    load_array,
-    refuse_item,
-    string_size,
-    text_size,
-)
+from culm_topics.records.declare import Record, record
+from culm_topics.records.kinds import Kind, between, counted, named, rule, sized_between, when_read
+from culm_topics.records.shape import head_size, string_size, text_size
 
 MAX_BLOCK_BITS = 16
 DEFAULT_BLOCK_BITS = 8
@@ -40,8 +32,47 @@ MAX_CHUNK_ROWS = 16_384
 MAX_CHUNKS = 65_535
 _MAX_LIFTS = 16
 
+
+def _ascends(items: Sequence[Any]) -> bool:
+    return all(map(lt, items, items[1:]))
+
+
 Offsets = tuple[tuple[int, int], ...]
 """((partition, next offset), ...) sorted by partition: of each, every record before that offset."""
+
+_Offsets = Annotated[
+    tuple[Annotated[tuple[int, int], named("partition", "next_offset")], ...],
+    when_read(
+        "ascends([row[0] for row in {x}])",
+        "a list of [partition, next offset] by partition",
+        ascends=_ascends,
+    ),
+    rule("offsets", "sorted by partition"),
+]
+_Rows = Annotated[bytes, sized_between(0, MAX_CHUNK_ROWS * ROW_SIZE, ROW_SIZE)]
+
+
+def _are_lifts(lifts: dict[Any, Any]) -> bool:
+    return all(type(name) is str and type(lanes) is bytes for name, lanes in lifts.items()) and _ascends(
+        list(lifts)
+    )
+
+
+def _lifts_size(lifts: dict[str, bytes]) -> int:
+    return head_size(len(lifts)) + sum(
+        text_size(name) + string_size(len(lanes)) for name, lanes in lifts.items()
+    )
+
+
+_LIFTS: Final = Kind(
+    cddl="{* tstr => bstr}",
+    wanted=f"bytes under the names of at most {_MAX_LIFTS} lifts, sorted by name",
+    sound=f"type({{x}}) is dict and len({{x}}) <= {_MAX_LIFTS} and are_lifts({{x}})",
+    size="lifts_size({x})",
+    read="tuple({x}.items())",
+    write="dict({x})",
+    names={"are_lifts": _are_lifts, "lifts_size": _lifts_size},
+)
 
 
 class BlockKind(IntEnum):
@@ -109,141 +140,54 @@ def block_of(public_key: bytes, block_bits: int) -> int:
     return int.from_bytes(public_key[:2], "big") >> (16 - block_bits)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockSummary:
-    """What is known of one block of one set. See the module and `blocks.cddl` for the fields.
+@record(
+    "blocks",
+    "Key: u8 0, u8 block_bits, u16 block, name of the set (schema id in UTF-8, or peer id).",
+    rule="block-summary",
+)
+class BlockSummary(Record):
+    """What is known of one block of one set. See the module and docs/topics.md for the fields.
 
     `fingerprints` is sorted by the lifts' names. An entry's height counts as that many entries.
     """
 
-    version: Offsets
+    version: Annotated[_Offsets, "the input that has been applied to this block"]
     log_count: int
-    entry_count: int
-    fingerprints: tuple[tuple[str, bytes], ...]
-    slot: int = 0
-    chunks: tuple[int, ...] = ()
-    recent: bytes = b""
-
-    def encode(self) -> bytes:
-        """`[1, version, log_count, entry_count, {lift: value}, slot, chunks, recent]`."""
-        assert len(self.recent) % ROW_SIZE == 0
-        assert len(self.recent) <= MAX_CHUNK_ROWS * ROW_SIZE
-        return dump(
-            FORMAT,
-            self.version,
-            self.log_count,
-            self.entry_count,
-            dict(self.fingerprints),
-            self.slot,
-            self.chunks,
-            self.recent,
-        )
-
-    @staticmethod
-    def decode(value: bytes | None) -> "BlockSummary":
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        _, version, log_count, entry_count, fingerprints, slot, chunks, recent = load_array(
-            value, "blocks", 8
-        )
-        if not is_uint(log_count) or not is_uint(entry_count):
-            refuse_item("blocks", "a count", log_count, "an unsigned integer of 64 bits")
-        if type(fingerprints) is not dict or len(fingerprints) > _MAX_LIFTS:
-            refuse_item("blocks", "fingerprints", fingerprints, f"a map of at most {_MAX_LIFTS} lifts")
-        size = 2 + head_size(log_count) + head_size(entry_count) + head_size(len(fingerprints))
-        for name, lanes in fingerprints.items():
-            if type(name) is not str or type(lanes) is not bytes:
-                refuse_item("blocks", "a fingerprint", lanes, "bytes under a lift's name")
-            size += text_size(name) + string_size(len(lanes))
-        if not _ascends(list(fingerprints)):
-            refuse_item("blocks", "fingerprints", fingerprints, "sorted by the lifts' names")
-        if type(slot) is not int or slot not in (0, 1):
-            refuse_item("blocks", "slot", slot, "0 or 1")
-        if type(chunks) is not list or len(chunks) > MAX_CHUNKS or not all(map(is_uint, chunks)):
-            refuse_item("blocks", "chunks", chunks, f"a list of at most {MAX_CHUNKS} digests")
-        _check_rows("recent", recent)
-        check_size(
-            value,
-            size
-            + _offsets_size(version)
-            + 1
-            + head_size(len(chunks))
-            + sum(map(head_size, chunks))
-            + string_size(len(recent)),
-            "blocks",
-        )
-        return BlockSummary(
-            _offsets(version),
-            log_count,
-            entry_count,
-            tuple(fingerprints.items()),
-            slot,
-            tuple(chunks),
-            recent,
-        )
+    entry_count: Annotated[int, "the sum of all heights, modulo 2^64"]
+    fingerprints: Annotated[
+        tuple[tuple[str, bytes], ...], _LIFTS, "by name of the lift: lanes, most significant byte first"
+    ]
+    slot: Annotated[int, between(0, 1), "which of the two places its chunks lie in"] = 0
+    chunks: Annotated[
+        tuple[int, ...],
+        counted(MAX_CHUNKS),
+        "XXH64 (seed 0) of each chunk's heights: these and no others belong to it",
+    ] = ()
+    recent: Annotated[_Rows, "heights that have changed since the chunks were written; they go first"] = b""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockHeights:
-    """One chunk of a block's heights: `heights` is n times `ROW_SIZE` bytes, sorted."""
+@record(
+    "blocks",
+    "Key: u8 1, u8 block_bits, u16 block, u8 slot, u16 number of the chunk, name of the set.",
+    rule="block-heights",
+)
+class BlockHeights(Record):
+    """One chunk of a block's heights: `heights` is n times `ROW_SIZE` bytes, sorted, which nobody checks."""
 
-    heights: bytes
-
-    def encode(self) -> bytes:
-        """`[1, heights]`."""
-        assert len(self.heights) % ROW_SIZE == 0
-        assert len(self.heights) <= MAX_CHUNK_ROWS * ROW_SIZE
-        return dump(FORMAT, self.heights)
-
-    @staticmethod
-    def decode(value: bytes | None) -> "BlockHeights":
-        """The record in `value`; `RecordError` says what is wrong with it. The order is not looked at."""
-        _, heights = load_array(value, "blocks", 2)
-        _check_rows("heights", heights)
-        check_size(value, 2 + string_size(len(heights)), "blocks")
-        return BlockHeights(heights)
+    heights: Annotated[
+        _Rows,
+        "48 bytes each: public key, log id and seq_num as u64, sorted, each log once",
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class BlockProgress:
+@record(
+    "blocks",
+    "Key: u8 2, u8 block_bits, u16 shard. Shard n writes partition n of the topic, this "
+    "after everything else.",
+    rule="block-progress",
+)
+class BlockProgress(Record):
     """How far one of `shards` shards has come: all input before `applied` is in its blocks."""
 
-    shards: int
-    applied: Offsets
-
-    def encode(self) -> bytes:
-        """`[1, shards, applied]`."""
-        return dump(FORMAT, self.shards, self.applied)
-
-    @staticmethod
-    def decode(value: bytes | None) -> "BlockProgress":
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        _, shards, applied = load_array(value, "blocks", 3)
-        if type(shards) is not int or not 1 <= shards <= 65_535:
-            refuse_item("blocks", "shards", shards, "a number from 1 to 65,535")
-        check_size(value, 2 + head_size(shards) + _offsets_size(applied), "blocks")
-        return BlockProgress(shards, _offsets(applied))
-
-
-def _check_rows(name: str, rows: object) -> None:
-    if type(rows) is not bytes or len(rows) % ROW_SIZE or len(rows) > MAX_CHUNK_ROWS * ROW_SIZE:
-        refuse_item("blocks", name, rows, f"at most {MAX_CHUNK_ROWS} heights of {ROW_SIZE} bytes")
-
-
-def _offsets(rows: Sequence[Sequence[int]]) -> Offsets:
-    return tuple([(row[0], row[1]) for row in rows])
-
-
-def _offsets_size(rows: Any) -> int:
-    """The size of the shortest encoding; `RecordError` when these are no offsets."""
-    if type(rows) is not list:
-        refuse_item("blocks", "offsets", rows, "a list of [partition, next offset]")
-    for row in rows:
-        if type(row) is not list or len(row) != 2 or not all(map(is_uint, row)):
-            refuse_item("blocks", "offsets", row, "[partition, next offset]")
-    if not _ascends([row[0] for row in rows]):
-        refuse_item("blocks", "offsets", rows, "sorted by partition")
-    return head_size(len(rows)) + sum(1 + head_size(row[0]) + head_size(row[1]) for row in rows)
-
-
-def _ascends(items: Sequence[Any]) -> bool:
-    return all(before < after for before, after in pairwise(items))
+    shards: Annotated[int, between(1, 65_535)]
+    applied: Annotated[_Offsets, "every record before these is in the shard's blocks"]

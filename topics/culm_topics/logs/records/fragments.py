@@ -4,51 +4,30 @@ An entry leaves the topic when nothing asks for it any more; that its log has re
 value depends on the entry alone: whoever writes it again writes the same bytes.
 """
 
-from dataclasses import dataclass
+from typing import Annotated
 
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
-from culm_topics.logs.records.logs import ENTRY_HASH_SIZE, YAMF_ENTRY_HASH_SIZE
+from culm_topics.logs.records.logs import EntryHash
+from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE, key_partition, split_flavoured_log_key
-from culm_topics.records.shape import (
-    FORMAT,
-    MAX_UINT,
-    check_size,
-    dump,
-    load_array,
-    refuse_item,
-    require,
-    string_size,
-)
+from culm_topics.records.kinds import MAX_UINT
+from culm_topics.records.shape import require
 
-_FIXED_SIZE = 2  # array head and format
 _SEQ_NUM_SIZE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentRecord:
+@record(
+    "fragments",
+    "a verified entry outside of what is held of its log without gaps. Key: log key (40 bytes, 41 of a "
+    "YAMF log), seq_num (u64).",
+)
+class FragmentRecord(Record):
     """Value of `fragments`; its key is the log key and the sequence number."""
 
-    entry: bytes
-    entry_hash: bytes
-
-    def encode(self) -> bytes:
-        """`[1, entry, entry_hash]`."""
-        sound = len(self.entry_hash) in (ENTRY_HASH_SIZE, YAMF_ENTRY_HASH_SIZE)
-        require(sound, "fragments", "entry_hash has another size")
-        return dump(FORMAT, self.entry, self.entry_hash)
-
-    @staticmethod
-    def decode(value: bytes | None) -> "FragmentRecord":
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        _, entry, entry_hash = load_array(value, "fragments", 3)
-        if type(entry) is not bytes:
-            refuse_item("fragments", "entry", entry, "bytes")
-        if type(entry_hash) is not bytes or len(entry_hash) not in (ENTRY_HASH_SIZE, YAMF_ENTRY_HASH_SIZE):
-            refuse_item("fragments", "entry_hash", entry_hash, "34 or 66 bytes")
-        check_size(value, _FIXED_SIZE + string_size(len(entry)) + string_size(len(entry_hash)), "fragments")
-        return FragmentRecord(entry, entry_hash)
+    entry: Annotated[bytes, "the Bamboo entry's bytes, as its author signed them"]
+    entry_hash: EntryHash
 
 
 def fragment_key(log_key: bytes, seq_num: int) -> bytes:

@@ -1,56 +1,37 @@
 """`holdings`: what a peer is newly known to hold of a log, and what it has dropped: sets, not heights."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from culm_topics.logs.records.runs import Runs, clip_runs, flat_runs, read_runs
+from culm_topics.logs.records.runs import Runs, clip_runs, runs_kind
+from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE, split_flavoured_log_key
-from culm_topics.records.shape import FORMAT, check_size, dump, load_array, refuse_item, require, string_size
+from culm_topics.records.kinds import sized_between
+from culm_topics.records.shape import require
 
 MAX_HOLDING_RUNS: Final = 1_000
 """Runs of one record, all lists together; writers split."""
 
+_Runs = Annotated[Runs, runs_kind(MAX_HOLDING_RUNS, "in a record, all lists together")]
 
-@dataclass(frozen=True, slots=True)
-class HoldingRecord:
+
+@record("holdings", "what a peer is newly known to hold of one log. Key: peer id (32 bytes).")
+class HoldingRecord(Record):
     """Value of `holdings`; its key is the peer's id. `log_key` is that of `entries` and `logs`.
 
     Of a record the drops come last: a payload in both lists was dropped.
     """
 
-    log_key: bytes
-    entries: Runs = ()
-    payloads: Runs = ()
-    payloads_dropped: Runs = ()
+    log_key: Annotated[bytes, sized_between(LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE), "of the log, as in `logs`"]
+    entries: Annotated[_Runs, "entries that it holds"] = ()
+    payloads: Annotated[_Runs, "payloads that it holds, by their entries' sequence numbers"] = ()
+    payloads_dropped: Annotated[_Runs, "payloads that it held and holds no longer"] = ()
 
-    def encode(self) -> bytes:
-        """`[1, log_key, entries, payloads, payloads_dropped]`."""
-        require(len(self.log_key) in (LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE), "holdings", "that is no log key")
-        runs = len(self.entries) + len(self.payloads) + len(self.payloads_dropped)
-        require(runs <= MAX_HOLDING_RUNS, "holdings", f"more than {MAX_HOLDING_RUNS} runs")
-        return dump(
-            FORMAT,
-            self.log_key,
-            flat_runs("holdings", "entries", self.entries, MAX_HOLDING_RUNS),
-            flat_runs("holdings", "payloads", self.payloads, MAX_HOLDING_RUNS),
-            flat_runs("holdings", "payloads_dropped", self.payloads_dropped, MAX_HOLDING_RUNS),
-        )
-
-    @staticmethod
-    def decode(value: bytes | None) -> "HoldingRecord":
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        _, log_key, entries, payloads, dropped = load_array(value, "holdings", 5)
-        if type(log_key) is not bytes:
-            refuse_item("holdings", "log_key", log_key, "bytes")
-        split_flavoured_log_key(log_key)
-        held, held_size = read_runs("holdings", "entries", entries, MAX_HOLDING_RUNS)
-        whole, whole_size = read_runs("holdings", "payloads", payloads, MAX_HOLDING_RUNS)
-        gone, gone_size = read_runs("holdings", "payloads_dropped", dropped, MAX_HOLDING_RUNS)
-        if len(held) + len(whole) + len(gone) > MAX_HOLDING_RUNS:
-            refuse_item("holdings", "all of it", entries, f"at most {MAX_HOLDING_RUNS} runs")
-        check_size(value, 2 + string_size(len(log_key)) + held_size + whole_size + gone_size, "holdings")
-        return HoldingRecord(log_key, held, whole, gone)
+    def verify(self) -> None:
+        """Raises `RecordError` where there are too many runs, or the key is none."""
+        split_flavoured_log_key(self.log_key)
+        count = len(self.entries) + len(self.payloads) + len(self.payloads_dropped)
+        require(count <= MAX_HOLDING_RUNS, "holdings", f"more than {MAX_HOLDING_RUNS} runs")
 
 
 def holding_records(

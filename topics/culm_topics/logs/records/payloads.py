@@ -6,23 +6,14 @@ of a record; all chunks of one payload are in one partition, so that one reader 
 `culm_topics.logs.payload_chunks` cuts payloads and puts them together.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_topics.errors import RecordError
+from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import key_partition
-from culm_topics.records.shape import (
-    FORMAT,
-    check_size,
-    dump,
-    head_size,
-    is_uint,
-    load_array,
-    refuse_item,
-    require,
-    string_size,
-)
+from culm_topics.records.kinds import between, called, sized_between
+from culm_topics.records.shape import require
 
 PAYLOAD_CHUNK_BYTES: Final = 512 * 1024
 MAX_PAYLOAD_BYTES: Final = PAYLOAD_CHUNK_BYTES << 32
@@ -31,50 +22,37 @@ MAX_PAYLOAD_BYTES: Final = PAYLOAD_CHUNK_BYTES << 32
 _INDEX_SIZE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadChunkRecord:
+@record(
+    "payloads",
+    "one chunk of a payload that was verified whole. Key: the payload's hash as in the entry (34 or 66 "
+    "bytes), index of the chunk (u32).",
+)
+class PayloadChunkRecord(Record):
     """Value of `payloads`: the chunk at `offset` of a payload of `payload_size` bytes.
 
     Its key is the payload's hash and the chunk's index. Only the last chunk is shorter than the others.
     """
 
-    payload_size: int
-    offset: int
-    data: bytes
+    payload_size: Annotated[int, between(1, MAX_PAYLOAD_BYTES), "of the whole payload"]
+    offset: Annotated[int, f"index * {PAYLOAD_CHUNK_BYTES}"]
+    data: Annotated[
+        bytes,
+        sized_between(1, PAYLOAD_CHUNK_BYTES),
+        called("bytes"),
+        f"from there {PAYLOAD_CHUNK_BYTES:,} bytes, or what is left",
+    ]
 
-    def encode(self) -> bytes:
-        """`[1, payload_size, offset, bytes]`."""
-        require(0 < self.payload_size <= MAX_PAYLOAD_BYTES, "payloads", "payload_size is out of bounds")
-        sound = 0 <= self.offset < self.payload_size and self.offset % PAYLOAD_CHUNK_BYTES == 0
+    def verify(self) -> None:
+        """Raises `RecordError` where the payload has no such chunk."""
+        sound = self.offset < self.payload_size and self.offset % PAYLOAD_CHUNK_BYTES == 0
         require(sound, "payloads", "offset is where no chunk begins")
-        require(len(self.data) == self._size, "payloads", f"a chunk there has {self._size} bytes")
-        return dump(FORMAT, self.payload_size, self.offset, self.data)
-
-    @staticmethod
-    def decode(value: bytes | None) -> "PayloadChunkRecord":
-        """The record in `value`; `RecordError` says what is wrong with it."""
-        _, payload_size, offset, data = load_array(value, "payloads", 4)
-        if not is_uint(payload_size) or not 0 < payload_size <= MAX_PAYLOAD_BYTES:
-            refuse_item("payloads", "payload_size", payload_size, f"a number from 1 to {MAX_PAYLOAD_BYTES}")
-        if not is_uint(offset) or offset >= payload_size or offset % PAYLOAD_CHUNK_BYTES:
-            refuse_item("payloads", "offset", offset, "where a chunk of such a payload begins")
-        if type(data) is not bytes:
-            refuse_item("payloads", "bytes", data, "bytes")
-        record = PayloadChunkRecord(payload_size, offset, data)
-        if len(data) != record._size:
-            refuse_item("payloads", "bytes", data, f"the {record._size} bytes of the chunk there")
-        size = 2 + head_size(payload_size) + head_size(offset) + string_size(len(data))
-        check_size(value, size, "payloads")
-        return record
+        size = min(PAYLOAD_CHUNK_BYTES, self.payload_size - self.offset)
+        require(len(self.data) == size, "payloads", f"a chunk there has {size} bytes")
 
     @property
     def index(self) -> int:
         """Which chunk of its payload this is, from 0 on."""
         return self.offset // PAYLOAD_CHUNK_BYTES
-
-    @property
-    def _size(self) -> int:
-        return min(PAYLOAD_CHUNK_BYTES, self.payload_size - self.offset)
 
 
 def chunk_count(payload_size: int) -> int:

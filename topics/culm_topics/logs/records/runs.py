@@ -5,12 +5,37 @@ one spelling only. The number 2^64 - 1 has no end that fits, so no list can name
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
-from culm_topics.records.shape import MAX_UINT, head_size, is_uint, refuse_item, require
+from culm_topics.records.kinds import MAX_UINT, Kind, kind_of, rule, where
 
 Runs = tuple[tuple[int, int], ...]
 """((start, end), ...) from 1 on, each end exclusive; ascending and never touching."""
+
+
+def runs_kind(maximum: int, together: str) -> Kind:
+    """The kind of at most so many runs; `together` ends the comment of its CDDL."""
+    note = (
+        "Runs of sequence numbers: start, end, start, end ..., each end one above the last of its run; "
+        f"ascending and never touching. At most {maximum:,} runs {together}."
+    )
+    kind = where(
+        f"len({{x}}) <= {2 * maximum} and len({{x}}) % 2 == 0 and ascends({{x}})",
+        f"a list of at most {maximum} starts and ends that ascend",
+        ascends=_ascends,
+        pairs=_pairs,
+    )(
+        replace(
+            kind_of(tuple[int, ...]),
+            cddl=f"[*{2 * maximum} 1..{MAX_UINT}]",
+            sound="type({x}) is list and all([type(i) is int for i in {x}])",
+            holds="",
+            read="pairs({x})",
+            write="[number for run in {x} for number in run]",
+        )
+    )
+    return rule("runs", note)(kind)
 
 
 def clip_runs(ranges: Iterable[tuple[int, int]]) -> Runs:
@@ -19,22 +44,9 @@ def clip_runs(ranges: Iterable[tuple[int, int]]) -> Runs:
     return tuple((start, end) for start, end in clipped if start < end)
 
 
-def flat_runs(record: str, name: str, runs: Runs, most: int) -> list[int]:
-    """The list of numbers that stands for these runs. Raises `RecordError` where `read_runs` would."""
-    numbers = [number for run in runs for number in run]
-    require(len(runs) <= most, record, f"{name} has more than {most} runs")
-    require(_ascends(numbers), record, f"{name} is no list of ascending runs")
-    return numbers
-
-
-def read_runs(record: str, name: str, item: object, most: int) -> tuple[Runs, int]:
-    """The runs that a list stands for, and its part of the size for `check_size`. Raises `RecordError`."""
-    if type(item) is not list or len(item) % 2 or len(item) > 2 * most:
-        refuse_item(record, name, item, f"a list of at most {most} starts and ends")
-    if not all(map(is_uint, item)) or not _ascends(item):
-        refuse_item(record, name, item, "ascending sequence numbers")
-    numbers = iter(item)
-    return tuple(zip(numbers, numbers, strict=True)), head_size(len(item)) + sum(map(head_size, item))
+def _pairs(numbers: list[int]) -> Runs:
+    one_by_one = iter(numbers)
+    return tuple(zip(one_by_one, one_by_one, strict=True))
 
 
 def _ascends(numbers: list[int]) -> bool:

@@ -1,0 +1,70 @@
+"""Writes the CDDL of a topic's values from the declarations of its records."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pkgutil import resolve_name
+from typing import Final
+
+from culm_topics.catalogue.spec import TopicSpec
+from culm_topics.records.declare import Item, Record, items_of
+from culm_topics.records.kinds import Kind
+from culm_topics.records.shape import FORMAT
+
+_WIDTH: Final = 110
+_NOTE_COLUMN: Final = 33
+
+
+def records_of(topic: TopicSpec) -> list[type[Record]]:
+    """The records that a topic holds."""
+    return [resolve_name(name) for name in topic.records]
+
+
+def topic_cddl(records: Sequence[type[Record]]) -> str:
+    """The rules of the values of a topic; where there are several, a value's key says which it is."""
+    declared = [one.declaration for one in records]
+    topic = declared[0].topic
+    lines: list[str] = []
+    if len(records) == 1:
+        lines += _comment(f"`{topic}`: {declared[0].about}")
+        lines += _rule(records[0])
+    else:
+        lines += _comment(f"`{topic}`: what a value is, the key says.")
+        name = f"{topic.replace('.', '-')}-value"
+        lines.append(f"{name} = {' / '.join(one.rule for one in declared)}")
+        for one in records:
+            lines += ["", *_comment(one.declaration.about), *_rule(one)]
+        lines.append("")
+    rules: dict[str, Kind] = {}
+    for one in records:
+        for item in items_of(one):
+            rules |= item.kind.rules
+    for name, kind in rules.items():
+        lines += [*_comment(kind.note), *_wrapped(f"{name} = {kind.cddl}")]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _rule(record: type[Record]) -> Iterator[str]:
+    yield f"{record.declaration.rule} = ["
+    yield f"  format: {FORMAT},"
+    items = items_of(record)
+    if items[-1].kind.may_end:
+        yield from (_member(item) for item in items[:-1])
+        yield "] / ["
+        yield f"  format: {FORMAT},"
+    yield from (_member(item) for item in items)
+    yield "]"
+
+
+def _member(item: Item) -> str:
+    member = f"  {item.name}: {item.kind.term},"
+    return f"{member.ljust(_NOTE_COLUMN - 1)} ; {item.note}" if item.note else member
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="; ", subsequent_indent="; ")
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)

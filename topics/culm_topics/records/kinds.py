@@ -1,0 +1,331 @@
+"""The kinds of items of which records are declared, and what their annotations can say beyond the type.
+
+A kind is a few templates of Python source in which `{x}` stands for the item. `declare` makes the code of a
+record of them, so that reading one costs what reading it by hand would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+MAX_UINT: Final = 2**64 - 1
+PLAIN_NUMBER: Final = f"0 <= {{x}} <= {MAX_UINT}"
+"""What holds of a number without other bounds."""
+
+_WORDS: Final = {"uint": "uint", "bstr": "bytes", "tstr": "text"}
+_HEAD: Final = "(1 if {x} < 24 else 2 if {x} < 256 else 3 if {x} < 65536 else 5 if {x} < 4294967296 else 9)"
+_STRING: Final = "((n := {length}) + (1 if n < 24 else 2 if n < 256 else 3 if n < 65536 else 5))"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """One kind of items: how they are checked, read and written, and what their CDDL is."""
+
+    cddl: str
+    wanted: str
+    """What an error says that the item is not."""
+    sound: str
+    """Whether what has come in may stand in the record."""
+    size: str = "0"
+    """How many bytes its shortest encoding has."""
+    holds: str = ""
+    """Whether an item may be written: what the type of the attribute does not say by itself."""
+    read: str = "{x}"
+    """The value that has come in as this item."""
+    write: str = "{x}"
+    """The item that stands for a value."""
+    encoded: str = ""
+    """The bytes of the item, where they are put together faster than an encoder does it."""
+    names: Mapping[str, object] = field(default_factory=dict)
+    """What the templates use."""
+    rule: str = ""
+    """The name of the CDDL rule that it is, if it is one."""
+    note: str = ""
+    """What is said above that rule."""
+    uses: Mapping[str, Kind] = field(default_factory=dict)
+    """The rules that its CDDL is made of."""
+    parts: Mapping[str, Kind] = field(default_factory=dict)
+    """Of a list of a fixed length its items, by name."""
+    may_end: bool = False
+    """Whether it may be left off as the last item; it is then `ABSENT`."""
+    name: str = ""
+    """The name of the item, where it is not that of the attribute."""
+
+    @property
+    def term(self) -> str:
+        """How other CDDL names it."""
+        return self.rule or self.cddl
+
+    @property
+    def rules(self) -> dict[str, Kind]:
+        """The rules that CDDL with this term needs."""
+        return {**self.uses, self.rule: self} if self.rule else dict(self.uses)
+
+
+ABSENT: Final = object()
+"""Stands for a last item that is left off."""
+
+Refinement = Callable[[Kind], Kind]
+"""What an annotation adds to the kind that follows from the type."""
+
+
+def fill(template: str, item: str) -> str:
+    """The source of a template for this item."""
+    return template.replace("{x}", item)
+
+
+def kind_of(hint: Any) -> Kind:
+    """The kind that an annotation declares."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        kind = next((one for one in hint.__metadata__ if isinstance(one, Kind)), None) or kind_of(
+            arguments[0]
+        )
+        for refinement in hint.__metadata__:
+            if not isinstance(refinement, (str, Kind)):
+                kind = refinement(kind)
+        return kind
+    if origin in (Union, UnionType):
+        (inner,) = (one for one in arguments if one is not NoneType)
+        return _optional(kind_of(inner))
+    if origin is Literal:
+        return _choice(arguments)
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return _array(kind_of(arguments[0]))
+    if origin is tuple:
+        return _row({f"item {n}": kind_of(one) for n, one in enumerate(arguments)}, "", {}, named=False)
+    if issubclass(hint, Enum):
+        kind = _choice(tuple(one.value for one in hint))
+        read, write = f"{hint.__name__}({{x}})", "{x}.value"
+        return replace(kind, read=read, write=write, names={hint.__name__: hint})
+    if issubclass(hint, tuple):
+        return row(hint, **get_type_hints(hint, include_extras=True))
+    return _PLAIN[hint]
+
+
+def notes_of(hint: Any) -> str:
+    """What an annotation says for readers of the CDDL."""
+    return " ".join(one for one in getattr(hint, "__metadata__", ()) if isinstance(one, str))
+
+
+def between(low: int, high: int = MAX_UINT) -> Refinement:
+    """A number within these bounds, both of them included."""
+    return lambda kind: replace(
+        kind,
+        cddl=f"{low}..{high}",
+        wanted=f"a number from {low} to {high}",
+        sound=f"type({{x}}) is int and {low} <= {{x}} <= {high}",
+        holds=f"{low} <= {{x}} <= {high}",
+    )
+
+
+def sized(*sizes: int) -> Refinement:
+    """Bytes of one of these sizes."""
+    words = " or ".join(map(str, sizes))
+    cddl = " / ".join(f"bstr .size {size}" for size in sizes)
+    kind = where(
+        f"len({{x}}) == {sizes[0]}" if len(sizes) == 1 else f"len({{x}}) in {sizes}", f"{words} bytes"
+    )
+    if len(sizes) > 1:
+        return lambda data: replace(kind(data), cddl=cddl)
+    return lambda data: replace(kind(data), cddl=cddl, size=str(sizes[0] + _head_size(sizes[0])))
+
+
+def sized_between(low: int, high: int, unit: int = 1) -> Refinement:
+    """Bytes of so many, or a text whose UTF-8 has so many; a multiple of `unit`."""
+
+    def refine(kind: Kind) -> Kind:
+        size = "len({x})" if kind.cddl == "bstr" else "utf8_size({x})"
+        multiple = "" if unit == 1 else f" and not {size} % {unit}"
+        words = f"{low} to {high} bytes" + ("" if unit == 1 else f", a multiple of {unit}")
+        refined = where(f"{low} <= {size} <= {high}{multiple}", words, utf8_size=utf8_size)(kind)
+        return replace(refined, cddl=f"{kind.cddl} .size ({low}..{high})")
+
+    return refine
+
+
+def counted(high: int, low: int = 0) -> Refinement:
+    """A list of at least and at most so many items."""
+
+    def refine(kind: Kind) -> Kind:
+        holds = f"len({{x}}) <= {high}" if low == 0 else f"{low} <= len({{x}}) <= {high}"
+        cddl = kind.cddl.replace("[* ", f"[{low or ''}*{high} ", 1)
+        refined = where(holds, f"a list of {f'{low} to' if low else 'at most'} {high}")(kind)
+        return replace(refined, cddl=cddl, sound=kind.sound.replace("list", f"list and {holds}", 1))
+
+    return refine
+
+
+def where(condition: str, wanted: str, **names: object) -> Refinement:
+    """Items for which a condition holds, too."""
+
+    def refine(kind: Kind) -> Kind:
+        holds = f"{condition} and {kind.holds}" if kind.holds else condition
+        sound = f"{kind.sound} and {condition}"
+        return replace(kind, sound=sound, holds=holds, wanted=wanted, names={**kind.names, **names})
+
+    return refine
+
+
+def when_read(condition: str, wanted: str, **names: object) -> Refinement:
+    """Items for which a condition holds that is asked only of what comes in: whoever writes keeps it."""
+    return lambda kind: replace(where(condition, wanted, **names)(kind), holds=kind.holds)
+
+
+def rule(name: str, note: str = "") -> Refinement:
+    """An item whose CDDL is a rule of its own, with a comment above it."""
+    return lambda kind: replace(kind, rule=name, note=note)
+
+
+def called(name: str) -> Refinement:
+    """An item that has another name than its attribute."""
+    return lambda kind: replace(kind, name=name)
+
+
+def named(*names: str) -> Refinement:
+    """A list of a fixed length whose items have these names in the CDDL."""
+    return lambda kind: _row(dict(zip(names, kind.parts.values(), strict=True)), "", {}, named=True)
+
+
+def row(make: type, **hints: Any) -> Kind:
+    """The list of a fixed length in which an object of `make` stands."""
+    kinds = {name: kind_of(hint) for name, hint in hints.items()}
+    kind = _row(kinds, make.__name__, {make.__name__: make}, named=True)
+    if issubclass(make, tuple):
+        return kind
+    items = ", ".join(fill(one.write, f"{{x}}.{name}") for name, one in kinds.items())
+    return replace(kind, write=f"({items})")
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of a text in UTF-8; more than any limit where half a character is among them."""
+    try:
+        return len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        return MAX_UINT
+
+
+def _head_size(argument: int) -> int:
+    return 1 if argument < 24 else 2
+
+
+def _optional(kind: Kind) -> Kind:
+    # A rule of its own that begins with null, because there are validators that read it otherwise wrongly.
+    name = kind.rule or _WORDS[kind.cddl]
+
+    def unless_none(template: str, otherwise: str, same: str = "") -> str:
+        return template if template == same else f"({otherwise} if {{x}} is None else {template})"
+
+    return replace(
+        kind,
+        cddl=f"null / {kind.cddl}",
+        rule=f"optional-{name}",
+        wanted=f"{kind.wanted} or null",
+        sound=f"({{x}} is None or {kind.sound})",
+        size=unless_none(kind.size, "1"),
+        holds=f"({{x}} is None or {kind.holds})" if kind.holds else "",
+        read=unless_none(kind.read, "None", "{x}"),
+        write=unless_none(kind.write, "None", "{x}"),
+    )
+
+
+def _choice(words: tuple[str, ...]) -> Kind:
+    cddl = " / ".join(f'"{word}"' for word in words)
+    return replace(
+        _PLAIN[str],
+        cddl=cddl,
+        wanted=f"one of {', '.join(words)}",
+        sound=f"type({{x}}) is str and {{x}} in {words}",
+    )
+
+
+def _array(item: Kind) -> Kind:
+    if item.parts:
+        # The items of the rows by their own names: they are looked at once, without counting places.
+        places = [f"i{n}" for n in range(len(item.parts))]
+        each = f"for {', '.join(places)} in {{x}}"
+        kinds = list(zip(item.parts.values(), places, strict=True))
+        sound = " and ".join(fill(kind.sound, place) for kind, place in kinds)
+        rows = f"all([type(i) is list and len(i) == {len(places)} for i in {{x}}])"
+        sound = f"type({{x}}) is list and {rows} and all([{sound} {each}])"
+        size = " + ".join(["1", *(fill(kind.size, place) for kind, place in kinds)])
+        holds = " and ".join(fill(kind.holds, place) for kind, place in kinds if _is_asked(kind))
+        values = ", ".join(fill(kind.read, place) for kind, place in kinds)
+        read = f"{item.read.partition('(')[0]}({values}) {each}"
+    else:
+        each = "for i in {x}"
+        sound = f"type({{x}}) is list and all([{fill(item.sound, 'i')} {each}])"
+        size = fill(item.size, "i")
+        holds = fill(item.holds, "i") if _is_asked(item) else ""
+        read = f"{fill(item.read, 'i')} {each}"
+    return replace(
+        item,
+        cddl=f"[* {item.term}]",
+        rule="",
+        note="",
+        uses=item.rules,
+        wanted=f"a list, each of {item.wanted}",
+        sound=sound,
+        size=f"{fill(_HEAD, 'len({x})')} + sum([{size} {each}])",
+        holds=f"all([{holds} {each}])" if holds else "",
+        read="tuple({x})" if read == "i for i in {x}" else f"tuple([{read}])",
+        write="{x}" if item.write == "{x}" else f"[{fill(item.write, 'i')} for i in {{x}}]",
+        parts={},
+        encoded="",
+    )
+
+
+def _is_asked(item: Kind) -> bool:
+    # Before writing the numbers of a list are not looked at one by one.
+    return item.holds not in ("", PLAIN_NUMBER)
+
+
+def _row(kinds: Mapping[str, Kind], make: str, names: Mapping[str, object], *, named: bool) -> Kind:
+    places = [(kind, f"{{x}}[{n}]") for n, kind in enumerate(kinds.values())]
+    members = [f"{kind.name or name}: {kind.term}" if named else kind.term for name, kind in kinds.items()]
+    checks = [f"type({{x}}) is list and len({{x}}) == {len(places)}"]
+    checks += [fill(kind.sound, place) for kind, place in places]
+    merged = dict(names)
+    uses: dict[str, Kind] = {}
+    for kind in kinds.values():
+        merged |= kind.names
+        uses |= kind.rules
+    return Kind(
+        cddl=f"[{', '.join(members)}]",
+        wanted=f"[{', '.join(kinds)}]",
+        sound=" and ".join(checks),
+        size=" + ".join(["1", *(fill(kind.size, place) for kind, place in places)]),
+        holds=" and ".join(fill(kind.holds, place) for kind, place in places if kind.holds),
+        read=f"{make}({', '.join(fill(kind.read, place) for kind, place in places)})",
+        names=merged,
+        uses=uses,
+        parts=kinds,
+    )
+
+
+_PLAIN: Final[Mapping[object, Kind]] = {
+    int: Kind(
+        "uint",
+        "an unsigned integer of 64 bits",
+        f"type({{x}}) is int and {PLAIN_NUMBER}",
+        size=_HEAD,
+        holds=PLAIN_NUMBER,
+    ),
+    bytes: Kind(
+        "bstr",
+        "bytes",
+        "type({x}) is bytes",
+        size=_STRING.replace("{length}", "len({x})"),
+        encoded="encode_bytes({x})",
+    ),
+    str: Kind(
+        "tstr",
+        "text",
+        "type({x}) is str",
+        size=_STRING.replace("{length}", "len({x}) if {x}.isascii() else len({x}.encode())"),
+    ),
+}
