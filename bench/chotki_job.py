@@ -16,7 +16,6 @@ from bench.rig import Rig
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import write_vector
 from culm_streaming.chotki.job import ChotkiJobSettings
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
@@ -28,6 +27,7 @@ from culm_topics.chotki.records import (
     source_partition,
 )
 from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.topic_spec import DEFAULT_PARTITIONS
 
 _GOAL = 0.25
 _BATCHES = 3

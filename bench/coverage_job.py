@@ -17,7 +17,6 @@ from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
 from culm_streaming.coverage.job import CoverageSettings
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import (
     FragmentRecord,
@@ -27,6 +26,7 @@ from culm_topics.logs.records import (
     fragment_partition,
 )
 from culm_topics.records import log_key
+from culm_topics.topic_spec import DEFAULT_PARTITIONS
 
 _GOAL: Final = 0.25
 _BATCHES: Final = 3

@@ -22,7 +22,6 @@ from culm_models.dag.ucan.did_key import did_key, did_text
 from culm_models.dag.ucan.signing import issue_ucan
 from culm_models.keys import KeyPair
 from culm_streaming.dag.job import DagJobSettings
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.dag.records import (
     NodeRecord,
     PublishRecord,
@@ -34,6 +33,7 @@ from culm_topics.dag.records import (
 from culm_topics.dag.shard_chunks import cut_shard
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.records.keys import key_partition
+from culm_topics.topic_spec import DEFAULT_PARTITIONS
 
 _GOAL: Final = 0.25
 _BATCHES: Final = 3

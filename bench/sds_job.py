@@ -18,9 +18,9 @@ from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.progress import BatchProgress
 from culm_streaming.sds.job import SdsJobSettings
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, shard_of
+from culm_topics.topic_spec import DEFAULT_PARTITIONS
 
 _GOAL = 0.25
 _BATCHES = 3

@@ -7,6 +7,7 @@ Rooms:
 - ``demo``: the main job, shown end to end on one machine.
 - ``protocols``: what each protocol adds to the command line and to the settings, as tables.
 - ``settings``: one settings tree for every command (flag, then environment, then ``culm.toml``).
+- ``sections``: what protocols and jobs add to that tree.
 - ``doctor``: what is wrong with this machine, and what to do about it.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
 - ``errors``: the base of the errors of this package.

@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from culm_infra.cli.dag.job_section import DagJobSection
-from culm_infra.cli.p2panda.peer_section import PeerSection
-from culm_infra.cli.sds.job_section import SdsJobSection
+from culm_infra.sections.dag_job import DagJobSection
+from culm_infra.sections.p2panda_peer import PeerSection
+from culm_infra.sections.sds_job import SdsJobSection
 
 NOUNS: Final = {
     "p2panda": "p2panda.group:app",

@@ -24,11 +24,11 @@ from pydantic_settings import (
 from pydantic_settings.exceptions import SettingsError as MalformedSource
 
 from culm_connectors.settings import ConnectorLimits
-from culm_infra.cli.logs.job_section import BlocksJobSection, CoverageJobSection, VersionVectorsJobSection
 from culm_infra.errors import SettingsError
 from culm_infra.protocols import ProtocolJobs, ProtocolSections
+from culm_infra.sections.log_jobs import BlocksJobSection, CoverageJobSection, VersionVectorsJobSection
 from culm_topics.catalogue.jobs import runnable_names
-from culm_topics.catalogue.spec import MAX_COPIES
+from culm_topics.topic_spec import MAX_COPIES
 
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings

@@ -30,8 +30,8 @@ from culm_infra.cli.root import NOUNS, app
 from culm_infra.settings import Settings, load, resolve_kafka
 from culm_streaming.jobs import load_job
 from culm_topics.catalogue import registry
-from culm_topics.catalogue.spec import MAX_COPIES
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import MAX_COPIES
 from tests.support.command_tree import command_of, commands, is_group
 
 ROOT: Final = Path(__file__).parents[2]

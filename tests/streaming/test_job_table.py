@@ -16,11 +16,11 @@ from culm_streaming.jobs import StreamingJob, load_job
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics.catalogue import jobs, registry
-from culm_topics.catalogue.spec import JobSpec
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import acls
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import JobSpec
 from tests.support import noop_job
 from tests.support.topic_io import produce
 

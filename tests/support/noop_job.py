@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source
-from culm_topics.catalogue.spec import JobSpec
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import JobSpec
 
 ENTRY = JobSpec(
     name="no-op",

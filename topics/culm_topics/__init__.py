@@ -1,6 +1,7 @@
 """Culm's Kafka topics: what they are called, what their records hold, and how to read them.
 
 - `catalogue`: every topic as data: name, key, value, partitions, clean-up, who writes and reads it.
+- `topic_spec`: what is said of a topic and of a job, and the properties that each clean-up asks for.
 - `kafka/`: clients, administration, rights. `readers/`: what readers of topics share.
 - `records/`: how records are declared, and what those of all topics share.
 - `logs/`: the topics of replicated logs, and `LogConsumer` for programs that consume them.

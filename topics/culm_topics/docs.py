@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
 from culm_topics.catalogue.registry import CATALOGUE, JOBS
-from culm_topics.catalogue.spec import TopicSpec
 from culm_topics.catalogue.topics import readers, writers
 from culm_topics.kafka.acls import GRANTEES, acls
 from culm_topics.kafka.clients import FIXED, KafkaSettings
 from culm_topics.kafka.java_client import IGNORED, RENAMED, SAME
 from culm_topics.records.cddl import records_of, topic_cddl
+from culm_topics.topic_spec import TopicSpec
 
 _DAY_MS = 24 * 60 * 60 * 1000
 

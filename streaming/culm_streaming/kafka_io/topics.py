@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.kafka.acls import job_group_prefix
 from culm_topics.kafka.clients import KafkaSettings, spark_options
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
 _PRODUCER = {
     "kafka.acks": "all",

@@ -29,10 +29,10 @@ from culm_streaming.logs.rows import (
 )
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.splicing import RecordParts, log_value, take_apart
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.records import LOG_KEY_SIZE, rejection, split_flavoured_log_key
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
 Record = tuple[bytes | None, bytes | None, int, int]
 """(key, value, partition, offset) of a record of `entries`."""

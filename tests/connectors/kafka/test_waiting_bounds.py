@@ -18,11 +18,11 @@ from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.peer_events import PeerEvents
 from culm_models.bamboo.errors import ForkError
 from culm_models.p2panda.events import Rejected
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from culm_topics.records import RejectedRecord
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 from tests.support.attacks import forked_logs, unknown_heights
 from tests.support.logs import author
 

@@ -18,7 +18,6 @@ from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_streaming.chotki.state import MemoryShardState
 from culm_streaming.chotki.step import restore_shard
 from culm_streaming.errors import JobError
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
@@ -29,6 +28,7 @@ from culm_topics.chotki.records import (
     syncs,
 )
 from culm_topics.records import RejectedRecord
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 from tests.streaming.chotki.test_chotki_epochs import NORTH, of_state
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 

@@ -14,7 +14,6 @@ from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import parse_text, parse_vector
 from culm_streaming.chotki.rows import TOPICS
 from culm_streaming.run import RunSettings, run_jobs
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     Bringer,
@@ -26,6 +25,7 @@ from culm_topics.chotki.records import (
 )
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 from tests.streaming.chotki.test_chotki_epochs import NORTH, story
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 from tests.support.topic_io import read_records, read_rejected, write_records

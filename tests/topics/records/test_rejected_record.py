@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.records import MAX_REJECTED_BYTES, MAX_REJECTED_DETAIL, RejectedRecord, rejection
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ("culm.entries" + "x" * 237, 2**31 - 1, 2**63 - 1)

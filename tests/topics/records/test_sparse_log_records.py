@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo.range_set import RangeSet
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import (
     MAX_COVERAGE_RUNS,
@@ -35,6 +34,7 @@ from culm_topics.logs.records import (
     split_payload_chunk_key,
 )
 from culm_topics.records import key_partition, log_key, split_flavoured_log_key
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
 KEY = bytes(range(32))
 flavours = st.sampled_from([YASMF, YAMF])

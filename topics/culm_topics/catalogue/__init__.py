@@ -4,5 +4,4 @@
   other.
 - `topics`: every topic. Settings, creation, checking, access rights and docs/topics.md follow from it.
 - `jobs`: every streaming job, the topics it reads and writes, and what to load to run it.
-- `spec`: what is said of a topic and of a job, and the topic properties of each clean-up.
 """

@@ -6,7 +6,7 @@
 from typing import Final
 
 from culm_topics.catalogue import registry
-from culm_topics.catalogue.spec import JobSpec
+from culm_topics.topic_spec import JobSpec
 
 DEFAULT_GROUP: Final = "all"
 

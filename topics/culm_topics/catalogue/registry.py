@@ -1,11 +1,11 @@
 """The two tables of all rooms, literally: a room's own topics and jobs are one line in each."""
 
-from culm_topics.catalogue.spec import JobSpec, TopicSpec
 from culm_topics.chotki.catalogue import CHOTKI, CHOTKI_JOBS
 from culm_topics.dag.catalogue import DAG, DAG_JOBS
 from culm_topics.logs.catalogue import LOG_JOBS, LOGS
 from culm_topics.p2panda.catalogue import P2PANDA
 from culm_topics.sds.catalogue import SDS, SDS_JOBS
+from culm_topics.topic_spec import JobSpec, TopicSpec
 
 CATALOGUE: tuple[TopicSpec, ...] = (*P2PANDA, *LOGS, *SDS, *CHOTKI, *DAG)
 

@@ -4,7 +4,7 @@ from typing import get_args
 
 from culm_topics.catalogue import registry
 from culm_topics.catalogue.registry import CATALOGUE
-from culm_topics.catalogue.spec import Program, TopicSpec
+from culm_topics.topic_spec import Program, TopicSpec
 
 
 def topic_name(prefix: str, name: str) -> str:

@@ -4,7 +4,7 @@ Packets lie in the partition of their source, everything of a block in that of t
 (`culm_topics.chotki.records.keys`): `chotki.fields` and `chotki.state` have the same number of partitions.
 """
 
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept_for
+from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept_for
 
 _HOUR_MS = 60 * 60 * 1000
 

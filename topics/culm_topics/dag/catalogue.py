@@ -4,7 +4,7 @@ What a CID names lies in the partition of that CID (`culm_topics.dag.records.cid
 `dag.shard-index` have the same number of partitions. What is of a space or an id lies by its whole key.
 """
 
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
+from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
 
 DAG: tuple[TopicSpec, ...] = (
     TopicSpec(

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from culm_topics.catalogue.registry import CATALOGUE
-from culm_topics.catalogue.spec import Program
 from culm_topics.catalogue.topics import readers, writers
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import Program
 
 ResourceKind = Literal["topic", "group"]
 Operation = Literal["Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"]

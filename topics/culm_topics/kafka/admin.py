@@ -20,11 +20,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from culm_topics.catalogue.registry import CATALOGUE
-from culm_topics.catalogue.spec import TopicSpec
 from culm_topics.errors import UNREACHABLE_HINT, KafkaFailure
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.cluster import await_brokers
+from culm_topics.topic_spec import TopicSpec
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 _POLL_SECONDS = 0.05

@@ -15,12 +15,12 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from culm_topics.catalogue.spec import DEFAULT_PREFIX, MAX_COPIES, MAX_MESSAGE_BYTES, TopicSpec
 from culm_topics.catalogue.topics import spec, topic_name
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.kafka.client_errors import ReportedErrors, watch
 from culm_topics.kafka.client_log import CLIENT_LOG
 from culm_topics.kafka.java_client import JAVA_PREFIX, to_java
+from culm_topics.topic_spec import DEFAULT_PREFIX, MAX_COPIES, MAX_MESSAGE_BYTES, TopicSpec
 
 _Client = TypeVar("_Client", Producer, Consumer, AdminClient)
 

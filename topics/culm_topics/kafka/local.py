@@ -12,9 +12,9 @@ from typing import Final
 from platformdirs import PlatformDirs
 from pydantic import ValidationError
 
-from culm_topics.catalogue.spec import DEFAULT_PREFIX
 from culm_topics.errors import KafkaSettingsError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import DEFAULT_PREFIX
 
 ADDRESS_FILE: Final = "bootstrap"
 """In a stack's directory while it runs: its HOST:PORT."""

@@ -1,6 +1,6 @@
 """Topics of replicated logs: entries on their way, the logs, what was refused, and who holds what."""
 
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
+from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
 
 LOGS: tuple[TopicSpec, ...] = (
     TopicSpec(

@@ -1,6 +1,6 @@
 """Topics that only p2panda has: what its peers announce."""
 
-from culm_topics.catalogue.spec import TopicSpec, compacted
+from culm_topics.topic_spec import TopicSpec, compacted
 
 P2PANDA: tuple[TopicSpec, ...] = (
     TopicSpec(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pkgutil import resolve_name
 from typing import Final
 
-from culm_topics.catalogue.spec import TopicSpec
 from culm_topics.records.declare import Item, Record, items_of
 from culm_topics.records.kinds import Kind
 from culm_topics.records.shape import FORMAT
+from culm_topics.topic_spec import TopicSpec
 
 _WIDTH: Final = 110
 _NOTE_COLUMN: Final = 33

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Final
 
-from culm_topics.catalogue.spec import MAX_MESSAGE_BYTES
 from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import PeerId
 from culm_topics.records.kinds import named, rule
+from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
 Source = tuple[str, int, int]
 """(topic, partition, offset) of the record that was refused."""

@@ -3,7 +3,7 @@
 Producers and the job put a channel into partition `culm_topics.records.shard_of` of each of these topics.
 """
 
-from culm_topics.catalogue.spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
+from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
 
 SDS: tuple[TopicSpec, ...] = (
     TopicSpec(

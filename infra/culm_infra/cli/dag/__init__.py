@@ -6,5 +6,5 @@
 - `publishing`: publish, delegate, revoke; `joining`: join
 - `looking`: status, resolve, log; `dropping`: drop, collect; `bundle`: export, import
 - `exchange`: sync, serve; `demo`: culm demo dag
-- `job_section`: settings of the job dag; `job_settings`: what it is told of them
+- `job_settings`: what the job dag is told of the settings
 """

@@ -2,5 +2,5 @@
 
 - `join`, `send`, `tail`, `status`, `fetch`, `transfer`, `reset_clock`: commands; `demo` is `culm demo sds`.
 - `channel`, `participation`: what they take part with. `view`, `lines`: how a channel is shown.
-- `job_section`: settings of the job sds; `job_settings`: what it, and sds-index, is told of them.
+- `job_settings`: what the jobs sds and sds-index are told of the settings.
 """

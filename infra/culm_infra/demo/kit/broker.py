@@ -10,9 +10,9 @@ from pathlib import Path
 from culm_infra.demo.kit.processes import Show
 from culm_infra.stack import Stack
 from culm_topics.catalogue.registry import CATALOGUE
-from culm_topics.catalogue.spec import TopicSpec
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import TopicSpec
 
 
 @asynccontextmanager
