@@ -17,16 +17,16 @@ _REMEMBERED: Final = 4_096
 
 
 class OpenConnections:
-    """Those of one principal: so many at once, and so many begun a minute."""
+    """Those of one principal: so many at once, and so many begun a minute; 0: any."""
 
-    def __init__(self, most: int, per_minute: float, now_s: float) -> None:
+    def __init__(self, max_count: int = 0, per_minute: float = 0.0, now_s: float = 0.0) -> None:
         self.count = 0
-        self._most = most
+        self._max_count = max_count
         self._begun = TokenBucket(per_minute / _MINUTE_S, max(1.0, per_minute), updated_s=now_s)
 
     def begin(self, now_s: float) -> bool:
         """One more, until it is counted off; False where there are too many, or too often."""
-        is_allowed = self.count < self._most and self._begun.take(1, now_s)
+        is_allowed = not 0 < self._max_count <= self.count and self._begun.take(1, now_s)
         self.count += is_allowed
         return is_allowed
 
@@ -80,11 +80,14 @@ Kept = TypeVar("Kept", bound=Remembered)
 class RememberedBudgets(Generic[Name, Kept]):
     """The budgets of all principals that are connected, and of the last thousands that were.
 
-    `make` is called with the time.
+    Who comes again goes on with what it had left. A budget is forgotten when others have come since: a key
+    costs nothing to make, so what bounds strangers altogether is the transport and the totals.
     """
 
-    def __init__(self, make: Callable[[float], Kept]) -> None:
+    def __init__(self, make: Callable[[float], Kept], *, remembered: int = _REMEMBERED) -> None:
+        """`make` is called with the time. `remembered`: how many are kept that are not connected."""
         self._make = make
+        self._remembered = remembered
         self._open: dict[Name, Kept] = {}
         self._left: OrderedDict[Name, Kept] = OrderedDict()
 
@@ -115,5 +118,5 @@ class RememberedBudgets(Generic[Name, Kept]):
 
     def _leave(self, name: Name, budget: Kept) -> None:
         self._left[name] = budget
-        if len(self._left) > _REMEMBERED:
+        if len(self._left) > self._remembered:
             self._left.popitem(last=False)

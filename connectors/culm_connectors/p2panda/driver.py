@@ -104,7 +104,7 @@ class Driver:
         self.settings = settings or DriverSettings()
         self.metrics = DriverMetrics()
         self.links: dict[bytes, PeerLink] = {}
-        self._budgets = Budgets(self.settings, self.links.__contains__)
+        self._budgets = Budgets(self.settings)
         self._announcing = own_announcements(self.settings)
         self._to_announce: tuple[str, ...] | None = None
         self._staged = StagedEntries(
@@ -237,7 +237,8 @@ class Driver:
     async def speak(self, connection: Connection) -> bool:
         """Speak until the connection ends; True where a session came to its end or to live mode."""
         now_s = time.monotonic()
-        budget = self._budgets.of(connection.peer_id, connection.remote_address[0], now_s)
+        host = connection.remote_address[0]
+        budget = self._budgets.of(connection.peer_id, host, now_s)
         if budget.is_barred(now_s):
             connection.abort(CloseCode.OVERLOADED, "too much was refused: come again later")
             self.metrics.refused["barred"] += 1
@@ -255,6 +256,7 @@ class Driver:
             self._count_closed(held.connection, CloseCode.SUPERSEDED)
             held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
         self.links[link.remote] = link
+        self._budgets.begin(link.remote, host, now_s)
         self.metrics.connections += 1
         self.metrics.connections_total += 1
         self.peer.connect(
@@ -272,6 +274,7 @@ class Driver:
             ended = LinkEnded(CloseCode.INTERNAL, "internal error")
         finally:
             self._drop(link)
+            self._budgets.end(link.remote, host)
         if ended.close_code is not CloseCode.NORMAL:
             self._count_closed(connection, ended.close_code)
             _LIMITED.warning("closing the connection of %s: %s", link.name, ended)

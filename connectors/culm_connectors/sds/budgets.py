@@ -1,14 +1,10 @@
-"""What one key may use of an SDS edge, over all of its connections and beyond the end of the last.
-
-A budget outlives its connections, so that nobody gains by coming again. It is forgotten when others have come
-since: a key costs nothing to make, so what bounds strangers altogether is the transport and the totals.
-"""
+"""What one key may use of an SDS edge, over all of its connections and beyond the end of the last."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 
+from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.settings import SdsEdgeSettings
 
@@ -34,7 +30,7 @@ class PeerBudget:
     )
 
     def __init__(self, settings: SdsEdgeSettings, now_s: float) -> None:
-        self.connections = 0
+        self.connections = OpenConnections(settings.max_connections_per_peer)
         self.memberships = 0
         """Joins that are in force."""
         self.staged = 0
@@ -59,29 +55,6 @@ class PeerBudget:
         self.requests -= 1
 
 
-class Budgets:
-    """The budgets of all keys that are connected, and of `remembered_peers` that were."""
-
-    def __init__(self, settings: SdsEdgeSettings) -> None:
-        self._settings = settings
-        self._connected: dict[bytes, PeerBudget] = {}
-        self._left: OrderedDict[bytes, PeerBudget] = OrderedDict()
-
-    def connect(self, peer_id: bytes, now_s: float) -> PeerBudget:
-        """The budget of a key for one more connection of it; `disconnect` when that has ended."""
-        budget = self._connected.get(peer_id)
-        if budget is None:
-            budget = self._left.pop(peer_id, None) or PeerBudget(self._settings, now_s)
-            self._connected[peer_id] = budget
-        budget.connections += 1
-        return budget
-
-    def disconnect(self, peer_id: bytes) -> None:
-        """A connection of this key has ended."""
-        budget = self._connected[peer_id]
-        budget.connections -= 1
-        if budget.connections:
-            return
-        self._left[peer_id] = self._connected.pop(peer_id)
-        if len(self._left) > self._settings.remembered_peers:
-            self._left.popitem(last=False)
+def edge_budgets(settings: SdsEdgeSettings) -> RememberedBudgets[bytes, PeerBudget]:
+    """The budgets of all keys."""
+    return RememberedBudgets(lambda now_s: PeerBudget(settings, now_s), remembered=settings.remembered_peers)

@@ -12,7 +12,7 @@ import time
 
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import Backbone
-from culm_connectors.sds.budgets import Budgets
+from culm_connectors.sds.budgets import edge_budgets
 from culm_connectors.sds.channels.joined import Channels, Permit
 from culm_connectors.sds.connection import exchange
 from culm_connectors.sds.link import LinkEnded, MemberLink, Unsent
@@ -48,7 +48,7 @@ class SdsDriver:
         self.metrics = self.channels.metrics
         self.links: dict[int, MemberLink] = {}
         self.unsent = Unsent(self.settings.max_unsent_bytes)
-        self._budgets = Budgets(self.settings)
+        self._budgets = edge_budgets(self.settings)
         self._left = asyncio.Event()
 
     async def run(self) -> None:
@@ -57,10 +57,11 @@ class SdsDriver:
 
     async def serve(self, connection: Connection) -> None:
         """Speak SDS on an accepted connection until it ends; never raises for what the remote does."""
-        budget = self._budgets.connect(connection.peer_id, time.monotonic())
+        now_s = time.monotonic()
+        budget = self._budgets.of(connection.peer_id, now_s)
+        is_refused = self._budgets.begin(connection.peer_id, now_s) is None
         link = MemberLink(connection, self.settings, budget, self.unsent, self._reads_too_slowly)
         self.links[id(link)] = link
-        is_refused = budget.connections > self.settings.max_connections_per_peer
         self.metrics.connections += 1
         self.metrics.connections_total += not is_refused
         try:
@@ -74,6 +75,8 @@ class SdsDriver:
             ended = LinkEnded(CloseCode.INTERNAL, "internal error")
         finally:
             self._drop(link)
+            if not is_refused:
+                self._budgets.end(link.remote)
         if ended.close_code is not CloseCode.NORMAL:
             counted = self.metrics.refused if is_refused else self.metrics.closed
             counted[ended.close_code.name.lower()] += 1
@@ -114,5 +117,4 @@ class SdsDriver:
             self.channels.leave(member)
         self.channels.asking.gone(link)
         link.gone()
-        self._budgets.disconnect(link.remote)
         self._left.set()

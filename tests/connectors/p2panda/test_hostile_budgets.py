@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.p2panda.connections.budgets import Budgets, site
+from culm_connectors.p2panda.connections.budgets import Budgets
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import CloseCode, ConnectError
 from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncDone, SyncRequest
@@ -108,7 +108,7 @@ async def test_announcements_are_paced(tmp_path: Path) -> None:
 
 
 def budgets(**settings: float) -> Budgets:
-    return Budgets(DriverSettings.model_validate(settings), lambda _: False)
+    return Budgets(DriverSettings.model_validate(settings))
 
 
 async def test_own_announcements_keep_to_half_of_what_remotes_read(tmp_path: Path) -> None:
@@ -151,22 +151,8 @@ def test_many_keys_of_one_address_are_barred_together_but_for_those_that_brought
 
 def test_keys_that_went_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("culm_connectors.p2panda.connections.budgets.MAX_KEPT", 3)
-    kept = Budgets(DriverSettings(rejects_per_minute=1), lambda remote: remote == b"stays")
-    kept.of(b"stays", "192.0.2.1", NOW_S).refuse(2, NOW_S)
+    kept = Budgets(DriverSettings(rejects_per_minute=1))
+    kept.begin(b"stays", "192.0.2.1", NOW_S).refuse(2, NOW_S)
     for number in range(10):
         kept.of(b"%d" % number, f"192.0.2.{number}", NOW_S)
     assert kept.of(b"stays", "192.0.2.1", NOW_S).is_barred(NOW_S)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("192.0.2.1", "192.0.2.2", False),
-        ("2001:db8::1", "2001:db8::ffff:2", True),
-        ("2001:db8::1", "2001:db8:0:1::1", False),
-        ("::ffff:192.0.2.1", "192.0.2.1", True),
-        ("fe80::1%eth0", "fe80::2", True),
-    ],
-)
-def test_an_address_is_what_one_customer_has(one: str, other: str, same: bool) -> None:
-    assert (site(one) == site(other)) is same

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from culm_connectors.sds.budgets import Budgets
+from culm_connectors.sds.budgets import edge_budgets
 from culm_connectors.sds.history.replay_limiter import ReplayLimiter
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport import CloseCode, ConnectError
@@ -202,23 +202,23 @@ async def test_requests_of_a_member_that_left_no_longer_count() -> None:
 
 
 def test_a_key_that_left_is_remembered_and_a_bounded_number_of_them() -> None:
-    budgets = Budgets(SdsEdgeSettings(remembered_peers=2))
-    first = budgets.connect(b"first", 0.0)
-    assert budgets.connect(b"first", 0.0) is first
-    budgets.disconnect(b"first")
-    budgets.disconnect(b"first")
-    assert budgets.connect(b"first", 1.0) is first
-    budgets.disconnect(b"first")
+    budgets = edge_budgets(SdsEdgeSettings(remembered_peers=2))
+    first = budgets.begin(b"first", 0.0)
+    assert budgets.begin(b"first", 0.0) is first
+    budgets.end(b"first")
+    budgets.end(b"first")
+    assert budgets.begin(b"first", 1.0) is first
+    budgets.end(b"first")
     for name in (b"second", b"third"):
-        budgets.connect(name, 1.0)
-        budgets.disconnect(name)
-    assert budgets.connect(b"first", 2.0) is not first
+        budgets.begin(name, 1.0)
+        budgets.end(name)
+    assert budgets.begin(b"first", 2.0) is not first
 
 
 async def test_turns_are_bounded_and_one_a_key() -> None:
     settings = SdsEdgeSettings()
-    turns, budgets = ReplayLimiter(2, 10.0), Budgets(settings)
-    keys = [budgets.connect(bytes([number]), 0.0) for number in range(3)]
+    turns, budgets = ReplayLimiter(2, 10.0), edge_budgets(settings)
+    keys = [budgets.of(bytes([number]), 0.0) for number in range(3)]
     held: list[int] = []
 
     async def hold(number: int, key: int, until: asyncio.Event) -> None:

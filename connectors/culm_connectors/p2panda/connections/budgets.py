@@ -7,18 +7,15 @@ have brought anything sound are not held liable for others at their address.
 
 from __future__ import annotations
 
-import ipaddress
-from collections import OrderedDict
-from collections.abc import Callable
-
+from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.rate_limit import TokenBucket
+from culm_connectors.transport.principal import neighbourhood
 
 MAX_KEPT = 8_192
 """Keys, and addresses, that are remembered while they have no connection."""
 
 _MINUTE_S = 60.0
-_IPV6_SITE_BITS = 64
 
 
 def own_announcements(settings: DriverSettings) -> TokenBucket:
@@ -29,9 +26,11 @@ def own_announcements(settings: DriverSettings) -> TokenBucket:
 
 
 class Budget:
-    """The buckets of one key; `address` is the one that its address shares with other keys."""
+    """The buckets of one key; `address` is what its address shares with other keys."""
 
-    def __init__(self, settings: DriverSettings, address: Offences, now_s: float) -> None:
+    address: Offences
+
+    def __init__(self, settings: DriverSettings, now_s: float) -> None:
         def bucket(rate: float, burst: float) -> TokenBucket:
             return TokenBucket(rate, burst, updated_s=now_s)
 
@@ -45,7 +44,7 @@ class Budget:
         self.verifications = bucket(settings.verifications_per_second, settings.verification_burst)
         self.items = bucket(settings.items_per_second, settings.item_burst)
         self.offences = Offences(settings.rejects_per_minute, settings.rejects_pause_s, now_s)
-        self.address = address
+        self.connections = OpenConnections()
         self.is_trusted = False
         """Whether something that it brought was sound."""
 
@@ -66,6 +65,7 @@ class Offences:
         self._bucket = TokenBucket(per_minute / _MINUTE_S, max(1.0, per_minute), updated_s=now_s)
         self._pause_s = pause_s
         self._barred_until_s = now_s
+        self.connections = OpenConnections()
 
     def note(self, count: float, now_s: float) -> bool:
         """So much was refused; False where that is too much."""
@@ -80,54 +80,31 @@ class Offences:
 
 
 class Budgets:
-    """The budgets of all keys that are connected, and of the last `MAX_KEPT` others."""
+    """The budgets of all keys and addresses that are connected, and of the last `MAX_KEPT` others."""
 
-    def __init__(self, settings: DriverSettings, is_connected: Callable[[bytes], bool]) -> None:
-        self._settings = settings
-        self._is_connected = is_connected
-        self._keys: OrderedDict[bytes, Budget] = OrderedDict()
-        self._addresses: OrderedDict[str, Offences] = OrderedDict()
+    def __init__(self, settings: DriverSettings) -> None:
+        def address(now_s: float) -> Offences:
+            per_minute = settings.rejects_per_minute * settings.keys_an_address
+            return Offences(per_minute, settings.rejects_pause_s, now_s)
+
+        self._keys = RememberedBudgets[bytes, Budget](
+            lambda now_s: Budget(settings, now_s), remembered=MAX_KEPT
+        )
+        self._addresses = RememberedBudgets[str, Offences](address, remembered=MAX_KEPT)
+
+    def begin(self, remote: bytes, host: str, now_s: float) -> Budget:
+        """Return the budget of a key that has come from this host, until `end`."""
+        self._keys.begin(remote, now_s)
+        self._addresses.begin(neighbourhood(host), now_s)
+        return self.of(remote, host, now_s)
 
     def of(self, remote: bytes, host: str, now_s: float) -> Budget:
-        """The budget of a key that comes from this host."""
-        address = self._address(site(host), now_s)
-        budget = self._keys.get(remote)
-        if budget is None:
-            budget = self._keys[remote] = Budget(self._settings, address, now_s)
-        budget.address = address
-        self._keys.move_to_end(remote)
-        while len(self._keys) > MAX_KEPT and self._forget_oldest():
-            pass
+        """Return the budget of a key that comes from this host."""
+        budget = self._keys.of(remote, now_s)
+        budget.address = self._addresses.of(neighbourhood(host), now_s)
         return budget
 
-    def _address(self, name: str, now_s: float) -> Offences:
-        address = self._addresses.get(name)
-        if address is None:
-            settings = self._settings
-            address = self._addresses[name] = Offences(
-                settings.rejects_per_minute * settings.keys_an_address, settings.rejects_pause_s, now_s
-            )
-        self._addresses.move_to_end(name)
-        if len(self._addresses) > MAX_KEPT:
-            self._addresses.popitem(last=False)
-        return address
-
-    def _forget_oldest(self) -> bool:
-        """Forget the key that came longest ago and has gone; False where all are connected."""
-        for remote in self._keys:
-            if not self._is_connected(remote):
-                del self._keys[remote]
-                return True
-        return False
-
-
-def site(host: str) -> str:
-    """What one customer of a network has: an IPv4 address, or the first half of an IPv6 address."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return host
-    mapped = address.ipv4_mapped
-    return str(mapped or ipaddress.IPv6Network((address, _IPV6_SITE_BITS), strict=False))
+    def end(self, remote: bytes, host: str) -> None:
+        """A connection that was begun has ended."""
+        self._keys.end(remote)
+        self._addresses.end(neighbourhood(host))

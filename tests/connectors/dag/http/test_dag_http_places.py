@@ -14,7 +14,6 @@ from culm_connectors.dag.http.limits import DoorLimits
 from culm_connectors.dag.http.places import Places
 from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.sockets import OpenConnections
-from culm_connectors.transport.principal import neighbourhood
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.support.channels import Certificates
 from tests.support.waiting import while_working
@@ -151,20 +150,3 @@ def test_a_connection_that_is_gone_leaves_its_place() -> None:
     assert [counted.enter(host) for host in "aabc"] == [True, False, True, False]
     counted.leave("a")
     assert counted.enter("c")
-
-
-@pytest.mark.parametrize(
-    ("host", "who"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("2001:db8::1", "2001:db8::/64"),
-        ("2001:db8::ffff:1", "2001:db8::/64"),
-        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
-        ("a name", "a name"),
-    ],
-)
-def test_who_has_a_network_whole_is_one_client(host: str, who: str) -> None:
-    assert neighbourhood(host) == who
