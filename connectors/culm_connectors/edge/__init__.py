@@ -5,7 +5,8 @@
 - `access`: what each principal may have, by a file. `keyfile`: a private key.
 - `budgets`: what one principal may use.
 - `fair_turns`: threads, and event loops, that work for callers in fair turns.
-- `feed`: topics are followed into a protocol's store. `intake`: what peers sent is produced.
+- `feed`: topics are followed into a protocol's store. `intake`: what peers sent is produced;
+  `memory_outbox`: where it waits in memory.
 - `metrics`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every protocol is
   measured by, in families that they share.
 """

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from culm_connectors.clock import steady_ms
+from culm_connectors.edge.memory_outbox import Bounds, MemoryOutbox
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.publish import Arrival
@@ -24,7 +25,6 @@ from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.connections.connection import exchange
 from culm_connectors.p2panda.connections.link import LinkEnded, PeerLink
 from culm_connectors.p2panda.connections.shared import Arrange, EntryReader, Filter, Observer, Shared
-from culm_connectors.p2panda.connections.staging import StagedEntries
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.rate_limit import LimitedLog
@@ -107,8 +107,12 @@ class Driver:
         self._budgets = Budgets(self.settings)
         self._announcing = own_announcements(self.settings)
         self._to_announce: tuple[str, ...] | None = None
-        self._staged = StagedEntries(
-            self.settings, self.metrics, lambda batch: sink.store(batch, self), self._settle
+        self._sink = sink
+        self._staged = MemoryOutbox[Arrival](
+            self._store_arrivals,
+            self.metrics,
+            Bounds(self.settings.max_staged, self.settings.max_staged_bytes),
+            batch=Bounds(self.settings.store_batch, self.settings.store_batch_bytes),
         )
         self._observer = observer
         self._settled = settled
@@ -193,7 +197,8 @@ class Driver:
 
     async def store(self, entries: Sequence[SoundEntry]) -> None:
         """Store entries that no remote brought and that are staged (`Peer.ingest`); live remotes get them."""
-        self._staged.stage([Arrival(checked, self.peer.peer_id, 0) for checked in entries])
+        arrivals = [Arrival(checked, self.peer.peer_id, 0) for checked in entries]
+        self._staged.add((arrival, arrival.size_bytes) for arrival in arrivals)
         await self.drained()
 
     async def drained(self) -> None:
@@ -363,9 +368,9 @@ class Driver:
             self._turns.give_back(link.remote, time.monotonic())
             self.metrics.waiting_for_turn = self._turns.waiting
 
-    def _settle(self, batch: Sequence[Arrival], lost_arrivals: Sequence[Arrival]) -> None:
+    async def _store_arrivals(self, batch: Sequence[Arrival]) -> None:
+        refused = {id(arrival) for arrival in await self._sink.store(batch, self)}
         now = self._now_ms()
-        refused = {id(arrival) for arrival in lost_arrivals}
         self._settled(batch)
         for remote, run in itertools.groupby(batch, lambda arrival: arrival.remote):
             arrivals = tuple(run)

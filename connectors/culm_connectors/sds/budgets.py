@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
+from culm_connectors.edge.memory_outbox import Share
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.settings import SdsEdgeSettings
 
@@ -26,16 +27,14 @@ class PeerBudget:
         "rejects",
         "requests",
         "staged",
-        "staged_bytes",
     )
 
     def __init__(self, settings: SdsEdgeSettings, now_s: float) -> None:
         self.connections = OpenConnections(settings.max_connections_per_peer)
         self.memberships = 0
         """Joins that are in force."""
-        self.staged = 0
-        """Records that wait for Kafka, and their size below."""
-        self.staged_bytes = 0
+        self.staged = Share()
+        """Records that wait for Kafka."""
         self.requests = 0
         """Fetches under way."""
         self.catching_up = asyncio.Semaphore(1)

@@ -69,13 +69,13 @@ async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None
     for number in range(10):
         record = SdsInRecord("spec", message("a", f"m{number}", number))
         staging.add(OutgoingRecord("room", record), link, lambda number=number: done.append(number))  # type: ignore[misc]
-    assert budget.staged == 10 and budget.staged_bytes > 10
+    assert budget.staged.items == 10 and budget.staged.size_bytes > 10
     running = asyncio.create_task(staging.run())
     async with while_working():
         await staging.room(link)
         await staging.drained()
     running.cancel()
-    assert done == list(range(10)) and (budget.staged, budget.staged_bytes) == (0, 0)
+    assert done == list(range(10)) and (budget.staged.items, budget.staged.size_bytes) == (0, 0)
     assert [record.wire for _, record in backbone.said] == [
         message("a", f"m{number}", number) for number in range(10)
     ]

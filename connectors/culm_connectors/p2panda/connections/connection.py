@@ -238,7 +238,7 @@ async def _apply(link: PeerLink, shared: Shared) -> None:
         if work.checking is not None:
             results = await work.checking
             await _until_held(link, results, shared)
-            await shared.staged.room()
+            await shared.staged.wait_for_capacity()
             if shared.links.is_current(link):
                 _apply_entries(link, work.entries, results, shared)
         elif work.other is not None:
@@ -295,7 +295,7 @@ def _apply_entries(
                 arrivals.append(Arrival(checked, link.remote, message.session_id))
     finally:
         # What the peer has staged must be stored, whatever happens to this connection: nobody sends it again.
-        shared.staged.stage(arrivals)
+        shared.staged.add((arrival, arrival.size_bytes) for arrival in arrivals)
 
 
 @_until_closed

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from culm_connectors.edge.memory_outbox import MemoryOutbox
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.index.reading import Pair, Range
+from culm_connectors.logs.publish import Arrival
 from culm_connectors.logs.warm_start.claims import Claims
 from culm_connectors.p2panda.connections.link import PeerLink
-from culm_connectors.p2panda.connections.staging import StagedEntries
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo.log_store import LogKey
@@ -86,7 +87,7 @@ class Shared:
 
     peer: Peer
     links: LinkTable
-    staged: StagedEntries
+    staged: MemoryOutbox[Arrival]
     reader: EntryReader
     claims: Claims
     observer: Observer
