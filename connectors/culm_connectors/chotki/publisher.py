@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +18,7 @@ from culm_connectors.chotki.spool.sync_spool import DiskSpool
 from culm_connectors.chotki.spool.unacknowledged import IntakeQueue, WaitingPacket, WaitingSync
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
+from culm_connectors.edge.intake import Intake
 from culm_connectors.edge.protocol_metrics import Durations
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_models.chotki.compat import Compat
@@ -40,6 +41,7 @@ from culm_topics.chotki.records import (
 from culm_topics.kafka.clients import KafkaSettings
 
 _BATCH_BYTES = 1024 * 1024
+_Taken = list[WaitingPacket] | WaitingSync
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Partitions:
 
 
 class ReplicaPublisher:
-    """The way of one connection's packets and syncs; `run` produces them until cancelled."""
+    """The way of one connection's packets and syncs; `run` produces them until cancelled. An `Outbox`."""
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class ReplicaPublisher:
         kafka: KafkaSettings,
         partitions: Partitions,
         bringer: Bringer,
-        intake: IntakeQueue,
+        queue: IntakeQueue,
         gaps: GapWatch,
         limits: StorageLimits,
         latency: Durations | None = None,
@@ -70,35 +72,33 @@ class ReplicaPublisher:
         self.brought: dict[int, int] = {}
         """By source: how far the connection has come."""
         self.gaps = gaps
-        self._latency = Durations() if latency is None else latency
         self._compat = compat
         self._producer = producer
         self._limits = limits
         self._kafka = kafka
         self._partitions = partitions
-        self._intake = intake
-        self._changed = asyncio.Event()
+        self._queue = queue
         self._ends: dict[int, int] = {}
+        self._intake = Intake(Durations() if latency is None else latency)
+        self._intake.add(self)
 
     @property
     def waiting(self) -> int:
         """Packets and syncs that Kafka has not acknowledged."""
-        return self._intake.count
+        return self._queue.count
 
     @property
     def waiting_bytes(self) -> int:
         """What they take."""
-        return self._intake.bytes
+        return self._queue.bytes
 
     def waiting_s(self) -> float:
         """For how long the oldest of them has waited."""
-        return self._intake.age_ms(_now_ms()) / 1000
+        return self._queue.age_ms(_now_ms()) / 1000
 
     async def until_empty(self) -> None:
         """Wait until Kafka has acknowledged everything."""
-        while self.waiting_bytes:
-            self._changed.clear()
-            await self._changed.wait()
+        await self._intake.wait_until(lambda: not self.waiting_bytes)
 
     def announced(self, vector: Mapping[int, int]) -> None:
         """The peer's handshake: so far it will have come once its own sync is in."""
@@ -117,10 +117,10 @@ class ReplicaPublisher:
         compat = self._compat_of(lambda: read_live(parse(live.record), live.record))
         value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record, compat).encode()
         packet = WaitingPacket(src, live.entry.pro if live.counts else None, value)
-        self._intake.put_packet(packet, _now_ms())
+        self._queue.put_packet(packet, _now_ms())
         if live.counts:
             self._raise({src: live.entry.pro})
-        self._changed.set()
+        self._intake.wake()
 
     def sync(
         self,
@@ -133,11 +133,11 @@ class ReplicaPublisher:
         """A sync that is whole. `vector` is what it brings beyond `after`. Raises `SpoolFull`."""
         beyond = {src: pro for src, pro in vector.items() if pro > after.get(src, -1)}
         base = {src: after[src] for src in beyond if src in after}
-        self._intake.put_sync(
+        self._queue.put_sync(
             WaitingSync(t, spool, vectors, write_vector(beyond), write_vector(base)), _now_ms()
         )
         self._raise(vector)
-        self._changed.set()
+        self._intake.wake()
 
     async def run(self) -> None:
         """Produce what comes, in order. After an error the connection is of no use any more.
@@ -145,28 +145,30 @@ class ReplicaPublisher:
         Raises `ProduceFailed`, and `RecordTooLarge` for a sync that cannot be stored, of which nothing was
         produced.
         """
-        while True:
-            while (taken := self._intake.take()) is not None:
-                if isinstance(taken, WaitingSync):
-                    try:
-                        await self._produce_sync(taken)
-                        self._done()
-                    finally:
-                        taken.spool.close()
-                else:
-                    await self._produce_packets(taken)
-                    self._done()
-            self._changed.clear()
-            await self._changed.wait()
+        await self._intake.run()
+
+    async def take(self) -> _Taken | None:
+        """Return the next packets, or the next sync."""
+        return self._queue.take()
+
+    async def produce(self, batch: _Taken) -> _Taken:
+        """Produce packets, or a sync, whose spool is closed then."""
+        if isinstance(batch, WaitingSync):
+            try:
+                await self._produce_sync(batch)
+            finally:
+                batch.spool.close()
+        else:
+            await self._produce_packets(batch)
+        return batch
+
+    async def acknowledged(self, batch: _Taken) -> Sequence[float]:
+        """Kafka has what was taken last."""
+        return self._queue.done(_now_ms())
 
     def close(self) -> None:
         """Let go what was not produced: the peer brings it again."""
-        self._intake.close()
-
-    def _done(self) -> None:
-        for waited_s in self._intake.done(_now_ms()):
-            self._latency.observe(waited_s)
-        self._changed.set()
+        self._queue.close()
 
     def _raise(self, entries: Mapping[int, int]) -> None:
         for src, pro in entries.items():

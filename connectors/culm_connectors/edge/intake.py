@@ -56,7 +56,12 @@ class Intake:
             due.set()
 
     async def run(self) -> None:
-        """Produce what is due until cancelled. Raises `ProduceFailed`, and what the outboxes do."""
+        """Produce what is due until cancelled. Raises `ProduceFailed`, and what the outboxes do.
+
+        Errors of several outboxes come in a group, as those of tasks do.
+        """
+        if len(self._outboxes) == 1:
+            await self._empty(0)
         async with asyncio.TaskGroup() as group:
             for number in range(len(self._outboxes)):
                 group.create_task(self._empty(number))

@@ -150,7 +150,7 @@ def test_of_what_comes_the_blocks_are_estimated_from_both_vectors() -> None:
 async def test_metrics_have_depth_age_and_progress(shared: EdgeShared, driver: ChotkiDriver) -> None:
     connection = ReplicaConnection(shared, memory_pair()[0], 1, "peer")
     driver.connections[1] = connection
-    connection.publisher._intake._oldest_ms = 0
+    connection.publisher._queue._oldest_ms = 0
     connection.session._syncs.progress.take(Id(0xA, 0), 50)
     found = {
         (sample.name, *sample.labels.values()): sample.value
