@@ -23,6 +23,7 @@ from culm_connectors.logs.warm_start.claims import Claims
 from culm_connectors.p2panda.connections.budgets import Budgets, own_announcements
 from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.connections.connection import exchange
+from culm_connectors.p2panda.connections.duplicate_connections import supersedes
 from culm_connectors.p2panda.connections.link import LinkEnded, PeerLink
 from culm_connectors.p2panda.connections.shared import Arrange, EntryReader, Filter, Observer, Shared
 from culm_connectors.p2panda.metrics import DriverMetrics
@@ -253,7 +254,7 @@ class Driver:
             return self._refuse(connection, CloseCode.WRONG_PEER, "this is the very peer that calls")
         held = self.links.get(link.remote)
         if held is not None:
-            if self._is_kept(held.connection, connection):
+            if not supersedes(connection, held.connection, self.peer.peer_id):
                 return self._refuse(
                     connection, CloseCode.SUPERSEDED, "there is another connection between us"
                 )
@@ -296,13 +297,6 @@ class Driver:
         """This side is about to end a connection; one that has ended already was counted by who did that."""
         if connection.close_reason is None:
             self.metrics.closed[code.name.lower()] += 1
-
-    def _is_kept(self, held: Connection, new: Connection) -> bool:
-        """Both sides must choose alike: of two dialled by both, the one that the lower peer id dialled."""
-        if held.close_reason is not None or held.dialled == new.dialled:
-            return False
-        ours_is_lower = self.peer.peer_id < held.peer_id
-        return held.dialled == ours_is_lower
 
     def _drop(self, link: PeerLink) -> None:
         if self.is_current(link):

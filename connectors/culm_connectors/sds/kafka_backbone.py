@@ -20,8 +20,8 @@ from types import TracebackType
 from confluent_kafka import Consumer
 
 from culm_connectors.kafka import BatchProducer, ProducerRecord
-from culm_connectors.kafka.clients import log_kafka_error
 from culm_connectors.kafka.partition_follower import FollowedRecord, Following
+from culm_connectors.kafka.topic_readers import log_kafka_error
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.sds.backbone import ChannelListener, EventAt, OutgoingRecord, Page
 from culm_connectors.sds.channels.owners import Owners

@@ -67,7 +67,9 @@ async def test_entries_wait_for_a_broker_that_is_away_and_probes_say_so(
             begun = sum(record.msg == "Kafka does not answer: %s" for record in lines)
             ended = sum(record.msg.startswith("Kafka answers again") for record in lines)
             assert 1 <= ended <= begun <= ended + 2, "once a connector, until it answers again"
-            errors = [record.created for record in lines if record.name == "culm_connectors.kafka.clients"]
+            errors = [
+                record.created for record in lines if record.name == "culm_connectors.kafka.topic_readers"
+            ]
             assert all(later - earlier >= 1 for earlier, later in pairwise(errors))
     finally:
         await asyncio.to_thread(stack.down)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.problems import Forbidden, RequestError, Unauthenticated
 from culm_connectors.dag.http.settings import EVERY, DagHttpSettings, Mode, TokenRule
 from culm_connectors.dag.room import DagRoom

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from starlette.requests import ClientDisconnect, Request
 
-from culm_connectors.dag.http.clients import ClientBudgets, HttpClient
+from culm_connectors.dag.http.client_budgets import ClientBudgets, HttpClient
 from culm_connectors.dag.http.problems import BodyTooLarge, BodyTooSlow, RequestMalformed
 from culm_connectors.dag.http.settings import DagHttpSettings
 

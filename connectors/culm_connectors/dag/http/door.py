@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.bodies import read_body
-from culm_connectors.dag.http.clients import ClientBudgets, HttpClient, client_of
+from culm_connectors.dag.http.client_budgets import ClientBudgets, HttpClient, client_of
 from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.problems import RequestMalformed
 from culm_connectors.dag.http.settings import DagHttpSettings

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from culm_connectors.dag.http.answers.schemas import publish_view
-from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, parse_space
 from culm_connectors.dag.http.problems import RequestMalformed
 from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag

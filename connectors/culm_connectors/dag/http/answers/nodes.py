@@ -17,7 +17,7 @@ from culm_connectors.dag.http.answers.schemas import (
     lack_answer,
     texts,
 )
-from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_cid, path_space
 from culm_connectors.dag.http.problems import RequestMalformed, problem, status_of
 from culm_connectors.dag.store.outcomes import BlockOutcome, Lack

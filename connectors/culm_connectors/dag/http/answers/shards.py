@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from culm_connectors.dag.http.answers.schemas import part_answer
-from culm_connectors.dag.http.clients import HttpClient
+from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_space, path_cid
 from culm_connectors.dag.http.limits import PART_BYTES
 from culm_connectors.dag.http.problems import (
