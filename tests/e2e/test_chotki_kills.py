@@ -200,8 +200,8 @@ def test_a_seed_gives_the_same_run_again(folder: Path) -> None:
 
 
 def without_after() -> contextlib.AbstractContextManager[Any]:
-    def packet(bringer: Any, _: int, record: bytes) -> PacketRecord:
-        return PacketRecord(bringer, 0, record)
+    def packet(bringer: Any, _: int, record: bytes, compat: Any) -> PacketRecord:
+        return PacketRecord(bringer, 0, record, compat)
 
     def commit(bringer: Any, t: Any, vector: bytes, _: bytes, ends: Any) -> CommitRecord:
         return CommitRecord(bringer, t, vector, b"", ends)

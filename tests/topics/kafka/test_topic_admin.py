@@ -11,7 +11,7 @@ from culm_topics.dag.catalogue import DAG
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
-from culm_topics.kafka.acls import acls, connector_group_prefix, reader_group_prefix
+from culm_topics.kafka.acls import acls, connector_group_prefix, job_group_prefix, reader_group_prefix
 from culm_topics.kafka.admin import Difference
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.waiting import looks
@@ -106,12 +106,13 @@ def test_a_consumer_reads_what_is_replicated_and_writes_nothing() -> None:
 
 def test_a_connector_may_use_the_groups_that_it_names() -> None:
     kafka = settings("h:1", "edge.")
-    groups = {right.name for right in acls(kafka, ("connector",)) if right.resource == "group"}
-    assert (
-        groups
-        == {connector_group_prefix(kafka), reader_group_prefix(kafka)}
-        == {"edge.connector-", "edge.reader-"}
-    )
+    rights = [right for right in acls(kafka, ("connector",)) if right.resource == "group"]
+    assert {(right.name, right.operation) for right in rights} == {
+        (connector_group_prefix(kafka), "Read"),
+        (reader_group_prefix(kafka), "Read"),
+        (job_group_prefix(kafka), "Describe"),
+    }
+    assert {right.name for right in rights} == {"edge.connector-", "edge.reader-", "edge.job-"}
 
 
 def test_rights_follow_the_catalogue() -> None:
