@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.culm-installed
 # Tests start hundreds of `culm` processes: what they import is compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
+# Tests wait for timers, brokers and each other: one process more than there are cores keeps these busy.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # The tests that take longest are named at the end, so that what makes a run slow is seen.
 DURATIONS := --durations 20 --durations-min 5
 
@@ -31,7 +33,7 @@ demo: $(STAMP)   ## Show the main jobs: peers at two edges converge, channels ag
 	$(BIN)/culm demo dag --file-mb 4
 
 test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real QUIC.
-	$(BIN)/python -m pytest -n auto -m "not kafka and not spark and not soak" $(DURATIONS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not kafka and not spark and not soak" $(DURATIONS)
 	$(MAKE) test-optimised
 	$(MAKE) test-components
 
@@ -50,11 +52,11 @@ test-optimised: $(STAMP)
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 8000000 {print $$6}')
 SCRATCH := $(IN_MEMORY:%=%/culm-tests-$(firstword $(shell pwd | cksum)))
 
-# Two processes with a broker and a Spark session each take one file after the other.
+# Three processes with a broker and a Spark session each take one file after the other.
 .PHONY: test-components
 test-components: $(STAMP)
 	$(if $(SCRATCH),rm -rf $(SCRATCH) && mkdir -m 700 $(SCRATCH) && export TMPDIR=$(SCRATCH) SPARK_LOCAL_DIRS=$(SCRATCH) &&) \
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak" $(DURATIONS) \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "(kafka or spark) and not soak" $(DURATIONS) \
 	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 _READ_BYTES = 64 * 1024
 _WRITE_BYTES = 256 * 1024
+_WRITE_STEP_BYTES = 64 * 1024
+_TURN_S = 0.002
+"""How long a diff is worked on before others have their turns: most steps are much shorter."""
 _TRACE_BYTES = 10
 _NAMED_GAPS = 5
 _NAMED_PACKETS = 5
@@ -250,7 +253,11 @@ class ReplicaConnection:
         if not self.session.is_making_diff:
             return self.session.take(_now_ms(), _WRITE_BYTES)
         async with self._shared.turns.turn():
-            return self.session.take(_now_ms(), _WRITE_BYTES)
+            until_s = time.monotonic() + _TURN_S
+            while True:
+                records = self.session.take(_now_ms(), _WRITE_BYTES)
+                if records or not self.session.is_making_diff or time.monotonic() >= until_s:
+                    return records
 
     async def _next_of_feed(self) -> list[bytes] | None:
         if self.session.peer is None or not self.session.is_sent_live_packets:
@@ -270,7 +277,10 @@ class ReplicaConnection:
         await self._wait(self.budget.to_send(len(data)))
         try:
             async with self._rate.required(self._taken_bytes):
-                await self.channel.write(data)
+                for start in range(0, len(data), _WRITE_STEP_BYTES):
+                    await self.channel.write(data[start : start + _WRITE_STEP_BYTES])
+                    # A transport takes a step at once while its buffer has capacity: others have their turns.
+                    await asyncio.sleep(0)
             self._shared.metrics.bytes_out += len(data)
         except TimeoutError:
             self._leave_deaf()

@@ -182,7 +182,8 @@ class LoopTurns:
             yield
         finally:
             self._queue.charge(path, time.monotonic() - begun_s)
-            self._pass_on()
+            # The next turn, also one that nobody waits for yet, is behind whatever else the loop has to do.
+            asyncio.get_running_loop().call_soon(self._pass_on)
 
     async def _wait(self, path: tuple[str, ...]) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -177,3 +177,20 @@ async def test_long_work_on_a_loop_is_done_a_step_at_a_time_and_addresses_take_t
     assert len(order) - order[::-1].index("10.0.0.2") < 150
     async with turns.turn():
         pass
+
+
+async def test_everybody_else_on_a_loop_waits_for_one_step_of_long_work() -> None:
+    turns, steps = LoopTurns(), 0
+
+    async def work() -> None:
+        nonlocal steps
+        for _ in range(20):
+            async with turns.turn():
+                steps += 1
+
+    tasks = [asyncio.create_task(work()) for _ in range(20)]
+    while not all(task.done() for task in tasks):
+        before = steps
+        await asyncio.sleep(0)
+        assert steps - before <= 1
+    assert steps == 400
