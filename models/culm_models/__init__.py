@@ -15,6 +15,6 @@ clock, a thread, Kafka or Spark.
 - `conform`: all of it behind one JSON object a line.
 - `testing`: for whoever writes a driver or a peer: memory links with faults, a seeded simulator, a checker.
 
-What the protocols share: `varu64`, `interval_set`, `keys` (Ed25519), `cbor` (the one strict door), `errors`
-(stable codes), `frozen` (records at the price of plain ones).
+What the protocols share: `varu64`, `varint`, `interval_set`, `keys` (Ed25519), `cbor` (the one strict
+door), `errors` (stable codes), `frozen` (records at the price of plain ones).
 """

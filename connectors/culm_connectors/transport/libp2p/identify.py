@@ -9,6 +9,7 @@ from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.errors import MultiaddrError
 from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_models.varint import write_varint
 
 AGENT = b"culm"
 PROTOCOL_VERSION = b"/p2p/1.0.0"
@@ -29,7 +30,7 @@ def encode_identify(
         wire.bytes_field(_AGENT, AGENT),
     ]
     message = b"".join(parts)
-    return wire.encode_varint(len(message)) + message
+    return write_varint(len(message)) + message
 
 
 def _binary(address: Address) -> bytes:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from culm_connectors.transport.interface import Address
-from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.errors import MultiaddrError, WireError
 from culm_connectors.transport.libp2p.host_key import HostKey, format_peer_id, parse_peer_id
+from culm_models.varint import write_varint
 
 EXAMPLE = "/ip4/127.0.0.1/udp/2022/quic-v1"
 _MAX_HOST_LETTERS = 253
@@ -41,16 +41,16 @@ class Multiaddr:
         if kind not in _IP:
             raise MultiaddrError(f"{host!r} is no numeric host")
         encoded = (
-            wire.encode_varint(_IP[kind])
+            write_varint(_IP[kind])
             + ipaddress.ip_address(host).packed
-            + wire.encode_varint(_UDP)
+            + write_varint(_UDP)
             + port.to_bytes(2)
-            + wire.encode_varint(_QUIC_V1)
+            + write_varint(_QUIC_V1)
         )
         if self.peer_id is None:
             return encoded
         multihash = HostKey.ed25519(self.peer_id).multihash
-        return encoded + wire.encode_varint(_P2P) + wire.encode_varint(len(multihash)) + multihash
+        return encoded + write_varint(_P2P) + write_varint(len(multihash)) + multihash
 
 
 def is_multiaddr(text: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.errors import NegotiationError, WireError
+from culm_models.varint import write_varint
 
 HEADER = b"/multistream/1.0.0"
 NOT_AVAILABLE = b"na"
@@ -22,7 +23,7 @@ MAX_PROPOSALS = 16
 
 def encode_line(text: bytes) -> bytes:
     """One line."""
-    return wire.encode_varint(len(text) + 1) + text + b"\n"
+    return write_varint(len(text) + 1) + text + b"\n"
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from culm_connectors.transport.libp2p.errors import WireError
+from culm_models.varint import VarintCutOff, VarintTooLong, is_shortest, read_varint, write_varint
 
 MAX_VARINT_BYTES = 9
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -18,29 +19,17 @@ _DER_OCTET_STRING = 0x04
 _DER_SEQUENCE = 0x30
 
 
-def encode_varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first (multiformats unsigned varint)."""
-    assert number >= 0, "an unsigned varint"
-    out = bytearray()
-    while number > 0x7F:
-        out.append(0x80 | number & 0x7F)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def decode_varint(data: bytes | bytearray, start: int = 0) -> tuple[int, int] | None:
     """The number at `start` and the offset behind it; `None` where its end has not come yet."""
-    number = 0
-    for count, byte in enumerate(data[start : start + MAX_VARINT_BYTES]):
-        number |= (byte & 0x7F) << (7 * count)
-        if byte < 0x80:
-            if byte == 0 and count:
-                raise WireError("a varint is longer than it needs to be")
-            return number, start + count + 1
-    if len(data) - start >= MAX_VARINT_BYTES:
-        raise WireError(f"a varint has more than {MAX_VARINT_BYTES} bytes")
-    return None
+    try:
+        number, end = read_varint(data, start, MAX_VARINT_BYTES)
+    except VarintCutOff:
+        return None
+    except VarintTooLong as error:
+        raise WireError(str(error)) from None
+    if not is_shortest(number, end - start):
+        raise WireError("a varint is longer than it needs to be")
+    return number, end
 
 
 def encode_base58(data: bytes) -> str:
@@ -70,12 +59,12 @@ def decode_base58(text: str) -> bytes:
 
 def bytes_field(number: int, value: bytes) -> bytes:
     """A length-delimited protobuf field."""
-    return encode_varint(number << 3 | _LENGTH_DELIMITED) + encode_varint(len(value)) + value
+    return write_varint(number << 3 | _LENGTH_DELIMITED) + write_varint(len(value)) + value
 
 
 def number_field(number: int, value: int) -> bytes:
     """A varint protobuf field."""
-    return encode_varint(number << 3) + encode_varint(value)
+    return write_varint(number << 3) + write_varint(value)
 
 
 def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from culm_models.dag.errors import DagPbMalformed
+from culm_models.varint import VarintCutOff, VarintTooLong, is_shortest, read_varint, write_varint
 
 NUMBER: Final = 0
 OCTETS: Final = 2
@@ -43,32 +44,20 @@ def read_numbers(data: bytes) -> list[int]:
 
 
 def _read_number(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    number = shift = 0
-    for end in range(at, min(len(data), at + _VARINT_BYTES_MAX)):
-        byte = data[end]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if (byte == 0 and shift) or number > U64_MAX:
-                raise DagPbMalformed("a varint that is not the shortest form, or too large")
-            return number, end + 1
-        shift += 7
-    raise DagPbMalformed("the bytes end in a varint, or it is too long")
+    try:
+        number, end = read_varint(data, at, _VARINT_BYTES_MAX)
+    except (VarintCutOff, VarintTooLong):
+        raise DagPbMalformed("the bytes end in a varint, or it is too long") from None
+    if not is_shortest(number, end - at) or number > U64_MAX:
+        raise DagPbMalformed("a varint that is not the shortest form, or too large")
+    return number, end
 
 
 def write_number(field: int, number: int) -> bytes:
     """A field that is a number."""
-    return _varint(field << 3 | NUMBER) + _varint(number)
+    return write_varint(field << 3 | NUMBER) + write_varint(number)
 
 
 def write_octets(field: int, data: bytes) -> bytes:
     """A field that is bytes."""
-    return _varint(field << 3 | OCTETS) + _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return write_varint(field << 3 | OCTETS) + write_varint(len(data)) + data

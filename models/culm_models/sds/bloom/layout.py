@@ -26,6 +26,7 @@ from mmh3 import mmh3_32_sintdigest
 from culm_models.sds.bloom.farmhash import fingerprint64
 from culm_models.sds.bloom.murmur import hash_units
 from culm_models.sds.wire.errors import BloomShapeError
+from culm_models.varint import VarintCutOff, VarintTooLong, read_varint, write_varint
 
 _WORD_BITS = 64
 _MAX_BYTES = 16 * 2**20
@@ -155,9 +156,9 @@ _MAX_FIELDS = 32
 
 def wrapped(shape: BloomShape) -> tuple[bytes, bytes]:
     """What stands before and after the words of a filter of that shape."""
-    before = b"\x0a" + _varint(shape.byte_count)
+    before = b"\x0a" + write_varint(shape.byte_count)
     numbers = (shape.capacity, int(shape.error_rate * _MILLION), shape.hash_count, shape.bit_count)
-    after = b"".join(bytes((field << 3,)) + _varint(number) for field, number in enumerate(numbers, 2))
+    after = b"".join(bytes((field << 3,)) + write_varint(number) for field, number in enumerate(numbers, 2))
     return before, after
 
 
@@ -208,20 +209,10 @@ def _field(value: bytes, at: int, fields: dict[int, int | bytes]) -> int | None:
     return end if end <= len(value) else None
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def _read_varint(value: bytes, at: int) -> tuple[int, int]:
     """The number and where it ends; a negative end where it is cut off or longer than 64 bits."""
-    number = 0
-    for index, byte in enumerate(value[at : at + 10]):
-        number |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return (number, at + index + 1) if number < 1 << 64 else (0, -1)
-    return 0, -1
+    try:
+        number, end = read_varint(value, at, 10)
+    except (VarintCutOff, VarintTooLong):
+        return 0, -1
+    return (number, end) if number < 1 << 64 else (0, -1)

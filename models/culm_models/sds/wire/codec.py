@@ -21,7 +21,8 @@ from culm_models.sds.wire.errors import (
 )
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from culm_models.sds.wire.profiles import NAMES, NUMBERS, PROFILES, TAG_BYTES, TAGS, TEXT_FIELDS, WireProfile
-from culm_models.sds.wire.protobuf import read_length, read_tag, read_varint, skip, varint, with_length
+from culm_models.sds.wire.protobuf import read_length, read_tag, read_varint, skip, with_length
+from culm_models.varint import write_varint
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 1 << 20
 MAX_ENTRIES: Final = 10_000
@@ -213,7 +214,7 @@ def _lamport_field(facts: WireProfile, tag_bytes: bytes, lamport: int | None) ->
         return b""
     if not 0 <= lamport <= facts.lamport_most:
         raise LamportRangeError(f"the Lamport timestamp {lamport} is not between 0 and {facts.lamport_most}")
-    return tag_bytes + varint(lamport)
+    return tag_bytes + write_varint(lamport)
 
 
 def decode(data: bytes, profile: Profile, *, max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES) -> Message:

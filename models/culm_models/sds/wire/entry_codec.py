@@ -25,7 +25,8 @@ from culm_models.sds.wire.profiles import (
     PROFILES,
     TAGS,
 )
-from culm_models.sds.wire.protobuf import LENGTH, read_length, read_tag, skip, tag, varint, with_length
+from culm_models.sds.wire.protobuf import LENGTH, read_length, read_tag, skip, tag, with_length
+from culm_models.varint import write_varint
 
 # Ids are kept for as long as the log is: a peer has no say in how much that is.
 MAX_ID_BYTES: Final = 1_024
@@ -33,9 +34,9 @@ MAX_ID_BYTES: Final = 1_024
 _ID_TAG: Final = tag(ENTRY_MESSAGE_ID, LENGTH)
 _HINT_TAG: Final = tag(ENTRY_RETRIEVAL_HINT, LENGTH)
 _SENDER_TAG: Final = tag(ENTRY_SENDER_ID, LENGTH)
-_ID_TAG_BYTES: Final = varint(_ID_TAG)
-_HINT_TAG_BYTES: Final = varint(_HINT_TAG)
-_SENDER_TAG_BYTES: Final = varint(_SENDER_TAG)
+_ID_TAG_BYTES: Final = write_varint(_ID_TAG)
+_HINT_TAG_BYTES: Final = write_varint(_HINT_TAG)
+_SENDER_TAG_BYTES: Final = write_varint(_SENDER_TAG)
 _UnfrozenEntry: Final = unfrozen(HistoryEntry)
 
 

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from culm_models.sds.wire.messages import MessageKind, Profile
-from culm_models.sds.wire.protobuf import LENGTH, VARINT, tag, varint
+from culm_models.sds.wire.protobuf import LENGTH, VARINT, tag
+from culm_models.varint import write_varint
 
 BloomLayout: TypeAlias = Literal["spec", "js", "nim"]
 RepairHash: TypeAlias = Literal["sha256", "farmhash"]
@@ -176,7 +177,7 @@ TAGS: Final[Mapping[Profile, Mapping[str, int]]] = {
     name: {field: _tag_of(profile, field) for field in _FIELDS} for name, profile in PROFILES.items()
 }
 TAG_BYTES: Final[Mapping[Profile, Mapping[str, bytes]]] = {
-    name: {field: varint(found) for field, found in tags.items()} for name, tags in TAGS.items()
+    name: {field: write_varint(found) for field, found in tags.items()} for name, tags in TAGS.items()
 }
 NAMES: Final[Mapping[Profile, Mapping[int, str]]] = {
     name: {found: field for field, found in tags.items()} for name, tags in TAGS.items()

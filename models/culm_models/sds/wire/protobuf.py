@@ -7,7 +7,9 @@ for tags); `strict`, as nim-libp2p reads, refuses that too, and groups. Reading 
 
 from typing import Final
 
+from culm_models import varint as varints
 from culm_models.sds.wire.errors import MalformedMessageError, TruncatedMessageError
+from culm_models.varint import VarintCutOff, VarintTooLong, is_shortest, write_varint
 
 VARINT: Final = 0
 FIXED64: Final = 1
@@ -21,21 +23,6 @@ _TAG_MOST: Final = (1 << 32) - 1
 _TAG_BYTES_MOST: Final = 5
 _VARINT_BYTES_MOST: Final = 10
 _GROUP_DEPTH_MOST: Final = 32
-_SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
-
-
-def varint(value: int) -> bytes:
-    """A number from 0 to 2**64 - 1 in its shortest form."""
-    if value < 0x80:
-        return _SHORT[value]
-    if value < 0x4000:
-        return bytes((value & 0x7F | 0x80, value >> 7))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def tag(number: int, wire_type: int) -> int:
@@ -45,7 +32,7 @@ def tag(number: int, wire_type: int) -> int:
 
 def with_length(tag_bytes: bytes, value: bytes) -> bytes:
     """A field of strings, bytes or a nested message."""
-    return b"%b%b%b" % (tag_bytes, varint(len(value)), value)
+    return b"%b%b%b" % (tag_bytes, write_varint(len(value)), value)
 
 
 def read_varint(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
@@ -103,18 +90,14 @@ def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> in
 
 
 def _read(data: bytes, position: int, bytes_most: int, most: int, strict: bool) -> tuple[int, int]:
-    value = shift = 0
-    for octet in data[position : position + bytes_most]:
-        position += 1
-        if octet < 0x80:
-            value |= octet << shift
-            if value > most:
-                raise MalformedMessageError(f"a number is larger than {most}")
-            if strict and octet == 0 and shift:
-                raise MalformedMessageError("a number is spelled with more bytes than it needs")
-            return value, position
-        value |= (octet & 0x7F) << shift
-        shift += 7
-    if shift < 7 * bytes_most:
-        raise TruncatedMessageError("the message ends inside a number")
-    raise MalformedMessageError(f"a number is spelled with more than {bytes_most} bytes")
+    try:
+        value, end = varints.read_varint(data, position, bytes_most)
+    except VarintCutOff:
+        raise TruncatedMessageError("the message ends inside a number") from None
+    except VarintTooLong:
+        raise MalformedMessageError(f"a number is spelled with more than {bytes_most} bytes") from None
+    if value > most:
+        raise MalformedMessageError(f"a number is larger than {most}")
+    if strict and not is_shortest(value, end - position):
+        raise MalformedMessageError("a number is spelled with more bytes than it needs")
+    return value, end

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.errors import NegotiationError
 from culm_connectors.transport.libp2p.multistream import (
     HEADER,
@@ -16,6 +15,7 @@ from culm_connectors.transport.libp2p.multistream import (
     Proposing,
     encode_line,
 )
+from culm_models.varint import write_varint
 
 PROTOCOLS = (b"/a/1.0.0", b"/b/1.0.0")
 ASKED = encode_line(HEADER) + encode_line(b"/unknown") + encode_line(b"/b/1.0.0")
@@ -57,7 +57,7 @@ def test_the_list_of_protocols_is_told() -> None:
         encode_line(b"/multistream/2.0.0"),
         b"\x00",
         b"\x05nope?",
-        wire.encode_varint(MAX_LINE_BYTES + 1),
+        write_varint(MAX_LINE_BYTES + 1),
         b"\xff" * 9,
         encode_line(HEADER) + b"\x80\x00",
         encode_line(HEADER) + encode_line(b"/unknown") * (MAX_PROPOSALS + 1),
