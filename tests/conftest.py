@@ -60,8 +60,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """End to end first: where several processes share the files, the last ones to begin should be short."""
-    items.sort(key=lambda item: "e2e" not in item.path.parts)
+    """Long files first: where several processes share the files, the last ones to begin should be short."""
+    items.sort(key=_how_late)
+
+
+def _how_late(item: pytest.Item) -> int:
+    parts = item.path.parts
+    long_first = ("e2e", "streaming", "hostile")
+    return next((place for place, name in enumerate(long_first) if name in parts), len(long_first))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

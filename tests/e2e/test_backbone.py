@@ -28,6 +28,8 @@ _ATTEMPTS = 4
 _BOTH_WITHIN_S = 15.0
 
 
+# In every run `test_demo` compares what peers at two edges hold.
+@pytest.mark.soak
 async def test_peers_at_two_edges_converge_byte_for_byte(world: World, tmp_path: Path) -> None:
     schema = new_schema("backbone")
     history = write_logs(1, schema, _LENGTHS)

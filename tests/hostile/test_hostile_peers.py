@@ -44,9 +44,9 @@ AFTER = "(after all)"
 """No attack again: what attacks leave behind."""
 _BUSY = "print(flush=True)\nwhile True: pass"
 _SHORT = (
-    *("sparse-crypto", "undecryptable", "sparse-stream", "expensive-cbor", "sds-join-leave"),
-    *("chotki-small-packets", "chotki-no-v"),
-    *("bamboo-adjusts", "bamboo-entries"),
+    *("sparse-crypto", "expensive-cbor", "sds-join-leave"),
+    *("chotki-no-v", "chotki-deaf-addresses", "bamboo-four-keys"),
+    *("dag-empty-offers", "dag-orphans", "dag-new-spaces"),
     *("bymux-pings", "http-small-chunks"),
 )
 _ROOT = Path(__file__).parents[2]
