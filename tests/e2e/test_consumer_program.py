@@ -47,6 +47,8 @@ def consuming(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+# In every run `tests/topics/logs/test_consumer_group.py` kills a member of a group.
+@pytest.mark.soak
 async def test_a_killed_consumer_goes_on_where_it_committed(world: World, tmp_path: Path) -> None:
     schema = new_schema("consumer")
     own = write_logs(1, schema, [1, 1])
