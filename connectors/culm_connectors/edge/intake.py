@@ -62,9 +62,10 @@ class Intake:
         """
         if len(self._outboxes) == 1:
             await self._empty(0)
-        async with asyncio.TaskGroup() as group:
-            for number in range(len(self._outboxes)):
-                group.create_task(self._empty(number))
+        else:
+            async with asyncio.TaskGroup() as group:
+                for number in range(len(self._outboxes)):
+                    group.create_task(self._empty(number))
 
     async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait until a condition holds; it is evaluated whenever Kafka has acknowledged something."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from culm_infra.cli import options
 from culm_infra.cli.options import KafkaFlags, refuse, spread
-from culm_infra.cli.output import emit_json, err, out, progress, safe, say
+from culm_infra.cli.output import emit_json, err, out, progress, safe, say, show_parts
 
 if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings
@@ -173,12 +173,6 @@ async def run_connector(
     from culm_connectors.protocols import PROTOCOLS
 
     with progress() as display:
-        tasks: dict[str, Any] = {}
-
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = display.add_task(what)
-            display.update(tasks[what], completed=done, total=total)
 
         def started(where: Address | None) -> None:
             display.stop()
@@ -212,7 +206,7 @@ async def run_connector(
             settings,
             kafka,
             started=started,
-            progress=show if err.is_terminal else log_progress,
+            progress=show_parts(display) if err.is_terminal else log_progress,
             protocols=[one for one in PROTOCOLS if only in (None, one.name)],
         )
         loop = asyncio.get_running_loop()

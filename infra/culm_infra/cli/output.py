@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -163,3 +164,15 @@ def progress() -> Progress:
         disable=not err.is_terminal,
         transient=True,
     )
+
+
+def show_parts(display: Progress) -> Callable[[str, int, int], None]:
+    """Return what shows each part of a long work, by its name, on a line of its own: done, of how much."""
+    tasks: dict[str, TaskID] = {}
+
+    def show(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = display.add_task(what)
+        display.update(tasks[what], completed=done, total=total)
+
+    return show

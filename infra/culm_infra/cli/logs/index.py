@@ -12,7 +12,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.connector import home
 from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, safe, say
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, safe, say, show_parts
 
 if TYPE_CHECKING:
     from culm_connectors.logs.warm_start.index_check import IndexCheck
@@ -53,13 +53,6 @@ def verify(
     settings = kafka.load(connector={"directory": directory})
     folder: Path = home(settings) / INDEX_FOLDER
     with progress() as display:
-        tasks: dict[str, Any] = {}
-
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = display.add_task(what)
-            display.update(tasks[what], completed=done, total=total)
-
         checked = asyncio.run(
             check_index(
                 peek,
@@ -68,7 +61,7 @@ def verify(
                 INDEXED_TOPICS,
                 covered_schemas,
                 mend=repair,
-                progress=show,
+                progress=show_parts(display),
             )
         )
     if json:

@@ -10,7 +10,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.connector import home
 from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, say
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, say, show_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +53,6 @@ def repair(
     authors = frozenset(map(_public_key, author or ()))
     settings = kafka.load(connector={"directory": directory})
     with progress() as display:
-        tasks: dict[str, Any] = {}
-
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = display.add_task(what)
-            display.update(tasks[what], completed=done, total=total)
-
         done = asyncio.run(
             repair_from(
                 home(settings),
@@ -69,7 +62,7 @@ def repair(
                 INDEXED_TOPICS,
                 authors=authors,
                 dry_run=dry_run,
-                progress=show,
+                progress=show_parts(display),
             )
         )
     if json:
