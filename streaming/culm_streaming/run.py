@@ -72,7 +72,7 @@ def _run(
     # All of them before any query starts: nothing is read or written when one does not belong here.
     checkpoints = {job: open_checkpoint(session, settings, job, origin) for job in settings.jobs}
     read = {name for job in settings.jobs for name in topics_read(job, settings.kafka)}
-    publisher = PositionsPublisher(admin, settings.kafka)
+    publisher = PositionsPublisher(settings.kafka)
     watch = KafkaWatch(admin, origin, read, publisher.publish)
     running = _Running(session, settings, watch, publisher, metrics, health, on_progress)
     try:

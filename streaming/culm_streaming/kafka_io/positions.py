@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
-
 from culm_streaming.progress import Place
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.clients import KafkaSettings
@@ -22,8 +20,7 @@ _AGAIN_SECONDS: Final = 3_600.0
 class PositionsPublisher:
     """Publishes the positions that it is told; every method may be called from any thread."""
 
-    def __init__(self, admin: AdminClient, kafka: KafkaSettings) -> None:
-        self._admin = admin
+    def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
         self._positions: dict[str, dict[Place, int]] = {}
         self._published: dict[str, tuple[dict[Place, int], float]] = {}
@@ -49,7 +46,7 @@ class PositionsPublisher:
             if not positions or (positions == before and now_s - published_s < _AGAIN_SECONDS):
                 continue
             try:
-                publish_positions(self._admin, self._kafka, job, positions)
+                publish_positions(self._kafka, job, positions)
             except KafkaFailure as error:
                 if not self._failed:
                     logger.warning("connectors cannot see how far jobs have read: %s", error)

@@ -3,18 +3,29 @@
 A job goes on from its checkpoint, never from these. They say up to where all of its output has been written,
 so a reader that asks for them first and then reads that output to its end knows what the job has passed by.
 Tools that show the lag of consumer groups show that of the jobs, too.
+
+The offsets are read and committed by a consumer of that group that never joins it. The admin client can do
+both, but librdkafka 2.16 ends the process when the group's coordinator answers such a request after its time
+is up (`rd_kafka_enq_once_del_source_return: Assertion eonce->refcnt`), or that it is not the coordinator (a
+null pointer): what every broker does that is starting.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.acls import job_group_prefix
-from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.clients import KafkaSettings, consumer
 
 _TIMEOUT_SECONDS = 10.0
+_PROPERTIES = {
+    # Nobody polls for what the client reports, and each request fails with its own error.
+    "log_level": "2",
+    # A commit has no timeout of its own.
+    "socket.timeout.ms": str(int(_TIMEOUT_SECONDS * 1000)),
+}
 
 
 def positions_group(kafka: KafkaSettings, job: str) -> str:
@@ -22,41 +33,46 @@ def positions_group(kafka: KafkaSettings, job: str) -> str:
     return f"{job_group_prefix(kafka)}{job}"
 
 
-def publish_positions(
-    client: AdminClient, kafka: KafkaSettings, job: str, positions: Mapping[tuple[str, int], int]
-) -> None:
+def publish_positions(kafka: KafkaSettings, job: str, positions: Mapping[tuple[str, int], int]) -> None:
     """Commit the positions, by (full name of the topic, partition), of a job. Raises `KafkaFailure`."""
-    places = [TopicPartition(topic, number, offset) for (topic, number), offset in positions.items()]
-    request = ConsumerGroupTopicPartitions(positions_group(kafka, job), places)
-    try:
-        for answer in client.alter_consumer_group_offsets(
-            [request], request_timeout=_TIMEOUT_SECONDS
-        ).values():
-            for place in answer.result(_TIMEOUT_SECONDS).topic_partitions:
-                if place.error is not None:
-                    raise KafkaException(place.error)
-    except (KafkaException, TimeoutError) as error:
-        raise _failure(f"the positions of the job {job} cannot be committed", error) from error
+    offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in positions.items()]
+    with _group(kafka, job, "committed") as client:
+        _raise_first(client.commit(offsets=offsets, asynchronous=False))
 
 
-def read_positions(client: AdminClient, kafka: KafkaSettings, job: str) -> dict[tuple[str, int], int]:
-    """The positions that a job has committed, by (full name of the topic, partition).
+def read_positions(
+    kafka: KafkaSettings, job: str, partitions: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], int]:
+    """The positions that a job has committed for these partitions, by (full name of the topic, partition).
 
     Empty if it never has, or not for so long that the broker has forgotten them. Raises `KafkaFailure`.
     """
-    request = ConsumerGroupTopicPartitions(positions_group(kafka, job))
+    asked = [TopicPartition(topic, number) for topic, number in partitions]
+    with _group(kafka, job, "read") as client:
+        answered = client.committed(asked, timeout=_TIMEOUT_SECONDS)
+        _raise_first(answered)
+    return {(place.topic, place.partition): place.offset for place in answered if place.offset >= 0}
+
+
+@contextmanager
+def _group(kafka: KafkaSettings, job: str, done: str) -> Iterator[Consumer]:
+    """A consumer in the name of a job's group; what Kafka refuses is raised as `KafkaFailure`."""
+    client = consumer(kafka, group_id=positions_group(kafka, job), defaults=_PROPERTIES)
     try:
-        (answer,) = client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_SECONDS).values()
-        places = answer.result(_TIMEOUT_SECONDS).topic_partitions
-    except (KafkaException, TimeoutError) as error:
-        raise _failure(f"the positions of the job {job} cannot be read", error) from error
-    return {(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+        yield client
+    except KafkaException as error:
+        reason = error.args[0]
+        refused = reason.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        raise KafkaFailure(
+            f"the positions of the job {job} cannot be {done}: {reason.str()}",
+            passes=not refused,
+            hint="grant what `culm topics acls` lists" if refused else None,
+        ) from error
+    finally:
+        client.close()
 
 
-def _failure(what: str, error: KafkaException | TimeoutError) -> KafkaFailure:
-    if isinstance(error, TimeoutError):
-        return KafkaFailure(f"{what}: no answer in time")
-    reason = error.args[0]
-    refused = reason.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-    hint = "grant what `culm topics acls` lists" if refused else None
-    return KafkaFailure(f"{what}: {reason.str()}", passes=not refused, hint=hint)
+def _raise_first(answered: Collection[TopicPartition] | None) -> None:
+    for place in answered or ():
+        if place.error is not None:
+            raise KafkaException(place.error)

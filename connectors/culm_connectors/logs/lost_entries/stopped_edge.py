@@ -61,8 +61,11 @@ async def repair_from(
     index = IndexWriter(store)
     try:
         administration = admin(kafka)
-        check_origin(store, ask_origin(administration, [kafka.topic(name) for name in read_topics]))
-        read = await asyncio.to_thread(read_positions, administration, kafka, "logs")
+        origin = ask_origin(administration, [kafka.topic(name) for name in read_topics])
+        check_origin(store, origin)
+        entries = kafka.topic("entries")
+        partitions = [(entries, number) for number in range(origin.partition_counts[entries])]
+        read = await asyncio.to_thread(read_positions, kafka, "logs", partitions)
         topics = TopicReaders(quiet(kafka), f"{reader_group_prefix(kafka)}logs-repair")
         parts = await find_lost(store, topics, read, others=True, progress=progress)
         parts = [part for part in parts if not authors or part.key[:32] in authors]

@@ -240,14 +240,15 @@ class LostEntriesWatch:
 def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> TopicState:
     """Ask Kafka for the state of `entries`; blocks. Raises KafkaFailure."""
     topic = topics.topic("entries")
+    numbers = range(partitions)
     try:
-        read = read_positions(client, topics.kafka, "logs")
+        read = read_positions(topics.kafka, "logs", [(topic, number) for number in numbers])
     except KafkaFailure as error:
         if error.passes:
             raise
         _refused.warning("only entries that have expired are produced again: %s (%s)", error, error.hint)
         read = {}
-    places = [TopicPartition(topic, number) for number in range(partitions)]
+    places = [TopicPartition(topic, number) for number in numbers]
 
     def offsets(which: Any) -> dict[Partition, int]:
         answers = client.list_offsets(dict.fromkeys(places, which), request_timeout=_TIMEOUT_S)
@@ -261,4 +262,4 @@ def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> Top
         ends = offsets(OffsetSpec.latest())  # type: ignore[no-untyped-call]
     except (KafkaException, TimeoutError) as error:
         raise KafkaFailure(f"asking where {topic} ends: {error}") from error
-    return TopicState(starts, ends, {place: at for place, at in read.items() if place[0] == topic})
+    return TopicState(starts, ends, read)

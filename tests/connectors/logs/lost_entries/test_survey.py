@@ -10,7 +10,6 @@ from culm_connectors.kafka import TopicReaders
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.lost_entries.survey import LostPart, find_lost
 from culm_models.p2panda.operations.operation import peek
-from culm_topics.kafka import clients
 from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.job_positions import publish_positions, read_positions
@@ -82,9 +81,8 @@ async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, ka
 
 
 def test_the_position_of_a_job_is_for_everybody_to_see(kafka: KafkaSettings) -> None:
-    client = clients.admin(kafka)
-    assert read_positions(client, kafka, "logs") == {}
-    positions = {(kafka.topic("entries"), 0): 7}
-    publish_positions(client, kafka, "logs", positions)
-    assert read_positions(client, kafka, "logs") == positions
-    assert read_positions(client, kafka, "blocks") == {}
+    place, other = (kafka.topic("entries"), 0), (kafka.topic("entries"), 1)
+    assert read_positions(kafka, "logs", [place]) == {}
+    publish_positions(kafka, "logs", {place: 7})
+    assert read_positions(kafka, "logs", [place, other]) == {place: 7}
+    assert read_positions(kafka, "blocks", [place]) == {}
