@@ -17,8 +17,8 @@ from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
 from culm_connectors.transport import TransportSettings
 from culm_connectors.transport.quic.probe import measure_stream
-from culm_infra.demo.kit.processes import free_udp_ports
 from culm_infra.demo.p2panda.history import SCHEMAS, EntryPair
+from culm_infra.stack.ports import free_ports
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.p2panda.operations.operation import check_many, peek
 from culm_models.p2panda.wire.codec import encode_entry_message
@@ -106,7 +106,7 @@ def _bare(rig: Rig, total_bytes: int, datagram_bytes: int) -> float:
 
 def _sync(rig: Rig, name: str, count: int, datagram_bytes: int) -> tuple[float, dict[str, float]]:
     """Seconds of one synchronisation from nothing, connecting and all, and what processors it used."""
-    (port,) = free_udp_ports(1)
+    (port,) = free_ports(1)
     where = f"127.0.0.1:{port}"
     size = {"CULM_PEER__DATAGRAM_SIZE": str(datagram_bytes)}
     server = rig.culm(

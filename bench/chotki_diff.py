@@ -16,7 +16,7 @@ from bench.chotki_go import GoReplica
 from bench.harness import Ratio, Settings, middle_pair, say
 from bench.rig import Helper, Rig
 from bench.sds_channel import exponent
-from culm_infra.demo.kit.processes import free_udp_ports
+from culm_infra.stack.ports import free_ports
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx.classes import ClassField, write_class
 from culm_models.chotki.rdx.first import write_stamp
@@ -66,7 +66,7 @@ def _to_a_fresh_replica(folder: Path, objects: int, rounds: int) -> list[Ratio]:
 
 def _beside_go(program: Path, folder: Path, port: int, entry: Id, objects: int, rounds: int) -> list[Ratio]:
     go_entry = Id(_GO_SRC, material.last_entry(_GO_SRC, objects))
-    (go_port,) = free_udp_ports(1)
+    (go_port,) = free_ports(1)
     ours: list[dict[str, float]] = []
     from_go: list[dict[str, float]] = []
     between_go: list[float] = []

@@ -14,7 +14,8 @@ from bench.rig import Rig, cpu_used
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_infra.demo.kit.processes import CulmProcess, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess
+from culm_infra.stack.ports import free_ports
 from culm_models.chotki import events
 from culm_models.chotki.ids import ZERO_ID, Id
 from culm_models.chotki.log0 import common_store
@@ -65,7 +66,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 def _edge(rig: Rig, name: str, kafka: KafkaSettings) -> tuple[CulmProcess, int]:
-    (port,) = free_udp_ports(1)
+    (port,) = free_ports(1)
     url = f"tcp://127.0.0.1:{port}"
     edge = rig.culm(name, "chotki", "listen", url, "--dir", str(rig.folder / name), kafka=kafka)
     edge.wait_for_log("serving", _READY_TIMEOUT_S)

@@ -22,8 +22,8 @@ from bench.harness import Ratio, Settings, say
 from bench.rig import Rig, cpu_used
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Connection, Identity, SendStream, TransportSettings, connect
-from culm_infra.demo.kit.processes import free_udp_ports
 from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
+from culm_infra.stack.ports import free_ports
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import encode, encode_entry_message
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
@@ -42,7 +42,7 @@ def run(settings: Settings) -> list[Ratio]:
     peers, single, burst = (20, 20, 20) if settings.quick else (200, 100, 100)
     with Rig() as rig:
         kafka = rig.topics("fan.")
-        (port,) = free_udp_ports(1)
+        (port,) = free_ports(1)
         connector = rig.culm(
             "edge",
             *("connector", "run", "--listen", f"127.0.0.1:{port}", "--dir", str(rig.folder / "edge")),

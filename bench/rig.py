@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from bench.harness import say
-from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.demo.p2panda.history import SCHEMAS
 from culm_infra.stack import Stack
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -81,7 +82,7 @@ class Rig:
         self, name: str, kafka: KafkaSettings, *, datagram_size: str = "auto"
     ) -> tuple[CulmProcess, int]:
         """A connector that serves the schemas of the made histories, and its UDP port."""
-        (port,) = free_udp_ports(1)
+        (port,) = free_ports(1)
         schemas = [part for schema in SCHEMAS for part in ("--schema", schema)]
         process = self.culm(
             name,

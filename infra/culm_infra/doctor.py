@@ -19,7 +19,7 @@ from typing import Literal
 
 from culm_infra.errors import SettingsError
 from culm_infra.settings import Settings, resolve_kafka, stack_directory
-from culm_infra.stack import JavaNotFoundError, Stack, find_java, jars, ports
+from culm_infra.stack import JavaNotFoundError, Stack, StackPortError, find_java, jars, ports
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -185,13 +185,10 @@ def check_ports(stack: Stack) -> Finding:
             f"the stack in {stack.directory} needs {', '.join(map(str, taken))}, held by another process",
             f"find it with `ss -ltnp sport = :{taken[0]}` and end it, or use another stack with --name",
         )
-    if ports.choose() is None:
-        return Finding(
-            "ports",
-            "failed",
-            "no free port on 127.0.0.1",
-            "end programs that hold ports, or give --port",
-        )
+    try:
+        ports.free_ports(1)
+    except StackPortError as error:
+        return Finding("ports", "failed", str(error), error.hint)
     return Finding("ports", "ok", "free ports on 127.0.0.1")
 
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.processes import CulmProcess, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess
 from culm_infra.demo.p2panda.history import LogWriter
 from culm_infra.patience import Patience
+from culm_infra.stack.ports import free_ports
 from tests.support.kafka_cluster import KafkaCluster, running_cluster
 from tests.support.members import (
     Member,
@@ -147,7 +148,7 @@ def _world(deployment: Deployment, spark: SparkCluster) -> World:
         folder / "jobs.log",
     )
     edges = []
-    for name, port in zip(("west", "east"), free_udp_ports(2), strict=True):
+    for name, port in zip(("west", "east"), free_ports(2), strict=True):
         command = ("connector", "run", "--listen", f"127.0.0.1:{port}", "--dir", str(folder / name))
         process = CulmProcess(
             f"the connector {name}", command, deployment.variables("connector"), folder / f"{name}.log"

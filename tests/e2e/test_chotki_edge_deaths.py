@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_infra.demo.kit.processes import CulmProcess, environment
+from culm_infra.stack.ports import free_ports
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text, print_text
 from culm_models.chotki.replica import Replica
@@ -59,12 +59,6 @@ def running(process: CulmProcess) -> Iterator[None]:
         process.stop()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def class_entry(letter: str, name: str, offset: int) -> bytes:
     return record("T", record("t", bytes([2 * offset])), letter.encode(), b"\0", name.encode())
 
@@ -85,7 +79,7 @@ async def test_an_edge_that_dies_at_any_named_point_loses_nothing(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     kafka = topics(kafka_bootstrap, topic_prefix)
-    port = free_port()
+    (port,) = free_ports(1)
     command = ("chotki", "listen", f"tcp://127.0.0.1:{port}", "--dir", str(tmp_path / "edge"))
     variables = environment(kafka)
     whole = CulmProcess("edge", command, variables, tmp_path / "edge.log")

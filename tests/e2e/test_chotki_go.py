@@ -25,6 +25,7 @@ from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_infra.demo.kit.processes import CulmProcess, environment
+from culm_infra.stack.ports import free_ports
 from culm_models.chotki import events
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.dump import dump
@@ -34,7 +35,6 @@ from culm_models.chotki.rdx.classes import ClassField, write_class
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
-from tests.support.aquadoggo import free_tcp_port
 from tests.support.edge import topics
 from tests.support.waiting import while_working
 
@@ -113,7 +113,7 @@ def edit_body(number: int, letter: str, value: bytes) -> bytes:
 async def test_a_replica_and_the_go_replica_hold_the_same_through_a_kill(
     compat: Compat, caller: Literal["ours", "go"], tmp_path: Path
 ) -> None:
-    port = free_tcp_port()
+    (port,) = free_ports(1)
     ours = ReplicaPeer(Replica(0xA, MemoryStore(chotki_material.store(0xA, OBJECTS)), compat=compat))
     store = ours.replica.store
     with go_replica(tmp_path, 0xC) as go:
@@ -146,7 +146,7 @@ def _vector(go: GoReplica) -> dict[int, int]:
 
 @pytest.mark.parametrize("compat", list(Compat))
 async def test_values_of_every_type_go_both_ways_by_diff_and_live(compat: Compat, tmp_path: Path) -> None:
-    port = free_tcp_port()
+    (port,) = free_ports(1)
     ours = ReplicaPeer(Replica(0xA, name="ours", compat=compat))
     refusals: list[events.SessionEvent] = []
     ours.listeners.append(
@@ -178,7 +178,7 @@ async def test_values_of_every_type_go_both_ways_by_diff_and_live(compat: Compat
 
 
 def test_a_read_of_the_go_replica_prints_what_it_prints_and_leaves_nothing_there(tmp_path: Path) -> None:
-    address = f"tcp://127.0.0.1:{free_tcp_port()}"
+    address = f"tcp://127.0.0.1:{free_ports(1)[0]}"
     with go_replica(tmp_path, 0xC) as go:
         class_id = go.commit("C", "0-0", chotki_material.class_body())
         go.commit("O", class_id, chotki_material.object_body(), OBJECTS)
@@ -199,7 +199,7 @@ async def test_two_go_replicas_agree_across_edges_through_kills(
     """One calls an edge, the other is called by an edge; a Go replica and an edge are killed meanwhile."""
     kafka = topics(kafka_bootstrap, topic_prefix, partitions=4)
     variables = environment(kafka)
-    edge_port, go_port = free_tcp_port(), free_tcp_port()
+    edge_port, go_port = free_ports(2)
     edge_url, go_url = f"tcp://127.0.0.1:{edge_port}", f"tcp://127.0.0.1:{go_port}"
 
     def process(name: str, *arguments: str) -> CulmProcess:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess, environment
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.members import (
@@ -40,7 +41,7 @@ async def far_deployment(world: World, folder: Path) -> AsyncIterator[Far]:
     kafka = KafkaSettings(bootstrap=world.kafka.bootstrap, prefix=f"far-{world.kafka.prefix}", partitions=2)
     admin.create(kafka)
     variables = environment(kafka) | {"CULM_STACK__DIRECTORY": str(folder / "stack")}
-    (port,) = free_udp_ports(1)
+    (port,) = free_ports(1)
     host, near = world.west.address
     commands = {
         "far job": ("job", "run", "logs", "--checkpoints", str(folder / "checkpoints")),

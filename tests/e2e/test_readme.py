@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.processes import free_udp_ports
+from culm_infra.stack.ports import free_ports
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 EDGE = "127.0.0.1:4455"
@@ -48,7 +48,7 @@ def own_machine(folder: Path) -> dict[str, str]:
 def test_what_the_readme_says_can_be_pasted(tmp_path: Path) -> None:
     commands = block("Run it")
     assert commands.count(EDGE) == 2
-    commands = commands.replace(EDGE, f"127.0.0.1:{free_udp_ports(1)[0]}")
+    commands = commands.replace(EDGE, f"127.0.0.1:{free_ports(1)[0]}")
     ends = re.search(r"`(kill %1 %2)` and `(culm stack down)` end them", section("Run it"))
     assert ends is not None
     (tmp_path / "consumer.py").write_text(block("Consume the logs", "python"))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.processes import CulmProcess, free_udp_ports, running
+from culm_infra.demo.kit.processes import CulmProcess, running
+from culm_infra.stack.ports import free_ports
 from culm_models.p2panda.operations.operation import decode_operation
 from culm_topics.kafka import clients as kafka
 from culm_topics.logs.consumer import LogConsumer
@@ -38,7 +39,7 @@ def test_every_program_runs_with_its_own_rights_and_no_others(cluster: KafkaClus
     deployment = Deployment(cluster, tmp_path)
     culm = deployment.culm
     deployment.create_topics()
-    (port,) = free_udp_ports(1)
+    (port,) = free_ports(1)
     edge = f"127.0.0.1:{port}"
     connector = CulmProcess(
         "the connector",

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
-from culm_infra.stack.ports import HOST, choose
+from culm_infra.demo.kit.processes import CulmProcess, environment
+from culm_infra.stack.ports import HOST, free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.attacker import ATTACKS
@@ -89,13 +89,7 @@ def target(
     if request.node.get_closest_marker("soak"):
         # What a session costs grows with the state that it is sent.
         seed_state(kafka)
-    (port,) = free_udp_ports(1)
-    metrics_port = choose(())
-    assert metrics_port is not None
-    http_port = choose({metrics_port})
-    assert http_port is not None
-    bamboo_port = choose({metrics_port, http_port})
-    assert bamboo_port is not None
+    port, metrics_port, http_port, bamboo_port = free_ports(4)
     process = CulmProcess(
         "the connector",
         (

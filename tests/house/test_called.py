@@ -48,3 +48,17 @@ def test_no_function_is_never_called() -> None:
         and node.name not in CALLED_BY_A_LIBRARY
     ]
     assert never_called == []
+
+
+def test_no_request_is_made_that_ends_the_process_when_a_broker_is_starting() -> None:
+    """An admin client's requests to a group's coordinator do (`culm_topics.kafka.job_positions`)."""
+    requests = re.compile(
+        r"\.(\w+_consumer_group_offsets|(describe|delete)_consumer_groups|describe_transactions)\("
+    )
+    asked = [
+        f"{path.relative_to(ROOT)}: {match[1]}"
+        for folder in (*FLOORS, "bench", "tests/support")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for match in requests.finditer(path.read_text())
+    ]
+    assert asked == []

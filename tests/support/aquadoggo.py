@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -27,8 +26,9 @@ import platformdirs
 import pytest
 
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
-from culm_infra.demo.kit.processes import CulmProcess, environment, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.patience import Patience
+from culm_infra.stack.ports import free_ports
 from culm_models.bamboo import sign_entry
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import (
@@ -184,20 +184,12 @@ class Node:
         return {meta["documentId"]: meta["viewId"] for meta in found}
 
 
-def free_tcp_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @contextlib.contextmanager
 def running_node(folder: Path, program: Path, *dial: str) -> Iterator[Node]:
     """A node with a new key and an empty store; `dial` are addresses, HOST:PORT, that it calls."""
     folder.mkdir(parents=True, exist_ok=True)
     key_pair = KeyPair.generate(secrets.token_bytes(32))
-    (quic_port,) = free_udp_ports(1)
-    http_port = free_tcp_port()
+    quic_port, http_port = free_ports(2)
     log, database = folder / "node.log", folder / "node.sqlite"
     command = [program, key_pair.private_key.hex(), database, http_port, quic_port, *dial]
     with log.open("w") as errors:

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaException
 
 from culm_infra.stack import JarError, JarSumError, JavaNotFoundError, Stack
 from culm_infra.stack.broker import cluster_id_at
-from culm_infra.stack.ports import HOST, choose
+from culm_infra.stack.ports import HOST, free_ports
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -88,8 +88,7 @@ def _container(no_jars: Exception) -> Iterator[str]:
             f"no Kafka to test against: CULM_BOOTSTRAP is not set; no broker of our own ({no_jars}); "
             f"no Docker engine ({error})"
         ) from error
-    port = choose()
-    assert port is not None, "no free port"
+    (port,) = free_ports(1)
     container = (
         DockerContainer(IMAGE)
         .with_env("KAFKA_NODE_ID", "1")

@@ -26,7 +26,7 @@ from cryptography.x509.oid import NameOID
 from culm_infra.patience import Patience
 from culm_infra.stack import find_java, jars
 from culm_infra.stack.broker import new_cluster_id
-from culm_infra.stack.ports import HOST, choose
+from culm_infra.stack.ports import HOST, free_ports
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
@@ -205,13 +205,9 @@ def running_cluster(
 
 
 def _nodes(folder: Path, brokers: int) -> tuple[Node, ...]:
-    taken: list[int] = []
-    for _ in range(2 * brokers):
-        port = choose(tuple(taken))
-        assert port is not None, "no free port"
-        taken.append(port)
+    ports = free_ports(2 * brokers)
     return tuple(
-        Node(number + 1, folder / f"broker-{number + 1}", taken[2 * number], taken[2 * number + 1])
+        Node(number + 1, folder / f"broker-{number + 1}", ports[2 * number], ports[2 * number + 1])
         for number in range(brokers)
     )
 

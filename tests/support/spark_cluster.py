@@ -13,7 +13,7 @@ import pyspark
 
 from culm_infra.patience import Patience
 from culm_infra.stack import find_java
-from culm_infra.stack.ports import HOST, answers, choose
+from culm_infra.stack.ports import HOST, answers, free_ports
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
 from tests.support.waiting import output_of
 
@@ -64,9 +64,7 @@ def running_spark_cluster(
 ) -> Iterator[SparkCluster]:
     """A master with workers that have registered; all is stopped at the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    port = choose(())
-    assert port is not None, "no free port"
-    web = choose((port,))
+    port, web = free_ports(2)
     options = ["--host", HOST, "--port", str(port), "--webui-port", str(web)]
     master = _start(folder, "master", "org.apache.spark.deploy.master.Master", *options)
     cluster = SparkCluster(folder, f"spark://{HOST}:{port}", master, [])

@@ -14,8 +14,9 @@ from typing import Any
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
 from culm_infra.demo.kit.process_tree import descendants
-from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment, free_udp_ports
+from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment
 from culm_infra.patience import Patience
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -167,7 +168,7 @@ def running_world(folder: Path, bootstrap: str, prefix: str, *job_options: str) 
     )
     jobs = CulmProcess("the streaming jobs", arguments, variables, folder / "jobs.log")
     edges = []
-    for name, port in zip(("west", "east"), free_udp_ports(2), strict=True):
+    for name, port in zip(("west", "east"), free_ports(2), strict=True):
         command = ("connector", "run", "--listen", f"127.0.0.1:{port}", "--dir", str(folder / name))
         process = CulmProcess(f"the connector {name}", command, variables, folder / f"{name}.log")
         edges.append(Edge(process, folder / name, port))

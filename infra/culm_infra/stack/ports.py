@@ -1,10 +1,14 @@
-"""Free ports of the loopback interface, chosen once and then remembered."""
+"""Free ports of the loopback interface, for servers that keep theirs over restarts.
+
+A port is free when nobody listens on it by TCP or by UDP: a connector serves QUIC and TCP on one number.
+"""
 
 from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Container
+
+from culm_infra.stack.errors import StackPortError
 
 HOST = "127.0.0.1"
 
@@ -12,15 +16,21 @@ HOST = "127.0.0.1"
 # is still free at the next.
 _FIRST, _LAST = 20_000, 29_999
 _ATTEMPTS = 200
+# A server may take its port only long after it was chosen.
+_given: set[int] = set()
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    """Whether a server could listen on the port now, by TCP and by UDP."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
         # As the JVM does: connections of an earlier server that still linger do not count.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            tcp.bind((HOST, port))
+            udp.bind((HOST, port))
         except OSError:
             return False
     return True
@@ -35,11 +45,14 @@ def answers(port: int, *, timeout_s: float = 0.2) -> bool:
         return False
 
 
-def choose(taken: Container[int] = ()) -> int | None:
-    """A free port that is not in ``taken``; None when there seems to be none."""
+def free_ports(count: int) -> list[int]:
+    """Free ports that this process was not given before. Raises StackPortError if there are too few."""
     chooser = random.SystemRandom()
-    for _ in range(_ATTEMPTS):
-        port = chooser.randint(_FIRST, _LAST)
-        if port not in taken and is_free(port):
-            return port
-    return None
+    ports: list[int] = []
+    for port in (chooser.randint(_FIRST, _LAST) for _ in range(_ATTEMPTS * count)):
+        if len(ports) < count and port not in _given and is_free(port):
+            ports.append(port)
+            _given.add(port)
+    if len(ports) < count:
+        raise StackPortError(f"no free port was found on {HOST}", hint="end programs that hold ports")
+    return ports

@@ -259,11 +259,11 @@ class Stack:
     ) -> StackRecord:
         """The record of a stack that is about to start; its ports are free."""
         if record is None:
-            chosen = port or _free_port(())
+            chosen, controller_port = ports.free_ports(2)
             record = StackRecord(
                 cluster_id=broker.new_cluster_id(),
-                port=chosen,
-                controller_port=_free_port((chosen,)),
+                port=port or chosen,
+                controller_port=controller_port,
                 heap_mb=DEFAULT_HEAP_MB,
             )
         record = replace(
@@ -307,13 +307,6 @@ class Stack:
         ]
         shown = "".join(f"\n  {line[:300]}" for line in said[-_SHOWN_LINES:])
         return StackStartError(f"{what}{shown}", hint=f"its log is {self.files.log}")
-
-
-def _free_port(taken: tuple[int, ...]) -> int:
-    port = ports.choose(taken)
-    if port is None:
-        raise StackPortError("no free port was found on 127.0.0.1", hint="give one with --port")
-    return port
 
 
 def _size_bytes(directory: Path) -> int:

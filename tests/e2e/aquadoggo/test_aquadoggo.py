@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.kit.processes import free_udp_ports
+from culm_infra.stack.ports import free_ports
 from culm_models.p2panda.operations.schema_id import normalise
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.whole_topic import read_to_end
@@ -78,7 +78,7 @@ def written_by(author: GraphqlAuthor) -> list[Bytes]:
 def test_what_is_published_to_the_node_arrives_in_logs_and_at_peers(
     world: World, tmp_path: Path, program: Path
 ) -> None:
-    (port,) = free_udp_ports(1)
+    (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     with (
         linked_connector(world, tmp_path, "north", "--listen-libp2p", address) as connector,

@@ -15,6 +15,7 @@ import pytest
 
 from culm_connectors.logs.index import LmdbLogStore
 from culm_infra.demo.kit.processes import CulmProcess
+from culm_infra.stack.ports import free_ports
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.whole_topic import read_to_end
@@ -24,7 +25,6 @@ from tests.support.aquadoggo import (
     FIELDS,
     GraphqlAuthor,
     Node,
-    free_tcp_port,
     linked_connector,
     require,
     running_node,
@@ -209,7 +209,7 @@ def test_documents_of_six_authors_at_two_nodes_are_the_same_everywhere(
 
 def an_empty_node_gets_everything_once(company: Company, folder: Path, program: Path) -> None:
     """A third node, at a connector that begins with an empty index: it meets only what that one chooses."""
-    metrics_port, schema_id = free_tcp_port(), company.schema_id
+    (metrics_port,), schema_id = free_ports(1), company.schema_id
     with running_node(folder / "c", program) as node:
         options = (*calls(schema_id, node), "--metrics-port", str(metrics_port))
         with linked_connector(company.world, folder, "south", *options):

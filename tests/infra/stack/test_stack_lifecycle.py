@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -194,7 +195,20 @@ def test_a_name_cannot_lead_elsewhere() -> None:
 
 
 def test_chosen_ports_are_free_and_differ() -> None:
-    first = ports.choose()
-    assert first is not None
-    assert ports.is_free(first)
-    assert ports.choose(range(20_000, 30_000)) is None
+    chosen = ports.free_ports(3) + ports.free_ports(2)
+    assert len(set(chosen)) == 5
+    assert all(ports.is_free(port) for port in chosen)
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_port_that_is_held_by_tcp_or_by_udp_is_not_free(
+    kind: socket.SocketKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (port,) = ports.free_ports(1)
+    with socket.socket(socket.AF_INET, kind) as held:
+        held.bind((ports.HOST, port))
+        assert not ports.is_free(port)
+        monkeypatch.setattr(ports, "_FIRST", port)
+        monkeypatch.setattr(ports, "_LAST", port)
+        with pytest.raises(StackPortError, match="no free port"):
+            ports.free_ports(1)

@@ -15,10 +15,9 @@ from culm_infra.demo.kit.broker import broker
 from culm_infra.demo.kit.processes import (
     CulmProcess,
     environment,
-    free_tcp_ports,
-    free_udp_ports,
     running,
 )
+from culm_infra.stack.ports import free_ports
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
@@ -90,7 +89,8 @@ async def backbone(stage: BambooStage) -> AsyncIterator[BambooBackbone]:
             broker(settings.directory, settings.kafka, stage.show, heap_mb=settings.heap_mb, keep=False)
         )
         stage.show("starting two edges and the Spark jobs logs and coverage")
-        urls = (Url("tcp", HOST, *free_tcp_ports(1)), Url("quic", HOST, *free_udp_ports(1)))
+        tcp_port, quic_port, *ports = free_ports(4)
+        urls = (Url("tcp", HOST, tcp_port), Url("quic", HOST, quic_port))
         # The topics of a demo are small, and a micro-batch of a cold JVM costs by its tasks.
         variables = environment(kafka) | {"CULM_JOB__STATE_PARTITIONS": "2"}
         output = settings.directory / "output"
@@ -105,7 +105,7 @@ async def backbone(stage: BambooStage) -> AsyncIterator[BambooBackbone]:
                 variables | {"CULM_CONNECTOR__BAMBOO__LISTEN": json.dumps([str(url)])},
                 output / f"edge-{name}.log",
             )
-            for name, url, port in zip(("west", "east"), urls, free_udp_ports(2), strict=True)
+            for name, url, port in zip(("west", "east"), urls, ports, strict=True)
         ]
         checkpoints = str(settings.directory / "checkpoints")
         jobs = [

@@ -17,10 +17,9 @@ from culm_infra.demo.kit.processes import (
     CulmProcess,
     Show,
     environment,
-    free_tcp_ports,
-    free_udp_ports,
     running,
 )
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka.clients import KafkaSettings
 
 _SERVING = "serving chotki-tcp"
@@ -111,9 +110,4 @@ async def serving(scene: ChotkiScene, edges: list[CulmProcess]) -> None:
 
 
 def _addresses() -> list[dict[str, str]]:
-    tcp = iter(free_tcp_ports(sum(scheme != "quic" for schemes in SCHEMES_OF for scheme in schemes)))
-    udp = iter(free_udp_ports(sum(scheme == "quic" for schemes in SCHEMES_OF for scheme in schemes)))
-    return [
-        {scheme: f"{scheme}://{HOST}:{next(udp if scheme == 'quic' else tcp)}" for scheme in schemes}
-        for schemes in SCHEMES_OF
-    ]
+    return [{scheme: f"{scheme}://{HOST}:{free_ports(1)[0]}" for scheme in schemes} for schemes in SCHEMES_OF]

@@ -20,11 +20,10 @@ from culm_infra.demo.kit.processes import (
     DemoError,
     Show,
     environment,
-    free_tcp_ports,
-    free_udp_ports,
     running,
 )
 from culm_infra.demo.kit.waiting import wait_until
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -132,8 +131,7 @@ def _deployment(settings: DagDemoSettings, kafka: KafkaSettings, policy: Policy)
 
 
 def _edge(settings: DagDemoSettings, kafka: KafkaSettings, policy: Policy, name: str) -> DagEdgeProcess:
-    port, other_port = free_udp_ports(2)
-    (http_port,) = free_tcp_ports(1)
+    port, other_port, http_port = free_ports(3)
     rule = {"sha256": hashlib.sha256(_TOKEN.encode()).hexdigest(), "append": ["*"], "read": ["*"]}
     variables = {
         "CULM_CONNECTOR__DAG__LISTEN": f"{HOST}:{port}",

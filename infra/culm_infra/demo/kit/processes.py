@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -156,23 +155,3 @@ def running(processes: Sequence[CulmProcess]) -> Iterator[None]:
     finally:
         for process in processes:
             process.stop()
-
-
-def free_udp_ports(count: int) -> list[int]:
-    """UDP ports on the loopback address that nobody has at this moment."""
-    return _free_ports(count, socket.SOCK_DGRAM)
-
-
-def free_tcp_ports(count: int) -> list[int]:
-    """TCP ports on the loopback address that nobody has at this moment."""
-    return _free_ports(count, socket.SOCK_STREAM)
-
-
-def _free_ports(count: int, kind: socket.SocketKind) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            probe = stack.enter_context(socket.socket(socket.AF_INET, kind))
-            probe.bind(("127.0.0.1", 0))
-            ports.append(int(probe.getsockname()[1]))
-        return ports

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_infra.demo.kit.broker import broker
-from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, free_udp_ports, running
+from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, running
 from culm_infra.demo.p2panda.plan import EDGES, Plan, make_plan
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -64,7 +65,7 @@ async def staged(settings: DemoSettings, show: Show) -> AsyncIterator[Scene]:
         kafka = await stack.enter_async_context(
             broker(settings.directory, settings.kafka, show, heap_mb=settings.heap_mb, keep=settings.keep)
         )
-        ports = free_udp_ports(len(EDGES))
+        ports = free_ports(len(EDGES))
         variables = environment(kafka)
         logs = settings.directory / "output"
         logs.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culm_infra.demo.kit.broker import broker
-from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, free_udp_ports, running
+from culm_infra.demo.kit.processes import SERVING, CulmProcess, Show, environment, running
 from culm_infra.demo.sds.bad_network import NetworkFaults
 from culm_infra.demo.sds.plan import EDGES
+from culm_infra.stack.ports import free_ports
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -58,7 +59,7 @@ async def staged(settings: SdsDemoSettings, show: Show) -> AsyncIterator[Scene]:
         kafka = await stack.enter_async_context(
             broker(settings.directory, settings.kafka, show, heap_mb=settings.heap_mb, keep=settings.keep)
         )
-        ports = free_udp_ports(len(EDGES))
+        ports = free_ports(len(EDGES))
         variables = environment(kafka)
         logs = settings.directory / "output"
         logs.mkdir(parents=True, exist_ok=True)

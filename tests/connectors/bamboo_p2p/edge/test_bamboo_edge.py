@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack import Stack
+from culm_infra.stack.ports import free_ports
 from culm_models.bamboo.certificate_pool import lower_pool
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.peer import GivenEntry
@@ -158,17 +158,11 @@ async def test_bamboo_peers_read_what_p2panda_peers_write_and_the_other_way_roun
 POINTS = ("before:entries", "after:entries", "before:payloads", "after:payloads")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 async def test_what_an_edge_had_taken_when_it_was_killed_is_produced_when_it_starts_again(
     tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     kafka = topics(kafka_bootstrap, topic_prefix)
-    port = free_port()
+    (port,) = free_ports(1)
     url = Url("tcp", "127.0.0.1", port)
     home = tmp_path / "edge"
     command = ("connector", "run", "--listen", "none", "--dir", str(home))
