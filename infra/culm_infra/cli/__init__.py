@@ -13,11 +13,15 @@ standard error.
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 
 
 def main() -> None:
     """The entry point of the installed command."""
+    if sys.__stderr__ is not None:
+        # A crash inside a library's C code leaves the stacks of all threads in the log.
+        faulthandler.enable(sys.__stderr__)
     try:
         from culm_infra.cli.root import run
     except ModuleNotFoundError as error:
