@@ -47,15 +47,15 @@ class ConnectorLimits(ProtocolSettings):
         ge=1 << 20,
         description="the address space that the index begins with; it grows as the index does",
     )
-    index_max_bytes: int = Field(
+    max_index_bytes: int = Field(
         MAX_SIZE_BYTES,
         ge=1 << 20,
         description="the largest size of the index: at it, and on a full disk, nothing more is taken",
     )
-    author_quota_bytes: int = Field(
+    max_bytes_per_author: int = Field(
         0, ge=0, description="the logs of one author; peers can bring no more of it; 0: unlimited"
     )
-    peer_quota_bytes: int = Field(
+    max_bytes_per_peer: int = Field(
         0, ge=0, description="entries that one peer brought and that are still held; 0: unlimited"
     )
     repair: RepairSettings = Field(

@@ -112,19 +112,19 @@ def test_the_limits_of_a_connector_can_be_set_one_by_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "culm.toml").write_text(
-        "[connector.transport]\nmax_connections = 7\n[connector.p2panda.driver]\nmax_staged = 9\n"
+        "[connector.transport]\nmax_connections = 7\n[connector.p2panda.driver]\nmax_staged_items = 9\n"
     )
     monkeypatch.setenv("CULM_CONNECTOR__TRANSPORT__IDLE_TIMEOUT_S", "12.5")
     section = load(connector={"transport": {"datagram_bytes": "1452"}}).connector
     transport = section.transport
     assert (transport.max_connections, transport.idle_timeout_s, transport.datagram_bytes) == (7, 12.5, 1452)
-    assert (section.p2panda.driver.max_staged, section.p2panda.driver.max_sessions_per_peer) == (9, 64)
+    assert (section.p2panda.driver.max_staged_items, section.p2panda.driver.max_sessions_per_peer) == (9, 64)
     assert load().connector.transport.datagram_bytes == "auto"
 
 
 def test_a_wrong_limit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CULM_CONNECTOR__P2PANDA__DRIVER__MAX_STAGED", "0")
-    with pytest.raises(SettingsError, match=r"connector\.p2panda\.driver\.max_staged"):
+    monkeypatch.setenv("CULM_CONNECTOR__P2PANDA__DRIVER__MAX_STAGED_ITEMS", "0")
+    with pytest.raises(SettingsError, match=r"connector\.p2panda\.driver\.max_staged_items"):
         load()
 
 

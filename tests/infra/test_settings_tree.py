@@ -60,9 +60,9 @@ CONNECTOR: Final[dict[str, tuple[object, object]]] = {
     "verify_entries_topic": (False, False),
     "serve_before_caught_up": (True, True),
     "map_size_bytes": (1 << 21, 1 << 21),
-    "index_max_bytes": (1 << 22, 1 << 22),
-    "author_quota_bytes": (11, 11),
-    "peer_quota_bytes": (12, 12),
+    "max_index_bytes": (1 << 22, 1 << 22),
+    "max_bytes_per_author": (11, 11),
+    "max_bytes_per_peer": (12, 12),
     "metrics_host": ("10.0.0.1", "10.0.0.1"),
     "metrics_port": (9100, 9100),
 }

@@ -110,8 +110,12 @@ class BambooPeer:
         Errors: `FolderError`, `FolderInUse`.
         """
         settings = settings or BambooPeerSettings()
-        spool_bytes, peer_spool_bytes = settings.spool_bytes, settings.peer_spool_bytes
-        store = FolderStore(folder, flavour, spool_bytes=spool_bytes, peer_spool_bytes=peer_spool_bytes)
+        store = FolderStore(
+            folder,
+            flavour,
+            max_spool_bytes=settings.max_spool_bytes,
+            max_spool_bytes_per_peer=settings.max_spool_bytes_per_peer,
+        )
         try:
             async with cls.over(store, identity=identity, settings=settings, policy=policy) as peer:
                 yield peer

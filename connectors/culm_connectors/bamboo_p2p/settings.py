@@ -48,9 +48,9 @@ class BambooPeerSettings:
     """Data of one connection that may be on its way to here (over QUIC: `transport`'s windows)."""
     control_backlog_bytes: int = 1_048_576
     """Control messages that the other end does not read; above it the connection ends."""
-    spool_bytes: int = 16 * 1024**3
+    max_spool_bytes: int = 16 * 1024**3
     """Parts of payloads that are not verified, of all connections."""
-    peer_spool_bytes: int | None = None
+    max_spool_bytes_per_peer: int | None = None
     """Of them, those that one principal brought, and so the largest payload; None: a quarter."""
     spool_timeout_s: float = 60.0
     """A connection whose data waits for room in the spool, or in its share, for this long ends."""

@@ -34,13 +34,13 @@ class ReplicaBudget:
             return TokenBucket(rate, burst, updated_s=now_s)
 
         self.connections = OpenConnections(
-            settings.max_sessions_per_peer, settings.sessions_per_minute, now_s
+            settings.max_connections_per_peer, settings.connections_per_minute, now_s
         )
         self.rejects = bucket(settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute))
         self._bytes = bucket(settings.bytes_per_second, settings.burst_bytes)
-        self._sent = bucket(settings.sent_bytes_per_second, settings.sent_burst_bytes)
-        self._records = bucket(settings.records_per_second, settings.record_burst)
-        self._syncs = bucket(settings.syncs_per_second, settings.sync_burst)
+        self._sent = bucket(settings.sent_bytes_per_second, settings.burst_sent_bytes)
+        self._records = bucket(settings.records_per_second, settings.burst_records)
+        self._syncs = bucket(settings.syncs_per_second, settings.burst_syncs)
         self._share = share or share_of_time(settings)
         self._turn = asyncio.Lock()
         self._seen_records = self._seen_syncs = 0

@@ -71,7 +71,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
             settings.directory / STORE_FOLDER,
             origin,
             map_size_bytes=_MAP_SIZE_BYTES,
-            max_size_bytes=settings.index_max_bytes,
+            max_size_bytes=settings.max_index_bytes,
         )
     )
     with contextlib.closing(store):
@@ -96,7 +96,7 @@ class ChotkiProtocol:
         self._missing: str | None = "starting"
         self._follower: StateFollower | None = None
         self._claim: SourceClaim | None = None
-        ids = PacketIds(self._settings.remembered_packets, store)
+        ids = PacketIds(self._settings.max_remembered_packets, store)
         self._unique = UniqueWatch(store, self._settings.max_unique_values)
         spools = context.settings.directory / SPOOL_FOLDER
         self._tail = PacketTail(
@@ -158,7 +158,7 @@ class ChotkiProtocol:
             self._missing = "reading chotki.packets"
             packets = context.kafka.topic("chotki.packets")
             # From before the epoch on: ids are to be known that have come already.
-            earlier = settings.remembered_packets // partitions.packets
+            earlier = settings.max_remembered_packets // partitions.packets
             covered = dict(self._store.packets)
             self._tail.begin_at(covered)
             offsets = {

@@ -97,7 +97,7 @@ class ChotkiEdgeSettings(BaseModel):
     write_bytes_per_second: float = Field(
         8_192.0, gt=0, description="the least rate at which it takes that, behind so much time"
     )
-    remembered_packets: int = Field(
+    max_remembered_packets: int = Field(
         1_000_000, ge=0, description="ids of packets that are known again when they come again"
     )
     max_unique_values: int = Field(
@@ -109,24 +109,24 @@ class ChotkiEdgeSettings(BaseModel):
     rejects_per_minute: float = Field(
         60.0, gt=0, description="refused records of one principal that are written to the topic rejected"
     )
-    max_sessions_per_peer: int = Field(64, ge=1, description="of one principal: a key, or an address")
-    sessions_per_minute: float = Field(
+    max_connections_per_peer: int = Field(64, ge=1, description="of one principal: a key, or an address")
+    connections_per_minute: float = Field(
         240.0, ge=0, description="of one principal, and as many at once; more are refused"
     )
     records_per_second: float = Field(
         8_000.0, ge=0, description="of one principal, whatever they say; more are read later"
     )
-    record_burst: float = Field(100_000.0, gt=0)
+    burst_records: float = Field(100_000.0, gt=0)
     bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one principal; more are read later")
     burst_bytes: float = Field(536_870_912.0, gt=0)
     sent_bytes_per_second: float = Field(
         134_217_728.0, ge=0, description="sent to one principal: who asks for a diff again and again waits"
     )
-    sent_burst_bytes: float = Field(1_073_741_824.0, gt=0)
+    burst_sent_bytes: float = Field(1_073_741_824.0, gt=0)
     syncs_per_second: float = Field(
         20.0, ge=0, description="handshakes of one principal, its own and those it forwards"
     )
-    sync_burst: float = Field(256.0, gt=0)
+    burst_syncs: float = Field(256.0, gt=0)
     busy_share: float = Field(
         0.4, ge=0, le=1, description="of the connector's time, that what one principal sends may take"
     )

@@ -118,7 +118,7 @@ async def open_logs(context: EdgeContext) -> AsyncIterator[ReplicatedLogs]:
                 folder,
                 origin,
                 map_size_bytes=settings.map_size_bytes,
-                max_size_bytes=settings.index_max_bytes,
+                max_size_bytes=settings.max_index_bytes,
             )
         )
         stack.callback(close_index, store)

@@ -56,7 +56,7 @@ def assemble(
     """
     index = logs.index
     quotas = Quotas(
-        index.store, author_bytes=settings.author_quota_bytes, peer_bytes=settings.peer_quota_bytes
+        index.store, author_bytes=settings.max_bytes_per_author, peer_bytes=settings.max_bytes_per_peer
     )
     announcements = AnnouncementTopic(
         logs.sender, kafka.topic("announcements"), logs.publisher.refused_record

@@ -112,7 +112,7 @@ class Driver:
         self._staged = MemoryOutbox[Arrival](
             self._store_arrivals,
             self.metrics,
-            Bounds(self.settings.max_staged, self.settings.max_staged_bytes),
+            Bounds(self.settings.max_staged_items, self.settings.max_staged_bytes),
             batch=Bounds(self.settings.store_batch, self.settings.store_batch_bytes),
         )
         self._observer = observer

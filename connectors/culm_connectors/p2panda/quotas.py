@@ -58,7 +58,7 @@ class Quotas:
         of_author, of_peer = self._store.usage(author, remote)
         if 0 < self._author_bytes < of_author + self._by_author[author] + size:
             _LIMITED.warning(
-                "the logs of author %s have the %d bytes that they may have (%s, author_quota_bytes)",
+                "the logs of author %s have the %d bytes that they may have (%s, max_bytes_per_author)",
                 author.hex(),
                 self._author_bytes,
                 AuthorQuotaError.code,
@@ -66,7 +66,7 @@ class Quotas:
             raise AuthorQuotaError(f"the logs of this author may take {self._author_bytes} bytes")
         if 0 < self._peer_bytes < of_peer + self._by_peer[remote] + size:
             _LIMITED.warning(
-                "what peer %s brought has the %d bytes that it may have (%s, peer_quota_bytes)",
+                "what peer %s brought has the %d bytes that it may have (%s, max_bytes_per_peer)",
                 remote.hex(),
                 self._peer_bytes,
                 PeerQuotaError.code,

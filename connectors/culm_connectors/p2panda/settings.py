@@ -66,7 +66,9 @@ class DriverSettings(BaseModel):
     )
     write_bytes: int = Field(default=64 * 1024, ge=1024, description="entries read and written at once")
 
-    max_staged: int = Field(default=8_192, ge=1, description="entries of all remotes that wait to be stored")
+    max_staged_items: int = Field(
+        default=8_192, ge=1, description="entries of all remotes that wait to be stored"
+    )
     max_staged_bytes: int = Field(default=32 * 1024**2, ge=1, description="their size; one may go beyond it")
     store_batch: int = Field(default=2_048, ge=1, description="entries stored at once")
     store_batch_bytes: int = Field(
@@ -90,7 +92,7 @@ class DriverSettings(BaseModel):
     requests_per_minute: float = Field(
         default=120.0, ge=0, description="session requests of one remote; more are read later"
     )
-    request_burst: float = Field(default=128, gt=0)
+    burst_requests: float = Field(default=128, gt=0)
     session_timeout_s: float = Field(
         default=60.0, gt=0, description="a session that is not live and in which nothing happens has failed"
     )
@@ -98,30 +100,30 @@ class DriverSettings(BaseModel):
         default=30.0, ge=0, description="a request for what is not announced yet waits so long for that"
     )
     messages_per_second: float = Field(default=50_000, ge=0, description="of one remote; more are read later")
-    message_burst: float = Field(default=100_000, gt=0)
+    burst_messages: float = Field(default=100_000, gt=0)
     control_messages_per_second: float = Field(
         default=100, ge=0, description="messages of one remote that are no entry and no range"
     )
-    control_message_burst: float = Field(default=1_000, gt=0)
+    burst_control_messages: float = Field(default=1_000, gt=0)
     announcements_per_minute: float = Field(
         default=60.0, ge=0, description="announcements of one remote; more are read later"
     )
-    announcement_burst: float = Field(default=10, gt=0)
+    burst_announcements: float = Field(default=10, gt=0)
     items_per_second: float = Field(
         default=50_000, ge=0, description="CBOR items of one remote's messages that are no entry and no range"
     )
-    item_burst: float = Field(default=500_000, gt=0)
+    burst_items: float = Field(default=500_000, gt=0)
     ranges_per_second: float = Field(
         default=100_000, ge=0, description="messages of set reconciliation of one remote; more are read later"
     )
-    range_burst: float = Field(default=500_000, gt=0)
+    burst_ranges: float = Field(default=500_000, gt=0)
     verifications_per_second: float = Field(default=50_000, ge=0, description="of one remote; more wait")
-    verification_burst: float = Field(default=100_000, gt=0)
+    burst_verifications: float = Field(default=100_000, gt=0)
     rejects_per_minute: float = Field(
         default=60.0, ge=0, description="above it the remote is disconnected, and not served for a while"
     )
     rejects_pause_s: float = Field(default=30.0, ge=0, description="how long it is not served then")
-    keys_an_address: int = Field(
+    max_keys_per_address: int = Field(
         default=10, ge=1, description="the rejects of how many keys are borne of one address"
     )
     tick_interval_s: float = Field(default=1.0, gt=0)

@@ -41,10 +41,10 @@ class PeerBudget:
         """One channel's past at a time, so that nobody takes the turns of others by joining many."""
         self.looking_up = asyncio.Semaphore(1)
         """One answer to a fetch in memory at a time."""
-        self.messages = TokenBucket(settings.messages_per_second, settings.message_burst, updated_s=now_s)
+        self.messages = TokenBucket(settings.messages_per_second, settings.burst_messages, updated_s=now_s)
         self.bytes = TokenBucket(settings.bytes_per_second, settings.burst_bytes, updated_s=now_s)
-        self.joins = TokenBucket(settings.joins_per_second, settings.join_burst, updated_s=now_s)
-        self.lookups = TokenBucket(settings.lookups_per_second, settings.lookup_burst, updated_s=now_s)
+        self.joins = TokenBucket(settings.joins_per_second, settings.burst_joins, updated_s=now_s)
+        self.lookups = TokenBucket(settings.lookups_per_second, settings.burst_lookups, updated_s=now_s)
         self.rejects = TokenBucket(
             settings.rejects_per_minute / _MINUTE_S, max(1.0, settings.rejects_per_minute), updated_s=now_s
         )
@@ -56,4 +56,6 @@ class PeerBudget:
 
 def edge_budgets(settings: SdsEdgeSettings) -> RememberedBudgets[bytes, PeerBudget]:
     """The budgets of all keys."""
-    return RememberedBudgets(lambda now_s: PeerBudget(settings, now_s), remembered=settings.remembered_peers)
+    return RememberedBudgets(
+        lambda now_s: PeerBudget(settings, now_s), remembered=settings.max_remembered_peers
+    )

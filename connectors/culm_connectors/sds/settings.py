@@ -45,23 +45,23 @@ class SdsEdgeSettings(BaseModel):
         default=256 * 1024, ge=1024, description="unsent bytes above which a peer's past is read no further"
     )
     write_bytes: int = Field(default=64 * 1024, ge=1024, description="written at once")
-    max_staged: int = Field(default=8_192, ge=1, description="records of all peers that wait for Kafka")
+    max_staged_items: int = Field(default=8_192, ge=1, description="records of all peers that wait for Kafka")
     max_staged_bytes: int = Field(default=32 * 1024**2, ge=1, description="their size; one may go beyond it")
-    max_staged_per_peer: int = Field(default=1_024, ge=1, description="of one key; more is read later")
+    max_staged_items_per_peer: int = Field(default=1_024, ge=1, description="of one key; more is read later")
     max_staged_bytes_per_peer: int = Field(default=8 * 1024**2, ge=1, description="their size, of one key")
     store_batch: int = Field(default=1_024, ge=1, description="records produced at once")
     messages_per_second: float = Field(
         default=2_000, ge=0, description="frames of one key, whatever they say; more are read later"
     )
-    message_burst: float = Field(default=10_000, gt=0)
+    burst_messages: float = Field(default=10_000, gt=0)
     bytes_per_second: float = Field(default=16 * 1024**2, ge=0, description="of one key; more are read later")
     burst_bytes: float = Field(default=64 * 1024**2, gt=0)
     joins_per_second: float = Field(
         default=20, ge=0, description="of one key; what comes behind a join too many is read later"
     )
-    join_burst: float = Field(default=1_024, gt=0)
+    burst_joins: float = Field(default=1_024, gt=0)
     lookups_per_second: float = Field(default=500, ge=0, description="ids a peer asks for; more wait")
-    lookup_burst: float = Field(default=5_000, gt=0)
+    burst_lookups: float = Field(default=5_000, gt=0)
     max_requests: int = Field(default=8, ge=1, description="fetches of one key under way")
     max_catching_up: int = Field(default=8, ge=1, description="peers whose past is read at a time")
     turn_s: float = Field(
@@ -73,7 +73,7 @@ class SdsEdgeSettings(BaseModel):
     rejects_per_minute: float = Field(
         default=60.0, ge=0, description="of one key; above it the peer is disconnected"
     )
-    remembered_peers: int = Field(
+    max_remembered_peers: int = Field(
         default=4_096, ge=0, description="keys whose rates are remembered when they have left"
     )
     asked_peers: int = Field(default=3, ge=0, description="peers asked for what the store lacks")

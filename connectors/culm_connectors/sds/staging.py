@@ -21,9 +21,9 @@ class Staging:
         self._outbox = MemoryOutbox[_Entry](
             self._store,
             metrics,
-            Bounds(settings.max_staged, settings.max_staged_bytes),
+            Bounds(settings.max_staged_items, settings.max_staged_bytes),
             batch=Bounds(settings.store_batch, settings.max_staged_bytes),
-            share=Bounds(settings.max_staged_per_peer, settings.max_staged_bytes_per_peer),
+            share=Bounds(settings.max_staged_items_per_peer, settings.max_staged_bytes_per_peer),
         )
         self.run = self._outbox.run
         self.drained = self._outbox.drained

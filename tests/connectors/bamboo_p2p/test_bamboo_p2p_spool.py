@@ -45,7 +45,7 @@ class Clock:
 
 def opened(folder: Path, clock: Clock | None = None) -> FolderStore:
     """A folder with a spool of 400 bytes, of which anybody has 100."""
-    return FolderStore(folder, YAMF, spool_bytes=400, clock_s=clock or Clock())
+    return FolderStore(folder, YAMF, max_spool_bytes=400, clock_s=clock or Clock())
 
 
 def bring(store: FolderStore, who: str, seq_num: int, offset: int, size: int) -> None:
@@ -230,7 +230,7 @@ def unfinished(request_id: int, author: KeyPair, size: int, sent: int) -> bytes:
 
 async def test_a_stranger_whose_payloads_never_become_whole_stops_itself_alone(tmp_path: Path) -> None:
     async with (
-        brokerless_edge(tmp_path / "edge", spool_bytes=4_194_304) as edge,
+        brokerless_edge(tmp_path / "edge", max_spool_bytes=4_194_304) as edge,
         edge.flavour.peer.listen(HERE) as url,
         BambooPeer.open(tmp_path / "honest", flavour=YAMF) as honest,
     ):
@@ -263,7 +263,7 @@ async def test_a_stranger_whose_payloads_never_become_whole_stops_itself_alone(t
 
 
 async def test_who_comes_again_with_a_full_share_brings_not_a_byte(tmp_path: Path) -> None:
-    settings = BambooPeerSettings(spool_bytes=4_096, spool_timeout_s=0.0)
+    settings = BambooPeerSettings(max_spool_bytes=4_096, spool_timeout_s=0.0)
     async with (
         BambooPeer.open(tmp_path, flavour=YAMF, settings=settings) as peer,
         peer.listen(HERE) as url,
@@ -271,7 +271,7 @@ async def test_who_comes_again_with_a_full_share_brings_not_a_byte(tmp_path: Pat
     ):
         await until(lambda: peer.remotes)
         principal = next(iter(peer.remotes.values())).principal
-    store = FolderStore(tmp_path, YAMF, spool_bytes=4_096)
+    store = FolderStore(tmp_path, YAMF, max_spool_bytes=4_096)
     for seq_num in (1, 2):
         bring(store, principal, seq_num, 0, 512)
     store.commit()

@@ -118,7 +118,7 @@ def large_records() -> Iterator[bytes]:
 
 @pytest.mark.parametrize("name", sorted(CHOTKI_ATTACKS))
 async def test_an_honest_replica_is_served_beside_every_attack(tmp_path: Path, name: str) -> None:
-    with attacked(tmp_path, records_per_second=1_000, record_burst=1_000) as edge:
+    with attacked(tmp_path, records_per_second=1_000, burst_records=1_000) as edge:
         async with edge.attacker() as channel:
             saying = asyncio.create_task(say(channel, CHOTKI_ATTACKS[name](), 20))
             reading = asyncio.create_task(said(channel))
@@ -130,7 +130,7 @@ async def test_an_honest_replica_is_served_beside_every_attack(tmp_path: Path, n
 
 
 async def test_records_beyond_the_rate_are_read_later(tmp_path: Path) -> None:
-    with attacked(tmp_path, records_per_second=100, record_burst=100) as edge:
+    with attacked(tmp_path, records_per_second=100, burst_records=100) as edge:
         for attack in (small_packets, pings, repeated_packet):
             async with edge.attacker() as channel:
                 await say(channel, attack())
@@ -167,14 +167,14 @@ async def test_what_is_beyond_a_bound_ends_the_session_with_its_code(
 
 
 async def test_handshakes_of_a_principal_are_paced(tmp_path: Path) -> None:
-    with attacked(tmp_path, syncs_per_second=1, sync_burst=10) as edge:
+    with attacked(tmp_path, syncs_per_second=1, burst_syncs=10) as edge:
         async with edge.attacker() as channel:
             taken = await say(channel, handshakes(), 1)
         assert taken * 16 * 1024 <= 1 << 20
 
 
 async def test_who_asks_for_everything_again_and_again_waits_for_it(tmp_path: Path) -> None:
-    with attacked(tmp_path, sent_bytes_per_second=1_000, sent_burst_bytes=1_000) as edge:
+    with attacked(tmp_path, sent_bytes_per_second=1_000, burst_sent_bytes=1_000) as edge:
         loop = asyncio.get_running_loop()
         begun_s, heard = loop.time(), 0
         while heard < 2_500:
@@ -197,7 +197,7 @@ async def test_a_live_packet_that_kafka_cannot_hold_is_refused(tmp_path: Path) -
 
 
 async def test_who_comes_again_and_again_is_not_served(tmp_path: Path) -> None:
-    with attacked(tmp_path, sessions_per_minute=5) as edge:
+    with attacked(tmp_path, connections_per_minute=5) as edge:
         for _ in range(20):
             async with edge.attacker() as channel:
                 with contextlib.suppress(TransportError):
@@ -207,7 +207,7 @@ async def test_who_comes_again_and_again_is_not_served(tmp_path: Path) -> None:
 
 async def test_mutated_packets_produce_nothing_that_is_none(tmp_path: Path) -> None:
 
-    with attacked(tmp_path, sessions_per_minute=0) as edge:
+    with attacked(tmp_path, connections_per_minute=0) as edge:
         for seed in range(60):
             async with edge.attacker() as channel:
                 await channel.write(b"".join(itertools.islice(mutated(seed), 40)))
@@ -221,7 +221,7 @@ async def test_mutated_packets_produce_nothing_that_is_none(tmp_path: Path) -> N
 
 
 def test_the_budget_of_a_principal_outlives_its_sessions() -> None:
-    budgets = replica_budgets(ChotkiEdgeSettings(sessions_per_minute=2, max_sessions_per_peer=1))
+    budgets = replica_budgets(ChotkiEdgeSettings(connections_per_minute=2, max_connections_per_peer=1))
     first = budgets.begin("address:1", 0)
     assert first is not None and budgets.begin("address:1", 0) is None
     assert budgets.begin("address:2", 0) is not None

@@ -74,7 +74,7 @@ def test_a_spool_of_which_nothing_has_come_is_released_and_another_one_goes_on(t
 
 
 def test_what_came_counts_for_a_peer(tmp_path: Path) -> None:
-    with opened(tmp_path, peer_spool_bytes=3 * CHUNK_SIZE) as folder:
+    with opened(tmp_path, max_spool_bytes_per_peer=3 * CHUNK_SIZE) as folder:
         assert bring(folder, 0, 0) and bring(folder, 0, 1)
         assert folder.reserve(key(0), SPACE, shard(2), SIZE) == FULL
         assert folder.spool(key(0), shard(0), CHUNK_SIZE, CHUNK)
@@ -84,7 +84,7 @@ def test_what_came_counts_for_a_peer(tmp_path: Path) -> None:
 
 
 def test_at_an_address_the_peer_that_has_most_gives_up_its_oldest(tmp_path: Path) -> None:
-    with opened(tmp_path, address_spool_bytes=4 * CHUNK_SIZE) as folder:
+    with opened(tmp_path, max_spool_bytes_per_address=4 * CHUNK_SIZE) as folder:
         assert all(bring(folder, 0, number) for number in range(3))
         assert bring(folder, 1, 0)
         assert held(folder, 2, 3) == {(0, 1), (0, 2), (1, 0)}
@@ -95,7 +95,7 @@ def test_at_an_address_the_peer_that_has_most_gives_up_its_oldest(tmp_path: Path
 
 
 def test_in_all_the_address_that_has_most_gives_up_its_oldest(tmp_path: Path) -> None:
-    with opened(tmp_path, spool_bytes=6 * CHUNK_SIZE) as folder:
+    with opened(tmp_path, max_spool_bytes=6 * CHUNK_SIZE) as folder:
         assert all(bring(folder, peer, peer) for peer in range(5))
         assert bring(folder, 9, 0, "10.0.0.2")
         assert bring(folder, 9, 1, "10.0.0.2")
@@ -121,6 +121,6 @@ def test_what_an_address_has_brought_is_known_after_a_restart(tmp_path: Path) ->
     with opened(tmp_path) as folder:
         assert bring(folder, 0, 0) and bring(folder, 1, 1)
         folder.commit()
-    with opened(tmp_path, address_spool_bytes=3 * CHUNK_SIZE) as folder:
+    with opened(tmp_path, max_spool_bytes_per_address=3 * CHUNK_SIZE) as folder:
         assert not bring(folder, 2, 2)
         assert bring(folder, 2, 2, "10.0.0.2")

@@ -87,7 +87,7 @@ def test_what_is_missing_is_what_a_scan_finds_and_who_waits_is_counted(seed: int
 
 
 def test_a_peer_has_so_many_nodes_wait_and_another_one_has_its_own_places(tmp_path: Path) -> None:
-    folder = opened(tmp_path, peer_waiting_nodes=2)
+    folder = opened(tmp_path, max_waiting_nodes_per_peer=2)
     pairs = [chain(2, number) for number in range(4)]
     late, done = AckStatus.LATER, AckStatus.DURABLE
     assert put(folder, *(tip.data for _, tip in pairs[:3])) == [done, done, late]
@@ -101,14 +101,14 @@ def test_a_peer_has_so_many_nodes_wait_and_another_one_has_its_own_places(tmp_pa
 
 def test_a_space_has_so_many_bytes_wait(tmp_path: Path) -> None:
     (_, first), (_, second) = chain(2), chain(2, 1)
-    folder = opened(tmp_path, waiting_bytes=len(first.data) + len(second.data) - 1)
+    folder = opened(tmp_path, max_waiting_bytes=len(first.data) + len(second.data) - 1)
     assert put(folder, first.data, second.data) == [AckStatus.DURABLE, AckStatus.LATER]
     assert folder.waiting_nodes(SPACE) == (1, len(first.data))
     folder.close()
 
 
 def test_a_chain_that_comes_from_its_end_needs_one_place(tmp_path: Path) -> None:
-    folder = opened(tmp_path, peer_waiting_nodes=1, waiting_nodes=1)
+    folder = opened(tmp_path, max_waiting_nodes_per_peer=1, max_waiting_nodes=1)
     nodes = chain(300)
     assert set(put(folder, *(node.data for node in reversed(nodes)))) == {AckStatus.DURABLE}
     assert folder.waiting_nodes(SPACE) == (0, 0)
@@ -121,7 +121,7 @@ def orphans(count: int, first: int = 0) -> list[bytes]:
 
 
 def test_orphans_of_strangers_keep_no_chain_out(tmp_path: Path) -> None:
-    folder = opened(tmp_path, waiting_nodes=100, peer_waiting_nodes=10)
+    folder = opened(tmp_path, max_waiting_nodes=100, max_waiting_nodes_per_peer=10)
     for number in range(10):
         with calling(f"10.0.0.{number % 5}", str(number)):
             peer = number.to_bytes(32, "big")
@@ -157,7 +157,7 @@ def test_a_writer_builds_on_heads_alone_whose_ancestors_are_here(folder: DagFold
 
 
 def test_an_address_has_so_many_places_and_at_it_the_peer_with_fewer_of_them_gets_one(tmp_path: Path) -> None:
-    folder = opened(tmp_path, address_waiting_nodes=4, peer_waiting_nodes=4)
+    folder = opened(tmp_path, max_waiting_nodes_per_address=4, max_waiting_nodes_per_peer=4)
     late, done = AckStatus.LATER, AckStatus.DURABLE
     with calling("10.0.0.1", "peers"):
         assert put(folder, *orphans(4)) == [done] * 4
@@ -170,7 +170,7 @@ def test_an_address_has_so_many_places_and_at_it_the_peer_with_fewer_of_them_get
 
 def test_whoever_has_waited_for_long_has_no_place_and_is_kept(tmp_path: Path) -> None:
     now = NOW
-    settings = DagFolderSettings(waiting_nodes=2, waiting_expires_s=100)
+    settings = DagFolderSettings(max_waiting_nodes=2, waiting_expires_s=100)
     folder = DagFolder(tmp_path / "dags", settings, create=True, clock_s=lambda: now)
     first, second, third = orphans(3)
     assert put(folder, first, second, third) == [AckStatus.DURABLE, AckStatus.DURABLE, AckStatus.LATER]
@@ -186,7 +186,7 @@ def test_whoever_has_waited_for_long_has_no_place_and_is_kept(tmp_path: Path) ->
 
 
 def test_what_nobody_else_brings_and_what_topics_bring_always_has_room(tmp_path: Path) -> None:
-    folder = opened(tmp_path, peer_waiting_nodes=1, waiting_nodes=1)
+    folder = opened(tmp_path, max_waiting_nodes_per_peer=1, max_waiting_nodes=1)
     tips = [chain(2, number)[1].data for number in range(5)]
     assert set(put(folder, *tips, peer=None)) == {AckStatus.DURABLE}
     assert put(folder, chain(2, 5)[1].data) == [AckStatus.DURABLE]
@@ -195,7 +195,7 @@ def test_what_nobody_else_brings_and_what_topics_bring_always_has_room(tmp_path:
 
 
 def test_a_publish_waits_for_proofs_that_are_missing_however_far_below(tmp_path: Path) -> None:
-    folder = opened(tmp_path, peer_waiting_nodes=2)
+    folder = opened(tmp_path, max_waiting_nodes_per_peer=2)
     root = ucan(0, 1, {"can": "dag/publish", "with": DIDS[0]})
     middle = ucan(1, 2, {"can": "dag/publish", "with": DIDS[0]}, prf=[root.cid])
     waiting = [publish(by=2, prf=[middle.cid], nnc=str(number)) for number in range(3)]

@@ -87,7 +87,7 @@ async def started(edge: Edge) -> AsyncIterator[Callable[[], Doors]]:
 async def test_a_full_index_takes_nothing_and_goes_on_when_there_is_space_and_sds_meanwhile(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = {"map_size_bytes": 1 << 20, "index_max_bytes": 1 << 20, "sds": QUICK}
+    settings = {"map_size_bytes": 1 << 20, "max_index_bytes": 1 << 20, "sds": QUICK}
     async with (
         running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,), **settings)) as edge,
         reference_peer(tmp_path, "a") as writer,

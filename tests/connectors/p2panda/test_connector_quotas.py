@@ -49,7 +49,7 @@ async def test_an_author_over_its_quota_stops_its_own_logs_alone(
     greedy, modest = make_log(author("greedy"), 0, 100), make_log(author("modest"), 0, 5)
     quota = size(greedy[:20])
     async with (
-        running(connector(tmp_path / "edge", kafka, author_quota_bytes=quota)) as edge,
+        running(connector(tmp_path / "edge", kafka, max_bytes_per_author=quota)) as edge,
         reference_peer(tmp_path, "a") as a,
     ):
         assert edge.address is not None
@@ -78,7 +78,7 @@ async def test_a_peer_over_its_quota_is_refused_what_another_may_bring(
     tmp_path: Path, kafka: KafkaSettings
 ) -> None:
     log = make_log(author("writer"), 0, 40)
-    settings = {"peer_quota_bytes": size(log[:30])}
+    settings = {"max_bytes_per_peer": size(log[:30])}
     async with reference_peer(tmp_path, "a") as a, reference_peer(tmp_path, "b") as b:
         await a.add(pairs(log))
         async with running(connector(tmp_path / "edge", kafka, **settings)) as edge:

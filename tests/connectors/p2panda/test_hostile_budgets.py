@@ -91,7 +91,7 @@ async def test_the_holder_of_the_other_branches_of_forked_logs_stays(tmp_path: P
 
 
 async def test_announcements_are_paced(tmp_path: Path) -> None:
-    limits = DriverSettings(announcements_per_minute=1, announcement_burst=5)
+    limits = DriverSettings(announcements_per_minute=1, burst_announcements=5)
     async with (
         reference_peer(tmp_path, "a", schemas=[SCHEMA], driver=limits) as a,
         a.serve() as listener,
@@ -112,7 +112,7 @@ def budgets(**settings: float) -> Budgets:
 
 
 async def test_own_announcements_keep_to_half_of_what_remotes_read(tmp_path: Path) -> None:
-    settings = DriverSettings(tick_interval_s=0.01, announcements_per_minute=1_200, announcement_burst=4)
+    settings = DriverSettings(tick_interval_s=0.01, announcements_per_minute=1_200, burst_announcements=4)
     async with reference_peer(tmp_path, "a", driver=settings) as a:
         announced: list[tuple[str, ...]] = []
         real = a.driver.peer.announce
@@ -139,7 +139,7 @@ def test_a_new_connection_goes_on_with_what_the_key_had_left() -> None:
 
 
 def test_many_keys_of_one_address_are_barred_together_but_for_those_that_brought_something_sound() -> None:
-    kept = budgets(rejects_per_minute=10, keys_an_address=3)
+    kept = budgets(rejects_per_minute=10, max_keys_per_address=3)
     good = kept.of(b"good", "192.0.2.1", NOW_S)
     good.is_trusted = True
     for key in (b"a", b"b", b"c", b"d"):

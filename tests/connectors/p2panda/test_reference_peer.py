@@ -108,7 +108,9 @@ async def test_another_key_than_the_expected_one_is_refused(tmp_path: Path) -> N
 
 
 async def test_many_small_chunks_and_a_tiny_stage_lose_nothing(tmp_path: Path) -> None:
-    tiny = DriverSettings(check_chunk=3, check_chunks_ahead=1, max_staged=5, store_batch=2, write_bytes=1024)
+    tiny = DriverSettings(
+        check_chunk=3, check_chunks_ahead=1, max_staged_items=5, store_batch=2, write_bytes=1024
+    )
     async with (
         reference_peer(tmp_path, "a", driver=tiny) as a,
         reference_peer(tmp_path, "b", driver=tiny, live_mode=False) as b,
@@ -121,7 +123,7 @@ async def test_many_small_chunks_and_a_tiny_stage_lose_nothing(tmp_path: Path) -
 
 
 async def test_a_rate_limit_slows_down_and_loses_nothing(tmp_path: Path) -> None:
-    slow = DriverSettings(verifications_per_second=2_000, verification_burst=10, check_chunk=20)
+    slow = DriverSettings(verifications_per_second=2_000, burst_verifications=10, check_chunk=20)
     async with (
         reference_peer(tmp_path, "a") as a,
         reference_peer(tmp_path, "b", driver=slow, live_mode=False) as b,

@@ -21,7 +21,7 @@ from tests.support.waiting import until, while_working
 
 
 @pytest.mark.parametrize(
-    "limits", [{"max_staged": 256}, {"max_staged_bytes": 64_000, "store_batch_bytes": 8_000}]
+    "limits", [{"max_staged_items": 256}, {"max_staged_bytes": 64_000, "store_batch_bytes": 8_000}]
 )
 async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits: dict[str, Any]) -> None:
     settings = DriverSettings(check_chunk=64, check_chunks_ahead=2, read_bytes=16_384, **limits)
@@ -56,7 +56,7 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits
 
 async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_path: Path) -> None:
     settings = DriverSettings(
-        max_staged=64, check_chunk=32, check_chunks_ahead=2, read_bytes=16_384, tick_interval_s=0.01
+        max_staged_items=64, check_chunk=32, check_chunks_ahead=2, read_bytes=16_384, tick_interval_s=0.01
     )
     gate = asyncio.Event()
 
@@ -109,7 +109,7 @@ async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_pat
         def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
             delivered.update(heights)
 
-    few = DriverSettings(max_staged=4, check_chunk=2, check_chunks_ahead=1, read_bytes=16_384)
+    few = DriverSettings(max_staged_items=4, check_chunk=2, check_chunks_ahead=1, read_bytes=16_384)
     slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=few, schemas=[SCHEMA])
     sender = Sender(tmp_path / "sender", key_pair=author("sender"), durable=False, schemas=[SCHEMA])
     async with slow, sender, sender.serve() as listener:

@@ -31,7 +31,7 @@ from tests.support.waiting import until
 async def test_joins_of_a_key_are_paced_over_all_of_its_connections() -> None:
     backbone = MemoryBackbone()
     async with (
-        serving(backbone, joins_per_second=0.001, join_burst=5) as (_, address),
+        serving(backbone, joins_per_second=0.001, burst_joins=5) as (_, address),
         remote(address, 1) as a,
         remote(address, 1) as again,
         remote(address, 2) as honest,
@@ -46,7 +46,7 @@ async def test_final_leaves_in_a_loop_hold_no_more_records_than_a_peers_share() 
     backbone = MemoryBackbone()
     backbone.gate.clear()
     async with (
-        serving(backbone, max_staged_per_peer=10) as (driver, address),
+        serving(backbone, max_staged_items_per_peer=10) as (driver, address),
         remote(address, 1) as attacker,
         remote(address, 2) as honest,
     ):
@@ -202,7 +202,7 @@ async def test_requests_of_a_member_that_left_no_longer_count() -> None:
 
 
 def test_a_key_that_left_is_remembered_and_a_bounded_number_of_them() -> None:
-    budgets = edge_budgets(SdsEdgeSettings(remembered_peers=2))
+    budgets = edge_budgets(SdsEdgeSettings(max_remembered_peers=2))
     first = budgets.begin(b"first", 0.0)
     assert budgets.begin(b"first", 0.0) is first
     budgets.end(b"first")

@@ -174,7 +174,7 @@ async def test_a_peer_that_reads_nothing_of_the_past_it_asked_for_is_dropped() -
 async def test_while_kafka_is_slow_a_peer_is_read_no_further_than_its_share() -> None:
     backbone = MemoryBackbone()
     async with (
-        serving(backbone, max_staged_per_peer=10) as (driver, address),
+        serving(backbone, max_staged_items_per_peer=10) as (driver, address),
         remote(address, 1) as a,
         remote(address, 2) as b,
     ):

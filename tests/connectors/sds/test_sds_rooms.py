@@ -61,7 +61,7 @@ def test_an_answer_is_cut_into_frames_that_fit(sizes: list[int], max_bytes: int)
 
 
 async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None:
-    backbone, settings = MemoryBackbone(), SdsEdgeSettings(store_batch=3, max_staged_per_peer=5)
+    backbone, settings = MemoryBackbone(), SdsEdgeSettings(store_batch=3, max_staged_items_per_peer=5)
     budget = PeerBudget(settings, 0.0)
     link = cast("Any", type("Link", (), {"budget": budget})())
     staging = Staging(backbone, settings, SdsMetrics())

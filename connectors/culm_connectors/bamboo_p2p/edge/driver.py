@@ -214,9 +214,9 @@ async def open_flavour(
             folder,
             flavour,
             origin,
-            spool_bytes=settings.spool_bytes,
-            peer_spool_bytes=settings.peer_spool_bytes,
-            address_spool_bytes=settings.address_spool_bytes,
+            max_spool_bytes=settings.max_spool_bytes,
+            max_spool_bytes_per_peer=settings.max_spool_bytes_per_peer,
+            max_spool_bytes_per_address=settings.max_spool_bytes_per_address,
         )
     )
     try:
@@ -225,7 +225,7 @@ async def open_flavour(
         # what comes from other connectors, by its own rules of interest.
         connector_id = bytes(one ^ 0xFF for one in context.connector_id)
         expected = ExpectedPayloads()
-        awaited = AwaitedPayloads(store, tables, expected, max_bytes=settings.unclaimed_payload_bytes)
+        awaited = AwaitedPayloads(store, tables, expected, max_bytes=settings.max_unclaimed_payload_bytes)
         outbox = KafkaOutbox(
             store,
             tables,
@@ -314,8 +314,8 @@ def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPe
         tcp=context.settings.tcp,
         tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
         data_window_bytes=settings.data_window_bytes,
-        spool_bytes=settings.spool_bytes,
-        peer_spool_bytes=settings.peer_spool_bytes,
+        max_spool_bytes=settings.max_spool_bytes,
+        max_spool_bytes_per_peer=settings.max_spool_bytes_per_peer,
         spool_expires_s=settings.spool_expires_s,
         busy_share=settings.busy_share,
         busy_burst_s=settings.busy_burst_s,

@@ -17,9 +17,9 @@ def open_edge_folder(
     flavour: HashFlavour,
     origin: Origin,
     *,
-    spool_bytes: int,
-    peer_spool_bytes: int | None = None,
-    address_spool_bytes: int | None = None,
+    max_spool_bytes: int,
+    max_spool_bytes_per_peer: int | None = None,
+    max_spool_bytes_per_address: int | None = None,
 ) -> tuple[FolderStore, EdgeTables]:
     """The logs of an edge and what is kept beside them; what is damaged is dropped, to be read from Kafka.
 
@@ -30,9 +30,9 @@ def open_edge_folder(
         store = FolderStore(
             folder,
             flavour,
-            spool_bytes=spool_bytes,
-            peer_spool_bytes=peer_spool_bytes,
-            address_spool_bytes=address_spool_bytes,
+            max_spool_bytes=max_spool_bytes,
+            max_spool_bytes_per_peer=max_spool_bytes_per_peer,
+            max_spool_bytes_per_address=max_spool_bytes_per_address,
         )
         try:
             tables = EdgeTables(store.transaction)

@@ -28,15 +28,15 @@ def edge_rules(settings: BambooEdgeSettings) -> FolderPolicy:
         return _unless_said(rule, quotas)
 
     retention = {
-        "max_age_s": settings.payload_max_age_s or None,
-        "max_bytes": settings.payload_max_bytes or None,
+        "max_age_s": settings.max_payload_age_s or None,
+        "max_bytes": settings.max_payload_bytes or None,
     }
     return policy.model_copy(
         update={
             "default": with_quotas(policy.default),
             "peer": {name: with_quotas(rule) for name, rule in policy.peer.items()},
             "retention": _unless_said(policy.retention, retention),
-            "quotas": _unless_said(policy.quotas, {"author_bytes": settings.author_bytes or None}),
+            "quotas": _unless_said(policy.quotas, {"author_bytes": settings.max_bytes_per_author or None}),
         }
     )
 

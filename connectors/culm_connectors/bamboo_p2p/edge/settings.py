@@ -60,13 +60,15 @@ class BambooEdgeSettings(BaseModel):
     policy: Path | None = Field(
         None, description="a policy.toml: which logs peers may read, write, are asked for; quotas, retention"
     )
-    payload_max_age_s: float = Field(
+    max_payload_age_s: float = Field(
         0.0, ge=0, description="payloads held for longer are dropped, entries stay; 0: never"
     )
-    payload_max_bytes: int = Field(
+    max_payload_bytes: int = Field(
         0, ge=0, description="of payloads of a flavour; of more the oldest are dropped; 0: any"
     )
-    author_bytes: int = Field(0, ge=0, description="of payloads of one author; nobody may bring more; 0: any")
+    max_bytes_per_author: int = Field(
+        0, ge=0, description="of payloads of one author; nobody may bring more; 0: any"
+    )
     quota_bytes: int = Field(
         256 * 1024**3, ge=0, description="of payloads that one principal may bring in quota_period_s; 0: any"
     )
@@ -84,15 +86,15 @@ class BambooEdgeSettings(BaseModel):
     max_waiting_bytes: int = Field(
         262_144, ge=65_536, description="of one connection: not acknowledged by Kafka; more is not read"
     )
-    spool_bytes: int = Field(
+    max_spool_bytes: int = Field(
         16 * 1024**3, ge=1_048_576, description="on disk: parts of payloads that are not verified yet"
     )
-    peer_spool_bytes: int | None = Field(
+    max_spool_bytes_per_peer: int | None = Field(
         None,
         ge=65_536,
         description="of them, those of one principal, and the largest payload; else a quarter",
     )
-    address_spool_bytes: int | None = Field(
+    max_spool_bytes_per_address: int | None = Field(
         None,
         ge=65_536,
         description="of them, those of one address, at least what one principal has; else half",
@@ -109,7 +111,7 @@ class BambooEdgeSettings(BaseModel):
     progress_timeout_s: float = Field(
         20.0, gt=0, description="a source that sends nothing for so long, while another has more, is replaced"
     )
-    unclaimed_payload_bytes: int = Field(
+    max_unclaimed_payload_bytes: int = Field(
         256 * 1024**2, ge=0, description="on disk: chunks of payloads whose entries have not come yet"
     )
 

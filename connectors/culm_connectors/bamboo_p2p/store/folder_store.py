@@ -35,24 +35,24 @@ DEFAULT_SPOOL_BYTES: Final = 16 * 1024**3
 
 
 class FolderStore:
-    """The logs of one folder; for one thread. `spool_bytes` bounds what is not verified, `shares` whose."""
+    """The logs of one folder; for one thread. `max_spool_bytes` and its shares bound what is not verified."""
 
     def __init__(
         self,
         folder: Path,
         flavour: HashFlavour | None = None,
         *,
-        spool_bytes: int = DEFAULT_SPOOL_BYTES,
-        peer_spool_bytes: int | None = None,
-        address_spool_bytes: int | None = None,
+        max_spool_bytes: int = DEFAULT_SPOOL_BYTES,
+        max_spool_bytes_per_peer: int | None = None,
+        max_spool_bytes_per_address: int | None = None,
         clock_s: Callable[[], float] = steady_s,
     ) -> None:
-        self.folder, self.spool_bytes, self._clock_s = folder, spool_bytes, clock_s
+        self.folder, self.max_spool_bytes, self._clock_s = folder, max_spool_bytes, clock_s
         with open_database(folder, flavour) as (self._database, self._flavour):
             self._checkpoints = Checkpoints(self._database, folder / DATABASE_FILE)
             self._payloads = PayloadParts(self._database)
             self._logs = KeptLogs(self._database)
-            limits = spool_bytes, peer_spool_bytes, address_spool_bytes
+            limits = max_spool_bytes, max_spool_bytes_per_peer, max_spool_bytes_per_address
             self.shares = SpoolShares(self._database, *limits, clock_s)
             self._cache: OrderedDict[tuple[LogKey, int], HeldEntry] = OrderedDict()
             self._paused: frozenset[str] = frozenset()
@@ -117,12 +117,12 @@ class FolderStore:
     @property
     def is_spool_full(self) -> bool:
         """Whether no further unverified bytes are to be taken on."""
-        return self._logs.spooled_bytes >= self.spool_bytes
+        return self._logs.spooled_bytes >= self.max_spool_bytes
 
     def _drop_oldest_unverified(self) -> None:
         """Make room at the opening, when nobody is in the middle of a payload."""
         for log, seq_num, _ in self.shares.unfinished():
-            if self.spooled_bytes * 2 <= self.spool_bytes:
+            if self.spooled_bytes * 2 <= self.max_spool_bytes:
                 break
             self.discard_unverified(log, seq_num)
         self.commit()

@@ -101,7 +101,7 @@ class SpoolShares:
     def __init__(
         self,
         database: sqlite3.Connection,
-        spool_bytes: int,
+        max_spool_bytes: int,
         peer_bytes: int | None,
         address_bytes: int | None,
         clock_s: Callable[[], float],
@@ -109,8 +109,8 @@ class SpoolShares:
         self._database = database
         self._clock_s = clock_s
         self._bringer: str | None = None
-        of_peer = min(peer_bytes or max(1, spool_bytes // _PEERS_IN_ALL), spool_bytes)
-        of_address = max(of_peer, address_bytes or spool_bytes // _ADDRESSES_IN_ALL)
+        of_peer = min(peer_bytes or max(1, max_spool_bytes // _PEERS_IN_ALL), max_spool_bytes)
+        of_address = max(of_peer, address_bytes or max_spool_bytes // _ADDRESSES_IN_ALL)
         self.peers = SpoolShare(database, "spooled", "principal", of_peer)
         self.addresses = SpoolShare(database, "spooled_from", "address", of_address)
 

@@ -104,17 +104,17 @@ async def open_dag_edge(
     guard = StoreGuard(path, partial(condemn_folder, path))
     given = DagFolderSettings(
         verdict,
-        peer_spool_bytes=settings.peer_spool_bytes,
-        address_spool_bytes=settings.address_spool_bytes,
-        spool_bytes=settings.spool_bytes,
+        max_spool_bytes_per_peer=settings.max_spool_bytes_per_peer,
+        max_spool_bytes_per_address=settings.max_spool_bytes_per_address,
+        max_spool_bytes=settings.max_spool_bytes,
         spool_expires_s=settings.spool_expires_s,
-        waiting_nodes=settings.waiting_nodes,
-        waiting_bytes=settings.waiting_bytes,
-        peer_waiting_nodes=settings.peer_waiting_nodes,
-        address_waiting_nodes=settings.address_waiting_nodes,
+        max_waiting_nodes=settings.max_waiting_nodes,
+        max_waiting_bytes=settings.max_waiting_bytes,
+        max_waiting_nodes_per_peer=settings.max_waiting_nodes_per_peer,
+        max_waiting_nodes_per_address=settings.max_waiting_nodes_per_address,
         waiting_expires_s=settings.waiting_expires_s,
     )
-    quotas = EdgeQuotas(settings.space_bytes, settings.outbox_items)
+    quotas = EdgeQuotas(settings.max_bytes_per_space, settings.max_staged_items)
     folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, quotas))
     try:
         sender = BatchSender(context.producer)

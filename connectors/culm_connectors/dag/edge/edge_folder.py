@@ -37,9 +37,9 @@ _USAGES_KEPT: Final = 10_000
 class EdgeQuotas:
     """Of what peers bring to one edge."""
 
-    space_bytes: int = 10 * GIB
+    max_bytes_per_space: int = 10 * GIB
     """Nodes and shards of one space, as far as they are here (R33)."""
-    outbox_items: int = 100_000
+    max_staged_items: int = 100_000
     """What Kafka has not acknowledged; more comes later."""
 
 
@@ -171,9 +171,9 @@ class EdgeFolder(DagFolder):
 
     def _no_room(self, space: bytes | None, size: int) -> str | None:
         """The code with which something of this size has to come later; None where there is room."""
-        if len(self.waiting) >= self.quotas.outbox_items:
+        if len(self.waiting) >= self.quotas.max_staged_items:
             return WaitingFull.code
-        if space is not None and size and self.usage(space) + size > self.quotas.space_bytes:
+        if space is not None and size and self.usage(space) + size > self.quotas.max_bytes_per_space:
             return SpaceFull.code
         return None
 

@@ -15,23 +15,23 @@ class DagFolderSettings:
     """The rules are the deployment's (R28), the quotas this folder's own."""
 
     verdict: VerdictSettings = DEFAULT_VERDICT
-    peer_spool_bytes: int = GIB
+    max_spool_bytes_per_peer: int = GIB
     """What one peer has brought of shards that are not whole (R34)."""
-    address_spool_bytes: int = 4 * GIB
+    max_spool_bytes_per_address: int = 4 * GIB
     """What all peers of one address have brought of them."""
-    spool_bytes: int = 16 * GIB
+    max_spool_bytes: int = 16 * GIB
     """What has come of all of them."""
     peer_spools: int = 4_096
     """How many spools one peer may have, however small."""
     spools: int = 65_536
     """In all."""
-    waiting_nodes: int = 10_000
+    max_waiting_nodes: int = 10_000
     """Places of a space for what peers bring and what waits for a prior or a proof (3.4)."""
-    waiting_bytes: int = 64 * MIB
+    max_waiting_bytes: int = 64 * MIB
     """Of those nodes of a space."""
-    peer_waiting_nodes: int = 1_000
+    max_waiting_nodes_per_peer: int = 1_000
     """Places of one peer, in all spaces."""
-    address_waiting_nodes: int = 2_500
+    max_waiting_nodes_per_address: int = 2_500
     """Places of all peers of one address, in all spaces."""
     waiting_expires_s: int = 3_600
     """For so long a node has a place; it is kept without one."""

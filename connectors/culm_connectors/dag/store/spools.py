@@ -118,15 +118,15 @@ class Spools:
         given = (peer, address, DEPLOYMENT_PEER)
         count, in_all, count_of_peer, of_peer, of_address = self._database.execute(query, given).fetchone()
         settings = self._settings
-        if of_peer + size > settings.peer_spool_bytes:
+        if of_peer + size > settings.max_spool_bytes_per_peer:
             return []
         if count_of_peer + spools > settings.peer_spools:
             return self._first("received = 0 AND peer = ?", peer)
         if count + spools > settings.spools:
             return self._first("received = 0 AND peer != ?", DEPLOYMENT_PEER)
-        if of_address + size > settings.address_spool_bytes:
+        if of_address + size > settings.max_spool_bytes_per_address:
             return self._of_largest("peer", "address = ?", address, of_peer + size)
-        if in_all + size > settings.spool_bytes:
+        if in_all + size > settings.max_spool_bytes:
             return self._of_largest("address", "peer != ?", DEPLOYMENT_PEER, of_address + size)
         return None
 

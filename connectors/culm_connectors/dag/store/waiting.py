@@ -89,14 +89,14 @@ class WaitingNodes:
     def _lacking(self, claim: _Claim) -> tuple[int, str] | None:
         """Find whose places are too few for a claim (peer, address or space), and by which measure."""
         settings = self._settings
-        if self._left(claim, _OF_PEER, claim.peer)[0] >= settings.peer_waiting_nodes:
+        if self._left(claim, _OF_PEER, claim.peer)[0] >= settings.max_waiting_nodes_per_peer:
             return _OF_PEER, "count(*)"
-        if self._left(claim, _OF_ADDRESS, claim.address)[0] >= settings.address_waiting_nodes:
+        if self._left(claim, _OF_ADDRESS, claim.address)[0] >= settings.max_waiting_nodes_per_address:
             return _OF_ADDRESS, "count(*)"
         nodes, octets = self._left(claim, _OF_SPACE, claim.space)
-        if nodes >= settings.waiting_nodes:
+        if nodes >= settings.max_waiting_nodes:
             return _OF_SPACE, "count(*)"
-        if octets + claim.size > settings.waiting_bytes:
+        if octets + claim.size > settings.max_waiting_bytes:
             return _OF_SPACE, "sum(size)"
         return None
 

@@ -63,7 +63,7 @@ class LmdbLogStore:
             layout.DATABASES,
             map_size_bytes=map_size_bytes,
             max_size_bytes=max_size_bytes,
-            full_hint="allow more (index_max_bytes), or serve fewer schemas",
+            full_hint="allow more (max_index_bytes), or serve fewer schemas",
             durable=durable,
             check=check,
             errors=INDEX_ERRORS,

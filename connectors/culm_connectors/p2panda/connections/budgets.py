@@ -21,7 +21,7 @@ _MINUTE_S = 60.0
 def own_announcements(settings: DriverSettings) -> TokenBucket:
     """What we announce ourselves: half of what we would read of a remote, so that none keeps us waiting."""
     return TokenBucket(
-        settings.announcements_per_minute / _MINUTE_S / 2, max(1.0, settings.announcement_burst / 2)
+        settings.announcements_per_minute / _MINUTE_S / 2, max(1.0, settings.burst_announcements / 2)
     )
 
 
@@ -34,15 +34,15 @@ class Budget:
         def bucket(rate: float, burst: float) -> TokenBucket:
             return TokenBucket(rate, burst, updated_s=now_s)
 
-        self.messages = bucket(settings.messages_per_second, settings.message_burst)
-        self.control = bucket(settings.control_messages_per_second, settings.control_message_burst)
-        self.requests = bucket(settings.requests_per_minute / _MINUTE_S, settings.request_burst)
+        self.messages = bucket(settings.messages_per_second, settings.burst_messages)
+        self.control = bucket(settings.control_messages_per_second, settings.burst_control_messages)
+        self.requests = bucket(settings.requests_per_minute / _MINUTE_S, settings.burst_requests)
         self.announcements = bucket(
-            settings.announcements_per_minute / _MINUTE_S, settings.announcement_burst
+            settings.announcements_per_minute / _MINUTE_S, settings.burst_announcements
         )
-        self.ranges = bucket(settings.ranges_per_second, settings.range_burst)
-        self.verifications = bucket(settings.verifications_per_second, settings.verification_burst)
-        self.items = bucket(settings.items_per_second, settings.item_burst)
+        self.ranges = bucket(settings.ranges_per_second, settings.burst_ranges)
+        self.verifications = bucket(settings.verifications_per_second, settings.burst_verifications)
+        self.items = bucket(settings.items_per_second, settings.burst_items)
         self.offences = Offences(settings.rejects_per_minute, settings.rejects_pause_s, now_s)
         self.connections = OpenConnections()
         self.is_trusted = False
@@ -84,7 +84,7 @@ class Budgets:
 
     def __init__(self, settings: DriverSettings) -> None:
         def address(now_s: float) -> Offences:
-            per_minute = settings.rejects_per_minute * settings.keys_an_address
+            per_minute = settings.rejects_per_minute * settings.max_keys_per_address
             return Offences(per_minute, settings.rejects_pause_s, now_s)
 
         self._keys = RememberedBudgets[bytes, Budget](

@@ -34,7 +34,7 @@ PROFILE: Final = BambooPeerSettings(
         send_window=0, receive_window=0, credit=1, policy=Policy(eagerness=Eagerness.NOTIFY)
     ),
     data_window_bytes=DATA_WINDOW_BYTES,
-    spool_bytes=65_536,
+    max_spool_bytes=65_536,
 )
 """What a device with little memory is set to."""
 

@@ -182,7 +182,7 @@ def test_the_settings_hold_where_the_file_is_silent(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(f"[default]\nquota_entries = 7\n[peer.{author}]\nquota_bytes = 5\n{KEEPS_TWO}")
     settings = BambooEdgeSettings(
-        policy=path, payload_max_age_s=9.0, payload_max_bytes=8, author_bytes=6, quota_bytes=0
+        policy=path, max_payload_age_s=9.0, max_payload_bytes=8, max_bytes_per_author=6, quota_bytes=0
     )
     rules = edge_rules(settings)
     assert (rules.retention.max_age_s, rules.retention.max_bytes) == (9.0, 250)

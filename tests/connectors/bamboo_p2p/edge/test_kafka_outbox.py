@@ -40,7 +40,7 @@ class OutboxedFolder:
         with self.source.exclusively():
             for payload in payloads or (b"payload",) * 20:
                 publish(self.source, AUTHOR, 0, payload)
-        self.store, self.tables = open_edge_folder(path / "edge", flavour, ORIGIN, spool_bytes=1 << 20)
+        self.store, self.tables = open_edge_folder(path / "edge", flavour, ORIGIN, max_spool_bytes=1 << 20)
         self.start()
 
     def start(self) -> None:
@@ -189,11 +189,11 @@ def test_a_folder_of_other_topics_is_refused_and_a_damaged_one_is_made_anew(tmp_
     folder.store.close()
     other = Origin("cluster", {"culm.entries": "another"})
     with pytest.raises(FolderError, match="other topics"):
-        open_edge_folder(tmp_path / "edge", YAMF, other, spool_bytes=1 << 20)
+        open_edge_folder(tmp_path / "edge", YAMF, other, max_spool_bytes=1 << 20)
     for path in (tmp_path / "edge").iterdir():
         path.unlink()
     (tmp_path / "edge" / DATABASE_FILE).write_bytes(b"no database at all " * 100)
-    store, tables = open_edge_folder(tmp_path / "edge", YAMF, other, spool_bytes=1 << 20)
+    store, tables = open_edge_folder(tmp_path / "edge", YAMF, other, max_spool_bytes=1 << 20)
     assert store.logs == [] and tables.topics.kept() == {}
     store.close()
     assert sqlite3.connect(tmp_path / "edge" / DATABASE_FILE).execute("PRAGMA quick_check").fetchone()

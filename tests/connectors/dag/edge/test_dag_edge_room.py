@@ -165,7 +165,7 @@ async def test_what_is_refused_is_told_once_with_who_brought_it(tmp_path: Path) 
 
 async def test_a_space_over_its_quota_takes_more_later(tmp_path: Path) -> None:
     topics = ListedTopics()
-    quotas = EdgeQuotas(space_bytes=len(NODE.data) + 1)
+    quotas = EdgeQuotas(max_bytes_per_space=len(NODE.data) + 1)
     async with edge_parts(tmp_path, topics, quotas) as edge:
         await edge.room.receive(SPACE, [NODE.data], PEER)
         (outcome,) = await edge.room.receive(SPACE, [encode_append([]).data], PEER)
@@ -222,7 +222,7 @@ async def test_what_a_failed_step_has_put_into_the_outbox_is_waited_for_by_nobod
 
 async def test_a_space_of_which_too_much_waits_takes_what_is_waited_for(tmp_path: Path) -> None:
     topics = ListedTopics()
-    async with edge_parts(tmp_path, topics, waiting_nodes=2) as edge:
+    async with edge_parts(tmp_path, topics, max_waiting_nodes=2) as edge:
         roots = [encode_append([cid_of(CAR, bytes([number]))]) for number in range(3)]
         waiting = [encode_append([], root.cid).data for root in roots]
         outcomes = await edge.room.receive(SPACE, waiting, PEER)
