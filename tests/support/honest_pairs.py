@@ -227,8 +227,7 @@ async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
         cid, data = _small_shard()
         under_way.add(cid)
         await writer.work(lambda folder: folder.add_shard(space, cid, data))
-        node = await writer.work(lambda folder: append_shards(folder, space, [cid], now=int(time.time())))
-        await writer.offer(space, [node], [(cid, len(data))])
+        await writer.work(lambda folder: append_shards(folder, space, [cid], now=int(time.time())))
         return cid
 
     pair = HonestPair(publish)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from culm_connectors.dag.room import SpooledPart
+from culm_connectors.dag.room import BlockTaken, SpooledPart
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, Lack, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockOutcome, FolderChanges, Lack, PublishedDag
 from culm_connectors.dag.store.verification import verify_shard
-from culm_connectors.dag.turns import in_turns
 from culm_connectors.dag.watches import Watches
-from culm_connectors.edge.fair_turns import FairWorker
+from culm_connectors.edge.fair_turns import FairWorker, in_turns
 from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.errors import DagError, ShardSizeChanged, SpoolFull
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.store import NotReserved
@@ -29,6 +28,8 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 _T = TypeVar("_T")
 _VERIFYING: Final = 2
 _BLOCKS_A_STEP: Final = 32
+Listener = Callable[[FolderChanges, object], None]
+"""Is told what changed, and who has brought it where that is known."""
 
 
 class FolderRoom:
@@ -47,7 +48,7 @@ class FolderRoom:
 
         Each step of work on the folder is within `watching`.
         """
-        self._folder = folder
+        self.folder = folder
         self._clock_s = clock_s
         self._worker = FairWorker(
             "dag-room", busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching
@@ -55,6 +56,9 @@ class FolderRoom:
         self._verifiers = FairWorker("dag-room-verify", threads=_VERIFYING)
         self.watches = Watches()
         """Who waits for what is published."""
+        self.listeners: list[Listener] = []
+        """Called with what a step changed, once it is committed, where the folder is worked on."""
+        self._loop = asyncio.get_running_loop()
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,47 +70,58 @@ class FolderRoom:
         traceback: TracebackType | None,
     ) -> None:
         await self._verifiers.stop()
-        await self._worker.stop(self._folder.commit)
+        await self._worker.stop(self.commit)
 
     @property
     def verdict(self) -> VerdictSettings:
         """See `DagRoom`."""
-        return self._folder.settings.verdict
+        return self.folder.settings.verdict
 
-    async def work(self, step: Callable[[DagFolder], _T], *, metered: bool = False) -> _T:
+    async def work(self, step: Callable[[DagFolder], _T], *, metered: bool = False, by: object = None) -> _T:
         """Ask or change the folder where nobody else does; all of it is committed, or nothing.
 
-        What is `metered` counts to the share of whoever calls.
+        What is `metered` counts to the share of whoever calls. `by` is who brings what is new.
         """
 
         def run() -> _T:
             try:
-                result = step(self._folder)
+                result = step(self.folder)
             except BaseException:
-                self._folder.rollback()
+                self.folder.rollback()
                 raise
-            self._folder.commit()
+            self.commit(by)
             return result
 
         return await self._worker.call(run, metered=metered)
+
+    def commit(self, by: object = None) -> None:
+        """Commit what a step has done so far, from within it, and tell of what is new."""
+        if changes := self.folder.commit():
+            for listener in self.listeners:
+                listener(changes, by)
+            self._loop.call_soon_threadsafe(self.watches.announce, changes.keys)
 
     async def until_allowed(self) -> None:
         """Wait while whoever calls has used more than its share."""
         await self._worker.until_allowed()
 
+    def take(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockTaken]:
+        """Judge and keep what a peer brought, inside of a step."""
+        outcomes = self.folder.put_blocks(space, blocks, received_at=int(self._clock_s()), peer=peer)
+        return [BlockTaken(outcome) for outcome in outcomes]
+
+    async def until_acknowledged(self, numbers: Iterable[int]) -> None:
+        """Wait until what `BlockTaken.waits_for` names is durable: what is committed is."""
+
     async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
         """See `DagRoom`."""
-        received_at = int(self._clock_s())
-        outcomes: list[BlockOutcome] = []
-        for some in slices(blocks):
-            outcomes += await self.work(
-                lambda folder, some=some: folder.put_blocks(space, some, received_at=received_at, peer=peer),  # type: ignore[misc]
-                metered=True,
-            )
+        taken: list[BlockTaken] = []
+        # What comes in no space goes with a publish beside it.
+        for some in [blocks] if space is None else _slices(blocks):
+            taken += await self.work(lambda _, some=some: self.take(space, some, peer), metered=True)  # type: ignore[misc]
             await self.until_allowed()
-        if keys := _changed_keys(space, blocks, outcomes):
-            self.watches.announce(keys)
-        return outcomes
+        await self.until_acknowledged(number for one in taken for number in one.waits_for)
+        return [one.outcome for one in taken]
 
     async def spool_part(
         self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
@@ -117,6 +132,8 @@ class FolderRoom:
             found = folder.spooled(peer, shard)
             if found is not None and found[0] != size:
                 raise ShardSizeChanged(f"{shard} was begun with {found[0]} bytes")
+            if folder.shard_path(shard) is not None:
+                return SpooledPart(AckStatus.HAD)
             reserved = folder.reserve(peer, space, shard, size)
             if isinstance(reserved, NotReserved):
                 return SpooledPart(reserved.status, reserved.code)
@@ -132,8 +149,8 @@ class FolderRoom:
             return part
         return await self.accept(shard, peer)
 
-    async def accept(self, shard: Cid, peer: bytes) -> SpooledPart:
-        """Verify a spool that is whole in another thread, and keep it."""
+    async def accept(self, shard: Cid, peer: bytes, by: object = None) -> SpooledPart:
+        """Verify a spool that is whole in another thread, and keep it; `by` as `work`."""
         path = await self.work(lambda folder: folder.whole_spool(peer, shard))
         verified, error = None, None
         if path is not None:
@@ -148,7 +165,7 @@ class FolderRoom:
         def settle(folder: DagFolder) -> SpooledPart:
             if error is not None:
                 return SpooledPart(*folder.refuse_spool(peer, shard, error))
-            if folder.has_shard(shard):
+            if folder.shard_path(shard) is not None:
                 return SpooledPart(AckStatus.HAD)
             try:
                 if verified is not None and folder.accept_spool(peer, shard, verified):
@@ -157,10 +174,7 @@ class FolderRoom:
                 return SpooledPart(AckStatus.REFUSED, refused.code)
             return SpooledPart(AckStatus.LATER)
 
-        part = await self.work(settle)
-        if part.status is AckStatus.DURABLE:
-            self.watches.announce([shard.raw])
-        return part
+        return await self.work(settle, by=by)
 
     async def spooled(self, shard: Cid, peer: bytes) -> tuple[int, tuple[Range, ...]] | None:
         """See `DagRoom`."""
@@ -194,9 +208,9 @@ class FolderRoom:
         """See `DagRoom`."""
 
         def find(cid: Cid) -> bytes | None:
-            if spaces is not None and not any(self._folder.block_belongs(space, cid) for space in spaces):
+            if spaces is not None and not any(self.folder.block_belongs(space, cid) for space in spaces):
                 return None
-            return self._folder.block(cid)
+            return self.folder.block(cid)
 
         return await self.work(lambda folder: step(find))
 
@@ -212,24 +226,7 @@ class FolderRoom:
         return await self.work(step)
 
 
-def _changed_keys(
-    space: bytes | None, blocks: Sequence[bytes], outcomes: Sequence[BlockOutcome]
-) -> set[bytes]:
-    """What a change is announced by (see `Watches`): each CID that came, its space, the ids of publishes."""
-    keys: set[bytes] = set()
-    for block, outcome in zip(blocks, outcomes, strict=True):
-        # A publish that was here has a further receipt, and may be in the order for it.
-        is_publish = outcome.kind is BlockKind.PUBLISH and outcome.status is not AckStatus.REFUSED
-        if outcome.fallen or is_publish or outcome.status is AckStatus.DURABLE:
-            keys.add(outcome.cid.raw)
-            if is_publish:
-                keys.add(decode_dag_cbor(block)["change"]["id"])
-            elif space is not None:
-                keys.add(space)
-    return keys
-
-
-def slices(blocks: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+def _slices(blocks: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Blocks, as many at a time as are judged in one step."""
     for first in range(0, len(blocks), _BLOCKS_A_STEP):
         yield blocks[first : first + _BLOCKS_A_STEP]

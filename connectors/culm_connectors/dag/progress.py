@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.events import DagAcknowledged
 from culm_models.dag.wire.messages import AckStatus
-
-_LISTED: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -31,23 +28,27 @@ class SyncProgress:
     acknowledged: int = 0
     """What the other end says is durable there."""
     refused: list[tuple[Cid, str]] = field(default_factory=list)
-    """What either end refused, with the code; the first thousand."""
+    """What either end refused, with the code; the first `listed`."""
     later: list[tuple[Cid, str]] = field(default_factory=list)
-    """What either end has no room for now; the first thousand."""
+    """What either end has no room for now; the first `listed`."""
     not_there: int = 0
     """What was asked for and the other end has not."""
+    listed: int = 1_000
+    """How many of `refused` and of `later` are listed."""
 
     def count(self, event: DagAcknowledged) -> None:
         """The other end has said what became of something."""
         self.acknowledged += event.status is AckStatus.DURABLE
         self.not_there += event.status is AckStatus.NOT_HERE
-        self.list_unkept(event.link, event.status, event.code)
+        self.list_results([(event.link, event.status, event.code)])
 
-    def list_unkept(self, cid: Cid, status: AckStatus, code: str | None) -> None:
-        """Keep in mind what was refused or put off; nothing else."""
-        listed = {AckStatus.REFUSED: self.refused, AckStatus.LATER: self.later}.get(status)
-        if listed is not None and len(listed) < _LISTED:
-            listed.append((cid, code or ""))
+    def list_results(self, results: Sequence[tuple[Cid, AckStatus, str | None]]) -> int:
+        """List what was refused or put off; returns how many are new and kept."""
+        for cid, status, code in results:
+            listed = {AckStatus.REFUSED: self.refused, AckStatus.LATER: self.later}.get(status)
+            if listed is not None and len(listed) < self.listed:
+                listed.append((cid, code or ""))
+        return sum(status is AckStatus.DURABLE for _, status, _ in results)
 
 
 OnProgress = Callable[[SyncProgress], None]

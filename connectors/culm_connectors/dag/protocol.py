@@ -15,7 +15,7 @@ from culm_connectors.dag.edge.driver import DagEdge, open_dag_edge
 from culm_connectors.dag.edge.from_topics import FOLLOWED
 from culm_connectors.dag.edge.metrics import DagMetrics, families
 from culm_connectors.dag.edge.outboxes import DagPartitions
-from culm_connectors.dag.edge.quic.door import DagQuicDoor
+from culm_connectors.dag.edge.quic_door import DagQuicDoor
 from culm_connectors.dag.errors import DagDoorError
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.edge.access import AccessList
@@ -124,6 +124,10 @@ class DagProtocol:
     def _measured(self) -> DagMetrics:
         metrics, edge = self._metrics, self.edge
         metrics.rejects = edge.room.refusals.counts.copy()
+        metrics.nodes_in, metrics.shards_in = (
+            self._quic.connections.nodes_in,
+            self._quic.connections.shards_in,
+        )
         metrics.staged = len(edge.room.folder.waiting)
         metrics.records_followed = edge.feed.records
         metrics.nodes, metrics.shards, metrics.shard_bytes, metrics.spooled_bytes = edge.sizes

@@ -33,6 +33,16 @@ class SpooledPart:
     """What of the shard lies here for whoever brought the part, while it is not whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class BlockTaken:
+    """What became of a block, and what of the outbox it waits for before that may be told."""
+
+    outcome: BlockOutcome
+    waits_for: tuple[int, ...] = ()
+    is_news: bool = True
+    """Of what is refused: whether it was not before, so that it is told on `rejected`."""
+
+
 class DagRoom(Protocol):
     """Nodes, shards and orders behind doors. For one event loop; nothing blocks it.
 

@@ -12,23 +12,28 @@ import contextvars
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from culm_connectors.rate_limit import TokenBuckets
 from culm_connectors.transport.principal import neighbourhood
 
+TURN_S: Final = 0.02
+"""How long a step works on something that takes longer, before others have their turns."""
 _STEP_MIN_S: Final = 0.000_02
 """What the shortest step counts for."""
 _REMEMBERED: Final = 4_096
 
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 _T = TypeVar("_T")
+_A_co = TypeVar("_A_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,3 +307,45 @@ class FairWorker:
             await asyncio.get_running_loop().run_in_executor(self._pool, run)
         finally:
             self._pool.shutdown()
+
+
+class RunStep(Protocol[_A_co]):
+    """Runs a step where it may be run, and gives it what it works on."""
+
+    def __call__(self, step: Callable[[_A_co], _R], /) -> Awaitable[_R]:
+        """The result of a step."""
+        ...
+
+
+async def in_turns(
+    run: RunStep[_A],
+    begin: Callable[[_A], Generator[None, None, _T]],
+    clock_s: Callable[[], float] = time.monotonic,
+) -> _T:
+    """The result of a generator that is advanced in steps of a bounded time, whatever its own steps take."""
+    steps: Generator[None, None, _T] | None = None
+
+    def turn(given: _A) -> tuple[_T] | None:
+        nonlocal steps
+        steps = steps or begin(given)
+        until_s = clock_s() + TURN_S
+        while clock_s() < until_s:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return (end.value,)
+        return None
+
+    while (found := await run(turn)) is None:
+        pass
+    return found[0]
+
+
+def at_once(steps: Generator[None, None, _T]) -> _T:
+    """The result of a generator."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: _T = end.value
+            return result

@@ -15,6 +15,7 @@ from culm_connectors.dag.author import delegate, publish_link, put_own
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.store.folder import DagFolder
+from culm_connectors.dag.tokens import ShownTokens
 from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
@@ -86,7 +87,7 @@ async def test_a_shard_is_verified_before_it_is_seen(tmp_path: Path) -> None:
 
 
 async def test_who_may_do_nothing_gets_and_gives_nothing(tmp_path: Path) -> None:
-    def nothing(peer: bytes) -> SpaceAccess:
+    def nothing(peer: bytes, shown: ShownTokens) -> SpaceAccess:
         def access(space: bytes, ability: SpaceAbility) -> str | None:
             return "dag.not_allowed"
 
@@ -208,7 +209,6 @@ async def test_a_delegation_goes_with_its_space_before_anything_leans_on_it(tmp_
             another = await other.work(
                 lambda folder: delegate(folder, id, space, did_key(KeyPair(SEEDS[2]).public_key), now=NOW)
             )
-            await other.offer(space, [another.cid])
             async with while_working():
                 while not await one.work(lambda folder: folder.read_ucan(another.cid)):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)

@@ -79,7 +79,7 @@ def bamboo(edge: Edge) -> BambooPeer:
     return protocol.flavours["yamf"].peer
 
 
-def damage(begin: Callable[[], sqlite3.Connection], commit: Callable[[], None], path: Path) -> None:
+def damage(begin: Callable[[], sqlite3.Connection], commit: Callable[[], object], path: Path) -> None:
     """Overwrite an open database but for its first pages, as a disk that lost writes does."""
     commit()
     other = sqlite3.connect(path)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from culm_connectors.clock import steady_s
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC, EdgeTables, OutboxKind
+from culm_connectors.dag.room import BlockTaken
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome
+from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges
 from culm_connectors.dag.store.settings import GIB, DagFolderSettings
 from culm_connectors.dag.store.spools import DEPLOYMENT_PEER
 from culm_connectors.dag.store.verification import VerifiedShard
@@ -43,34 +44,6 @@ class EdgeQuotas:
     """What Kafka has not acknowledged; more comes later."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockTaken:
-    """What became of a block, and what of the outbox it waits for before that may be told."""
-
-    outcome: BlockOutcome
-    waits_for: tuple[int, ...] = ()
-    is_news: bool = True
-    """Of what is refused: whether it was not before, so that it is told on `rejected`."""
-
-
-@dataclass(slots=True)
-class Arrivals:
-    """What a step has brought that was not here: by space."""
-
-    nodes: dict[bytes, list[Cid]] = field(default_factory=dict)
-    shards: dict[bytes, list[tuple[Cid, int]]] = field(default_factory=dict)
-    by: object = None
-    """Who has brought it, where somebody has said so."""
-    is_outbox_longer: bool = False
-    is_wanted_again: bool = False
-    """A topic is to be read from its start."""
-    changed: set[bytes] = field(default_factory=set)
-    """What is here, or is not, that was not so before: the keys that `Watches` are told."""
-
-    def __bool__(self) -> bool:
-        return bool(self.changed) or self.is_outbox_longer or self.is_wanted_again
-
-
 class EdgeFolder(DagFolder):
     """What one edge keeps. As its base it is for one thread at a time. `open_edge_folder` makes it."""
 
@@ -90,7 +63,8 @@ class EdgeFolder(DagFolder):
         self.tables = EdgeTables(self.transaction)
         self.waiting: dict[int, float] = {}
         """What waits in the outbox, and since when by the monotonic clock. For any thread to look at."""
-        self._arrived = Arrivals()
+        self.is_outbox_longer = self.is_wanted_again = False
+        """Whether a transaction put something into the outbox; whether shards are to be read again."""
         self._usages: dict[bytes, int] = {}
 
     def begin(self) -> None:
@@ -100,10 +74,11 @@ class EdgeFolder(DagFolder):
             self._want_shards_again()
         self.waiting = dict.fromkeys(self.tables.numbers(), time.monotonic())
 
-    def commit(self) -> None:
+    def commit(self) -> FolderChanges:
         """See `DagFolder`."""
-        super().commit()
+        changes = super().commit()
         self._put_by_now.clear()
+        return changes
 
     def rollback(self) -> None:
         """See `DagFolder`; what was put into the outbox waits no more."""
@@ -111,17 +86,8 @@ class EdgeFolder(DagFolder):
         for number in self._put_by_now:
             self.waiting.pop(number, None)
         self._put_by_now.clear()
-        self._arrived = Arrivals()
+        self.is_outbox_longer = self.is_wanted_again = False
         self._usages.clear()
-
-    def take_arrivals(self) -> Arrivals:
-        """What was not here when this was asked before."""
-        arrived, self._arrived = self._arrived, Arrivals()
-        return arrived
-
-    def arriving_by(self, who: object) -> None:
-        """What comes next is brought by somebody."""
-        self._arrived.by = who
 
     # What peers bring.
 
@@ -149,14 +115,14 @@ class EdgeFolder(DagFolder):
         if not was_refused and (later := self._no_room(space, 0 if was_here else len(block))):
             return BlockTaken(BlockOutcome(cid, None, AckStatus.LATER, later))
         was_received = received_at in self.receipts(cid)
-        outcome = self._put(home, space, cid, block, received_at, peer=peer)
+        (outcome,) = self.put_blocks(home, [block], received_at=received_at, peer=peer)
         if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
             return BlockTaken(outcome, is_news=not was_refused)
         if outcome.kind is BlockKind.PUBLISH:
             # One that is in the order gets no further receipts.
             if space is not None and not was_received and received_at in self.receipts(cid):
                 self._wait(OutboxKind.PUBLISH, cid, space, peer, received_at)
-        elif not was_here:
+        elif outcome.is_new:
             self._wait(OutboxKind.NODE, cid, space or NO_SPACE, peer)
         return BlockTaken(outcome, self.tables.numbers_of(cid))
 
@@ -182,7 +148,7 @@ class EdgeFolder(DagFolder):
         if number is not None:
             self.waiting[number] = time.monotonic()
             self._put_by_now.append(number)
-            self._arrived.is_outbox_longer = True
+            self.is_outbox_longer = True
 
     def acknowledged(self, numbers: Sequence[int]) -> list[float]:
         """Kafka has this of the outbox: for how long each has waited, in seconds."""
@@ -190,10 +156,25 @@ class EdgeFolder(DagFolder):
         now_s = time.monotonic()
         return [now_s - self.waiting.pop(number, now_s) for number in numbers]
 
+    # For connections, nothing is here that Kafka has not (R34, reference 6): what waits in the outbox is
+    # asked for, so whoever brings it again hears of it once Kafka has it. It is served, though: what is read
+    # here is promised to nobody.
+
+    def has_node(self, space: bytes, cid: Cid) -> bool:
+        """See `ExchangeStore`."""
+        return super().has_node(space, cid) and not self.tables.numbers_of(cid)
+
+    def has_shard(self, cid: Cid) -> bool:
+        """See `ExchangeStore`."""
+        return super().has_shard(cid) and not self.tables.numbers_of(cid)
+
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """See `DagFolder`. Over the quota of a space: LATER with the code `dag.space_full`."""
-        if peer != DEPLOYMENT_PEER and not self.has_shard(shard) and (later := self._no_room(space, size)):
-            return NotReserved(AckStatus.LATER, later)
+        """See `DagFolder`; LATER where the shard waits for Kafka, or with a code over a quota of the edge."""
+        if peer != DEPLOYMENT_PEER and not self.has_shard(shard):
+            if self.shard_path(shard) is not None:
+                return NotReserved(AckStatus.LATER)
+            if later := self._no_room(space, size):
+                return NotReserved(AckStatus.LATER, later)
         return super().reserve(peer, space, shard, size)
 
     def accept_spool(self, peer: bytes, shard: Cid, verified: VerifiedShard | None = None) -> bool:
@@ -205,32 +186,22 @@ class EdgeFolder(DagFolder):
                 self._wait(OutboxKind.SHARD, shard, space, peer)
         return is_kept
 
-    def add_verified(self, space: bytes | None, verified: VerifiedShard, path: Path) -> bool:
-        """See `DagFolder`."""
-        was_there = space is None or self.tables.has_shard_in(space, verified.cid)
-        is_new = super().add_verified(space, verified, path)
-        if space is not None and not was_there:
-            self._count(space, verified.size)
-            self._arrived.shards.setdefault(space, []).append((verified.cid, verified.size))
-        self._arrived.changed.add(verified.cid.raw)
-        return is_new
-
     # What topics bring. A `DagError` says what is wrong with it.
 
-    def follow_node(self, space: bytes, cid: Cid, block: bytes) -> None:
+    def follow_node(self, space: bytes, block: bytes) -> None:
         """A node or UCAN of `dag.nodes`."""
         home = None if space == NO_SPACE else space
-        self._put(home, home, cid, block, 0)
+        self.put_blocks(home, [block], received_at=0)
 
     def follow_publish(self, id: bytes, record: PublishRecord) -> None:
         """A publish of `dag.publishes`, which is judged at the time of its receipt (R24)."""
-        self._put(id, id, record.cid, record.data, record.received_at, recorded=True)
+        self.put_blocks(id, [record.data], received_at=record.received_at, recorded=True)
 
     def follow_chunk(self, space: bytes, shard: Cid, size: int, offset: int, data: bytes) -> None:
         """A chunk of `dag.shards`; the last one makes it a shard."""
         found = self.spooled(DEPLOYMENT_PEER, shard)
-        if self.has_shard(shard):
-            self._place_shard(space, shard, size)
+        if self.shard_path(shard) is not None:
+            self.place_shard(space, shard)
             return
         if found is not None and found[0] != size:
             self.drop_spool(DEPLOYMENT_PEER, shard)
@@ -249,17 +220,12 @@ class EdgeFolder(DagFolder):
 
     def _want_shards_again(self) -> None:
         self.tables.want_again(SHARDS_TOPIC)
-        self._arrived.is_wanted_again = True
+        self.is_wanted_again = True
 
     def _drop_damaged(self, cid: Cid) -> None:
         """See `DagFolder`: the topic has it."""
         self._want_shards_again()
         super()._drop_damaged(cid)
-
-    def _place_shard(self, space: bytes, shard: Cid, size: int) -> None:
-        if not self.tables.has_shard_in(space, shard):
-            self.place_shard(space, shard)
-            self._count(space, size)
 
     def follow_dropped(self, shard: Cid) -> None:
         """A chunk of a shard is removed from the topic: it is as one that never came (R33)."""
@@ -268,11 +234,11 @@ class EdgeFolder(DagFolder):
         self.tables.was_skipped(shard.raw)
         if self.drop_shard(shard):
             self._usages.clear()
-            self._arrived.changed.add(ANYTHING)
+            self.changes.keys.add(ANYTHING)
 
     def follow_published(self, id: bytes) -> None:
         """The job has come to an order of an id: whoever waits for it looks again."""
-        self._arrived.changed.add(id)
+        self.changes.keys.add(id)
 
     def follow_blocked(self, key: bytes, reason: str | None) -> None:
         """A shard or a space is blocked, or is no more: then what was left out of the topic is read.
@@ -285,7 +251,7 @@ class EdgeFolder(DagFolder):
             self._drop_blocked(key)
         elif self.tables.was_skipped(key):
             self._want_shards_again()
-        self._arrived.changed.add(ANYTHING)
+        self.changes.keys.add(ANYTHING)
 
     def _drop_blocked(self, key: bytes) -> None:
         found = self.tables.blocked_shards(key)
@@ -311,34 +277,30 @@ class EdgeFolder(DagFolder):
         if space in self._usages:
             self._usages[space] += size
 
-    def _is_here(self, space: bytes | None, cid: Cid) -> bool:
-        return (self.read_node(cid) if space is None else self.node(space, cid)) is not None
-
-    def _put(
+    def put_blocks(
         self,
-        home: bytes | None,
         space: bytes | None,
-        cid: Cid,
-        block: bytes,
-        received_at: int,
+        blocks: Sequence[bytes],
         *,
+        received_at: int,
         recorded: bool = False,
         peer: bytes | None = None,
-    ) -> BlockOutcome:
-        was_here = self._is_here(space, cid)
-        (outcome,) = self.put_blocks(home, [block], received_at=received_at, recorded=recorded, peer=peer)
-        keys = {cid.raw} if space is None else {cid.raw, space}
-        if outcome.fallen:
-            self._usages.clear()
-            self._arrived.changed |= keys
-        if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
-            return outcome
-        if not was_here:
-            if space is not None:
-                self._count(space, len(block))
-                self._arrived.nodes.setdefault(space, []).append(cid)
-            self._arrived.changed |= keys
-        elif outcome.kind is BlockKind.PUBLISH:
-            # A further receipt may put it into the order.
-            self._arrived.changed |= keys
-        return outcome
+    ) -> list[BlockOutcome]:
+        """See `DagFolder`."""
+        outcomes = super().put_blocks(space, blocks, received_at=received_at, recorded=recorded, peer=peer)
+        for block, outcome in zip(blocks, outcomes, strict=True):
+            if outcome.fallen:
+                self._usages.clear()
+            elif outcome.is_new and space is not None:
+                id = self._publish_id(block) if outcome.kind is BlockKind.PUBLISH else None
+                self._count(id or space, len(block))
+        return outcomes
+
+    def place_shard(self, space: bytes, cid: Cid) -> None:
+        """See `DagFolder`."""
+        if not self.tables.has_shard_in(space, cid):
+            super().place_shard(space, cid)
+            self._count(space, self._shards.size(cid) or 0)
+
+    def _is_here(self, space: bytes | None, cid: Cid) -> bool:
+        return (self.read_node(cid) if space is None else self.node(space, cid)) is not None

@@ -27,8 +27,8 @@ def take_record(folder: EdgeFolder, topic: str, key: bytes | None, value: bytes 
 
 def _take_node(folder: EdgeFolder, key: bytes | None, value: bytes | None) -> None:
     if value is not None:
-        space, cid, record = decode_node_record(key, value)
-        folder.follow_node(space, cid, record.data)
+        space, _, record = decode_node_record(key, value)
+        folder.follow_node(space, record.data)
 
 
 def _take_publish(folder: EdgeFolder, key: bytes | None, value: bytes | None) -> None:

@@ -194,7 +194,7 @@ def _manifest(sections: Iterator[Section]) -> dict[str, Any]:
 
 
 def _add_shard(folder: DagFolder, shard: Cid, source: Path) -> bool:
-    if folder.has_shard(shard):
+    if folder.shard_path(shard) is not None:
         return False
     descriptor, name = tempfile.mkstemp(dir=folder.folder, prefix=".adding-")
     os.close(descriptor)

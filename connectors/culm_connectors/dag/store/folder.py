@@ -16,7 +16,7 @@ from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
 from culm_connectors.dag.store.node_table import NodeTable, Receipt
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, BlockPlace, Lack, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges, Lack, PublishedDag
 from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import ShardTable
@@ -24,7 +24,7 @@ from culm_connectors.dag.store.spools import Spools
 from culm_connectors.dag.store.tables import SPOOLS, open_database
 from culm_connectors.dag.store.verification import VerifiedShard, file_of, verify_shard
 from culm_connectors.dag.store.waiting import WaitingNodes
-from culm_connectors.dag.turns import at_once
+from culm_connectors.edge.fair_turns import at_once
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, BlockTooLarge, DagError
 from culm_models.dag.exchange.ranges import Range
@@ -68,7 +68,8 @@ class DagFolder:
                 self._database, self._judge, self._nodes, self._queries, self._shards, verdict
             )
             self._orders: dict[bytes, TotalOrder] = {}
-            self._data_version = self._version()
+            self.changes = FolderChanges()
+            self._data_version = -1
             self.transaction()
             self._is_torn = self._spools.drop_torn() | bool(self._shards.drop_torn())
             self._spools.drop_expired()
@@ -80,17 +81,18 @@ class DagFolder:
         self._shards.close()
         self._database.close()
 
-    def commit(self) -> None:
-        """Make what was put in survive a crash of this process."""
-        if not self._database.in_transaction:
-            return
-        self._database.execute("COMMIT")
-        self._spools.committed()
-        if self._shards.to_delete:
-            self.transaction()
-            self._shards.committed()
+    def commit(self) -> FolderChanges:
+        """Make what was put in survive a crash of this process; returns what changed by it."""
+        if self._database.in_transaction:
             self._database.execute("COMMIT")
-        self._shards.committed()
+            self._spools.committed()
+            if self._shards.to_delete:
+                self.transaction()
+                self._shards.committed()
+                self._database.execute("COMMIT")
+            self._shards.committed()
+        changes, self.changes = self.changes, FolderChanges()
+        return changes
 
     def rollback(self) -> None:
         """Forget what was changed since the last `commit`."""
@@ -99,6 +101,7 @@ class DagFolder:
         self._spools.to_delete = []
         self._shards.rolled_back()
         self._orders.clear()
+        self.changes = FolderChanges()
 
     def transaction(self) -> sqlite3.Connection:
         """The database, in a transaction until `commit`: for whoever keeps tables of its own beside these."""
@@ -134,6 +137,8 @@ class DagFolder:
         for id in self._nodes.ids_changed:
             self._orders.pop(id, None)
         self._nodes.ids_changed.clear()
+        for block, outcome in zip(blocks, outcomes, strict=True):
+            self.changes.add_block(space, block, outcome)
         return outcomes
 
     def refused_with(self, cid: Cid) -> str | None:
@@ -223,13 +228,11 @@ class DagFolder:
 
     def _see_other_processes(self) -> None:
         """Forget what was found out, where another process has changed something."""
-        if (version := self._version()) != self._data_version:
+        (version,) = self._database.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version:
             self._data_version = version
             self._orders.clear()
             self._published.forget()
-
-    def _version(self) -> int:
-        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
 
     # Shards.
 
@@ -245,7 +248,11 @@ class DagFolder:
         """
         self._blocked.require_open(space, verified.cid)
         self.transaction()
-        is_new = self._shards.keep(space, verified, path)
+        is_new = self._shards.keep(verified, path)
+        if is_new:
+            self.changes.keys.add(verified.cid.raw)
+        if space is not None:
+            self.place_shard(space, verified.cid)
         self._spools.drop_of_shard(verified.cid)
         return is_new
 
@@ -263,7 +270,7 @@ class DagFolder:
 
     def shard_path(self, cid: Cid) -> Path | None:
         """The file of a shard that is here whole; it never changes."""
-        return self._shards.file_path(cid) if self.has_shard(cid) else None
+        return self._shards.file_path(cid) if self._shards.size(cid) is not None else None
 
     def is_sound(self, cid: Cid) -> bool:
         """Whether a shard is here and its file has its hash; a damaged one is dropped, to come again."""
@@ -281,10 +288,6 @@ class DagFolder:
         """See `ExchangeStore`."""
         return self._shards.read(cid, offset, length)
 
-    def block_place(self, cid: Cid) -> BlockPlace | None:
-        """Where a block lies, in the shard that came first among those that hold it."""
-        return self._shards.block_place(cid)
-
     def block_belongs(self, space: bytes, cid: Cid) -> bool:
         """Whether a block is of a space: a node in it, or in a shard that came in it or is named in it."""
         return self._queries.is_placed(space, cid) or self._shards.block_belongs(space, cid)
@@ -301,9 +304,10 @@ class DagFolder:
         return self._queries.block(cid)
 
     def place_shard(self, space: bytes, cid: Cid) -> None:
-        """A shard that is here is of a further space, too."""
+        """A shard that is here is of a space, too."""
         self.transaction()
-        self._shards.place(space, cid)
+        if self._shards.place(space, cid):
+            self.changes.add_shard(space, cid, self._shards.size(cid) or 0)
 
     def drop_shard(self, cid: Cid) -> bool:
         """Forget a shard as if it had never come (R33); whether it was here."""
@@ -324,7 +328,7 @@ class DagFolder:
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
         """See `ExchangeStore`. Over a quota: LATER with the code `dag.spool_full`."""
-        if self.has_shard(shard):
+        if self._shards.size(shard) is not None:
             return NotReserved(AckStatus.HAD)
         if size > self.settings.verdict.bounds.car:
             return NotReserved(AckStatus.REFUSED, BlockTooLarge.code)

@@ -168,10 +168,9 @@ class NodeTable:
         self, space: bytes | None, cid: Cid, row: int, kind: BlockKind, receipt: Receipt
     ) -> BlockOutcome:
         if kind is not BlockKind.PUBLISH:
-            if space is not None:
-                self._place(space, row, cid, kind)
+            is_placed = space is not None and self._place(space, row, cid, kind)
             missing = tuple(sorted(self._waiting.of_node(row)))
-            return BlockOutcome(cid, kind, AckStatus.HAD, None, missing)
+            return BlockOutcome(cid, kind, AckStatus.HAD, None, missing, is_placed=is_placed)
         in_order = self._in_order(row)
         if receipt.recorded or not in_order:
             self._database.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?)", (row, receipt.received_at))
@@ -209,9 +208,10 @@ class NodeTable:
             self._place(space, row, cid, kind)
         return row
 
-    def _place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> None:
-        is_head = not self._has_child(space, cid.raw, kind)
-        self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", (space, row, is_head))
+    def _place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> bool:
+        """A node is of a space, too; returns whether it was not before."""
+        place = (space, row, not self._has_child(space, cid.raw, kind))
+        cursor = self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", place)
         self._database.execute(
             "UPDATE places SET is_head = 0 WHERE space = ? AND is_head = 1 AND node IN "
             "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named "
@@ -219,6 +219,7 @@ class NodeTable:
             (space, row, BUILDS, BlockKind.UCAN.value),
         )
         self._waiting.placed(space, row, cid.raw, is_publish=kind is BlockKind.PUBLISH)
+        return bool(cursor.rowcount)
 
     def _has_child(self, space: bytes, raw: bytes, kind: BlockKind) -> bool:
         """Whether something in the space builds on a node, or leans on a UCAN."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.wire.messages import AckStatus
 
@@ -43,6 +44,45 @@ class BlockOutcome:
     """Whether it is a publish in the order of its id."""
     fallen: tuple[RefusedBlock, ...] = ()
     """Nodes that came earlier and fell since this one is here."""
+    is_placed: bool = False
+    """It was here, and is in this space only now."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not in its space before."""
+        return self.is_placed or self.status is AckStatus.DURABLE
+
+
+@dataclass(slots=True)
+class FolderChanges:
+    """Changes of a folder in one transaction."""
+
+    nodes: dict[bytes, list[Cid]] = field(default_factory=dict)
+    """New nodes and UCANs, by space."""
+    shards: dict[bytes, list[tuple[Cid, int]]] = field(default_factory=dict)
+    """New shards and their sizes, by space."""
+    keys: set[bytes] = field(default_factory=set)
+    """What may be another one now, as `Watches` names it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.keys)
+
+    def add_block(self, space: bytes | None, block: bytes, outcome: BlockOutcome) -> None:
+        """A node or UCAN came in a space."""
+        is_publish = outcome.kind is BlockKind.PUBLISH
+        # A publish that was here has a further receipt, and may be in the order for it.
+        if not (outcome.is_new or outcome.fallen or (is_publish and outcome.status is AckStatus.HAD)):
+            return
+        if is_publish:
+            space = decode_dag_cbor(block)["change"]["id"]
+        self.keys |= {outcome.cid.raw} if space is None else {outcome.cid.raw, space}
+        if outcome.is_new and space is not None:
+            self.nodes.setdefault(space, []).append(outcome.cid)
+
+    def add_shard(self, space: bytes, shard: Cid, size: int) -> None:
+        """A shard is of a space that had it not."""
+        self.keys.add(shard.raw)
+        self.shards.setdefault(space, []).append((shard, size))
 
 
 @dataclass(frozen=True, slots=True)

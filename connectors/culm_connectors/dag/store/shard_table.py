@@ -87,10 +87,8 @@ class ShardTable:
                 yield cid_from_bytes(raw), size
             after = rows[-1][0]
 
-    def keep(self, space: bytes | None, verified: VerifiedShard, source: Path) -> bool:
+    def keep(self, verified: VerifiedShard, source: Path) -> bool:
         """Make a verified file a shard; False where it was here, and the file is left."""
-        if space is not None:
-            self.place(space, verified.cid)
         if self.size(verified.cid) is not None:
             return False
         _sync(source, os.O_RDONLY)
@@ -106,9 +104,10 @@ class ShardTable:
         self._sound.add(verified.cid.raw)
         return True
 
-    def place(self, space: bytes, cid: Cid) -> None:
-        """A shard is of a space, too."""
-        self._database.execute("INSERT OR IGNORE INTO shard_places VALUES (?, ?)", (space, cid.raw))
+    def place(self, space: bytes, cid: Cid) -> bool:
+        """A shard is of a space, too; returns whether it was not before."""
+        query = "INSERT OR IGNORE INTO shard_places VALUES (?, ?)"
+        return bool(self._database.execute(query, (space, cid.raw)).rowcount)
 
     def read(self, cid: Cid, offset: int, length: int) -> bytes:
         """Bytes of a file that is here; fewer at its end, none where it is not here or damaged."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from culm_connectors.dag.edge.access import EdgeAccess
 from culm_connectors.dag.edge.metrics import DagMetrics
-from culm_connectors.dag.edge.quic.door import DagQuicDoor
+from culm_connectors.dag.edge.quic_door import DagQuicDoor
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.settings import ALPN

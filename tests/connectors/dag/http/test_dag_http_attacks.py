@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from culm_connectors.dag import turns
 from culm_connectors.dag.http.door import Door
 from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.server import PartedConnection
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.store.outcomes import PublishedDag
 from culm_connectors.dag.watches import Watches
+from culm_connectors.edge import fair_turns
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.replica.codec import encode_append
@@ -273,7 +273,7 @@ async def test_long_work_is_done_in_turns() -> None:
         nonlocal now_s
         for number in range(10):
             given.append(number)
-            now_s += turns.TURN_S / 3
+            now_s += fair_turns.TURN_S / 3
             yield
         return "done"
 
@@ -284,7 +284,7 @@ async def test_long_work_is_done_in_turns() -> None:
         taken += 1
         return step(ran)
 
-    assert await turns.in_turns(run, work, lambda: now_s) == "done"
+    assert await fair_turns.in_turns(run, work, lambda: now_s) == "done"
     assert ran == list(range(10))
     assert taken == 4
-    assert turns.at_once(work(ran)) == "done"
+    assert fair_turns.at_once(work(ran)) == "done"

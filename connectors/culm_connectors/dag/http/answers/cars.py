@@ -14,7 +14,7 @@ from starlette.responses import Response
 from culm_connectors.dag.http.answers.nodes import CAR_TYPE
 from culm_connectors.dag.http.answers.reading import BATCH_BYTES, Reading, disposition
 from culm_connectors.dag.http.problems import RequestMalformed
-from culm_connectors.dag.turns import TURN_S, in_turns
+from culm_connectors.edge.fair_turns import TURN_S, in_turns
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.car.writer import car_header, car_section
 from culm_models.dag.paths.resolve import path_steps

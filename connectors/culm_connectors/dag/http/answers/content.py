@@ -16,7 +16,7 @@ from culm_connectors.dag.http.answers.reading import BATCH_BYTES, Reading, dispo
 from culm_connectors.dag.http.answers.schemas import DirectoryView, EntryView, SymlinkView
 from culm_connectors.dag.http.door import json_answer
 from culm_connectors.dag.http.problems import RequestMalformed
-from culm_connectors.dag.turns import TURN_S, in_turns
+from culm_connectors.edge.fair_turns import TURN_S, in_turns
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import encode_dag_json
 from culm_models.dag.paths.resolve import ContentKind, PathEnd, path_steps

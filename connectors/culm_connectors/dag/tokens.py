@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from culm_connectors.dag.edge.edge_folder import EdgeFolder
+from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.ucan_finder import ucan_finder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
@@ -25,7 +25,7 @@ class ShownTokens:
     For the thread that works on the folder.
     """
 
-    def __init__(self, folder: EdgeFolder, clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: DagFolder, clock_s: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock_s = clock_s
         self._of_space: dict[bytes, list[Ucan]] = {}

@@ -1,0 +1,331 @@
+"""Connections of the exchange protocol over one room (reference 6), whoever called.
+
+What peers bring is judged and kept by the room. They hear what became of it once it is committed and, at an
+edge, once Kafka has it; the other peers are offered what is new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from culm_connectors.dag.errors import DagSyncError
+from culm_connectors.dag.folder_room import FolderRoom
+from culm_connectors.dag.progress import OnProgress, SyncProgress
+from culm_connectors.dag.store.outcomes import FolderChanges
+from culm_connectors.dag.tokens import ShownTokens
+from culm_connectors.edge.fair_turns import TURN_S, calling
+from culm_connectors.edge.pump import Pump
+from culm_connectors.transport import CloseCode
+from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.interface import Connection, ReceiveStream
+from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import DagError, DagUnexpected
+from culm_models.dag.exchange.connection import Exchange
+from culm_models.dag.exchange.events import (
+    DagAcknowledged,
+    ExchangeEvent,
+    HelloReceived,
+    NodesReceived,
+    ShardSpooled,
+    TokenReceived,
+)
+from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAccess, open_to_all
+from culm_models.dag.wire.messages import AckStatus
+from culm_models.errors import CulmError
+
+_LOGGER = logging.getLogger(__name__)
+_OPEN_TIMEOUT_S: Final = 30.0
+_READ_BYTES: Final = 1_048_576
+_WRITE_BYTES: Final = 1_048_576
+_BACKLOG_BYTES: Final = 4_194_304
+_BACKLOG_TIMEOUT_S: Final = 60.0
+_Results = list[tuple[Cid, AckStatus, str | None]]
+AccessOf = Callable[[bytes, ShownTokens], SpaceAccess]
+"""What a proven key may do in spaces, with the UCANs that it has shown on its connection."""
+
+
+def log_violation(error: DagError, peer: bytes) -> None:
+    """Log what ended a connection."""
+    _LOGGER.info("%s: %s: %s", peer.hex(), error.code, error)
+
+
+def allow_all(peer: bytes, shown: ShownTokens) -> SpaceAccess:
+    """Allow everybody everything."""
+    return open_to_all
+
+
+class DagConnection:
+    """One connection: a `ByteMachine` and its one lane, and what this end does about events."""
+
+    lanes: ClassVar = 1
+
+    def __init__(
+        self,
+        connections: DagConnections,
+        connection: Connection,
+        stream: ReceiveStream,
+        exchange: Exchange,
+        shown: ShownTokens,
+    ) -> None:
+        self.connection = connection
+        self.exchange = exchange
+        self.progress = SyncProgress()
+        self.on_progress: OnProgress | None = None
+        self.pause_s: Callable[[int], float] = lambda size: 0.0
+        """For how long nothing more is read, in seconds, behind so many bytes."""
+        self.moved_at_s = time.monotonic()
+        self.moved = asyncio.Event()
+        """Is set whenever something came."""
+        self._connections = connections
+        self._room = room = connections.room
+        self._stream = stream
+        self._shown = shown
+        self._due: list[tuple[bytes, _Results]] = []
+        """What became of nodes, by space: the other end hears of it behind the next commit."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self.pump = Pump(self, self, lambda step: room.work(lambda _: step()), self._take_in)
+
+    @property
+    def peer(self) -> bytes:
+        """The other end's proven key."""
+        return self.connection.peer_id
+
+    def wake(self) -> None:
+        """There may be something to send. For any thread."""
+        self._loop.call_soon_threadsafe(self.pump.wake)
+
+    def why_ended(self) -> CulmError:
+        """Why there is no connection any more."""
+        error = self.pump.error
+        if isinstance(error, TransportError):
+            return error
+        return DagSyncError(f"the connection ended: {error or 'the other end closed it'}")
+
+    async def close(self) -> None:
+        """End what goes on for it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._room.work(lambda _: self.exchange.close())
+
+    # The lane.
+
+    async def read(self, lane: int) -> bytes:
+        """See `Lanes`."""
+        return await self._stream.read(_READ_BYTES)
+
+    async def capacity(self, lane: int) -> int:
+        """See `Lanes`: writing waits."""
+        return _WRITE_BYTES
+
+    async def write(self, lane: int, data: bytes) -> None:
+        """See `Lanes`."""
+        assert self._stream.send is not None, "it is bidirectional"
+        await self._stream.send.write(data)
+
+    # The machine, in the thread of the folder.
+
+    @property
+    def dropped(self) -> DagError | None:
+        """See `ByteMachine`."""
+        return self.exchange.dropped
+
+    def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
+        """See `ByteMachine`."""
+        for events in self.exchange.receive_steps(data):
+            self._on_events(events)
+            yield
+
+    def take(self, lane: int, capacity: int) -> bytes:
+        """See `ByteMachine`."""
+        frames: list[bytes] = []
+        size = 0
+        until_s = time.monotonic() + TURN_S
+        while size < capacity and time.monotonic() < until_s and (frame := self.exchange.next_frame()):
+            frames.append(frame)
+            size += len(frame)
+        return frames[0] if len(frames) == 1 else b"".join(frames)
+
+    async def until_ready(self, lane: int, size: int) -> bool:
+        """See `ByteMachine`: whoever does not read answers is asked for no more questions."""
+        pause_s = self.pause_s(size)
+        try:
+            async with asyncio.timeout(_BACKLOG_TIMEOUT_S):
+                await self.pump.wait_until(lambda: self.exchange.waiting_bytes <= _BACKLOG_BYTES)
+        except TimeoutError:
+            raise DagUnexpected("the other end does not read what it is told") from None
+        await asyncio.sleep(pause_s)
+        await self._room.until_allowed()
+        return False
+
+    async def _take_in(self, step: Callable[[], Any]) -> Any:
+        def turn(_: object) -> Any:
+            result = step()
+            self._room.commit(self)
+            due, self._due = self._due, []
+            for space, results in due:
+                self.exchange.settle(space, results)
+            self._move()
+            return result
+
+        return await self._room.work(turn, metered=True)
+
+    def _on_events(self, events: list[ExchangeEvent]) -> None:
+        for event in events:
+            match event:
+                case NodesReceived():
+                    self._take_nodes(event)
+                case ShardSpooled():
+                    self._spawn(partial(self._accept, event))
+                case TokenReceived():
+                    self._shown.add(event.space, event.cid, event.block)
+                    self._on_events(self.exchange.access_changed(event.space))
+                case DagAcknowledged():
+                    self.progress.count(event)
+                case HelloReceived():
+                    if event.policy != self._room.verdict.policy:
+                        _LOGGER.info("%s judges by the policy %s", self.peer.hex(), event.policy)
+
+    def _take_nodes(self, event: NodesReceived) -> None:
+        now: _Results = []
+        waiting: _Results = []
+        numbers: list[int] = []
+        taken = self._room.take(event.space, [block for _, block in event.blocks], self.peer)
+        for (cid, _), one in zip(event.blocks, taken, strict=True):
+            (waiting if one.waits_for else now).append((cid, one.outcome.status, one.outcome.code))
+            numbers += one.waits_for
+        new = self.progress.list_results([*now, *waiting])
+        self.progress.nodes += new
+        self._connections.nodes_in += new
+        self._due.append((event.space, now))
+        if waiting:
+            self._spawn(partial(self._settle_behind, event.space, waiting, numbers))
+
+    def _settle(self, space: bytes, results: _Results) -> None:
+        self.exchange.settle(space, results)
+        self._move()
+
+    def _move(self) -> None:
+        """Something came, or was settled: there may be more to send, and this connection is further on."""
+        exchange, progress = self.exchange, self.progress
+        progress.received_bytes, progress.sent_bytes = exchange.received_bytes, exchange.sent_bytes
+        if self.on_progress is not None:
+            progress.wanted_shards, progress.wanted_bytes = exchange.wanted_shards
+        self._loop.call_soon_threadsafe(self._report)
+
+    # What has to wait, on the loop.
+
+    def _spawn(self, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        def run() -> None:
+            if self in self._connections.open:
+                task = self._loop.create_task(begin())
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+        self._loop.call_soon_threadsafe(run)
+
+    async def _settle_behind(self, space: bytes, results: _Results, numbers: list[int]) -> None:
+        await self._room.until_acknowledged(numbers)
+        await self._room.work(lambda _: self._settle(space, results))
+
+    async def _accept(self, event: ShardSpooled) -> None:
+        part = await self._room.accept(event.shard, self.peer, by=self)
+        status = AckStatus.LATER if part.status is AckStatus.NOT_HERE else part.status
+        results: _Results = [(event.shard, status, part.code)]
+        new = self.progress.list_results(results)
+        self.progress.shards += new
+        self._connections.shards_in += new
+        await self._room.work(lambda _: self._settle(event.space, results))
+
+    def _report(self) -> None:
+        self.pump.wake()
+        self.moved_at_s = time.monotonic()
+        self.moved.set()
+        if self.on_progress is not None:
+            self.on_progress(self.progress)
+
+
+class DagConnections:
+    """All connections over one room. For one event loop."""
+
+    def __init__(
+        self,
+        room: FolderRoom,
+        access: AccessOf = allow_all,
+        *,
+        takes_shards: bool = True,
+        on_violation: Callable[[DagError, bytes], None] = log_violation,
+    ) -> None:
+        """`on_violation` is called when a connection is ended for what its peer sent."""
+        self.room = room
+        self.open: set[DagConnection] = set()
+        self.nodes_in = self.shards_in = 0
+        """New nodes and shards that peers brought."""
+        self._access = access
+        self._takes_shards = takes_shards
+        self._on_violation = on_violation
+        room.listeners.append(self._offer)
+
+    def begin(self, connection: Connection, stream: ReceiveStream, spaces: Sequence[bytes]) -> DagConnection:
+        """Make a connection of a bidirectional stream; nothing is sent before `run`."""
+        verdict = self.room.verdict
+        settings = ExchangeSettings(
+            verdict.policy,
+            verdict.digest,
+            spaces=tuple(spaces),
+            legacy=verdict.legacy,
+            hashes=frozenset(verdict.hashes),
+            takes_shards=self._takes_shards,
+        )
+        peer, shown = connection.peer_id, ShownTokens(self.room.folder)
+        exchange = Exchange(self.room.folder, settings, peer, access=self._access(peer, shown))
+        return DagConnection(self, connection, stream, exchange, shown)
+
+    async def accept(self, connection: Connection, spaces: Sequence[bytes]) -> DagConnection | None:
+        """Wait for the stream of a peer that has called; None: it opened none, and is gone."""
+        try:
+            async with asyncio.timeout(_OPEN_TIMEOUT_S):
+                stream = await connection.accept_stream()
+        except TimeoutError:
+            connection.abort(CloseCode.PROTOCOL, "no stream was opened")
+            return None
+        if stream.send is None:
+            connection.abort(CloseCode.PROTOCOL, "a stream in one direction")
+            return None
+        return self.begin(connection, stream, spaces)
+
+    async def run(self, one: DagConnection) -> None:
+        """Exchange until either end closes."""
+        connection = one.connection
+        self.open.add(one)
+        with calling(connection.remote_address[0], one.peer.hex()):
+            try:
+                await one.pump.run()
+            finally:
+                self.open.discard(one)
+                await one.close()
+                error = one.pump.error
+                if isinstance(error, DagError):
+                    self._on_violation(error, one.peer)
+                    connection.abort(CloseCode.PROTOCOL, error.code)
+                elif error is not None:
+                    _LOGGER.debug("%s: %s", one.peer.hex(), error)
+                await connection.close()
+
+    def _offer(self, changes: FolderChanges, by: object) -> None:
+        """Offer what is new to all but the one that has brought it; in the thread of the folder."""
+        # The loop begins and ends connections meanwhile: one that is new offers all that is here by itself.
+        others = [one for one in tuple(self.open) if one is not by]
+        for space in changes.nodes.keys() | changes.shards.keys() if others else ():
+            folder, nodes, shards = self.room.folder, changes.nodes.get(space), changes.shards.get(space, [])
+            dag_heads = [cid for cid in folder.dag_heads(space) if cid in nodes] if nodes else []
+            publish_heads = [cid for cid in folder.publish_heads(space) if cid in nodes] if nodes else []
+            for one in others:
+                one.exchange.offer(space, dag_heads, publish_heads, shards)
+                one.wake()
