@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from culm_models.conform.dispatch import OPERATIONS
-from culm_models.conform.p2panda.reconciliation import FROM_JSON
+from culm_models.conform.p2panda.messages import MESSAGES
 from culm_models.errors import CulmError
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.wire.codec import DECODERS
@@ -51,7 +51,7 @@ def test_operations() -> None:
 
 def test_messages() -> None:
     found = rows("Messages")
-    assert found == {"announce", "sync_request", "entry", "sync_done", "have", *FROM_JSON}
+    assert found == MESSAGES.records.keys()
     assert len(found) == len(DECODERS)
 
 

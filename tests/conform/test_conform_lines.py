@@ -154,7 +154,7 @@ def test_closing_a_name_closes_machines_of_every_kind(talk: Any) -> None:
         {"max_events": 0},
         {"max_message_bytes": 2**70},
         {"max_message_bytes": -1},
-        {"sync_interval_ms": "5"},
+        {"sync_interval_ms": "five"},
         {"sync_interval_ms": -1},
         {"unknown": 1},
     ],

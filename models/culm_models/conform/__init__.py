@@ -2,6 +2,7 @@
 
 - ``operation``: what an operation is, and the state machines that operations open.
 - ``arguments``: reading arguments strictly, with errors that name them.
+- ``forms``: the JSON forms of messages, events and settings, derived from the annotations of their classes.
 - ``dispatch``: a line in, a line out; the table of operations; never an exception.
 - ``bamboo``: varu64, YASMF, lipmaa, entries. ``rbsr``: set reconciliation as published.
 - ``p2panda``, ``sds``, ``chotki``, ``bamboo_p2p``, ``dag``: a folder a protocol; its ``OPERATIONS`` stand in

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, TypeVar
 
 from culm_models.errors import ModelError
 
-U64_MAX = (1 << 64) - 1
+Chosen = TypeVar("Chosen")
+U64_MAX: Final = (1 << 64) - 1
+U63_MAX: Final = (1 << 63) - 1
 _DIGITS_MAX = 40
 
 
@@ -25,26 +28,26 @@ class RequestError(ModelError):
 class Arguments:
     """The arguments of one request."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("values",)
 
     def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
+        self.values = values
 
     def has(self, name: str) -> bool:
         """Whether the argument was given (null counts as left out)."""
-        return self._values.get(name) is not None
+        return self.values.get(name) is not None
 
     def raw(self, name: str) -> Any:
         """The argument as JSON had it."""
         if not self.has(name):
             raise ArgumentError(f"the argument {name!r} is missing")
-        return self._values[name]
+        return self.values[name]
 
     def value(self, name: str) -> Any:
         """The argument as JSON had it, where null is a value as well."""
-        if name not in self._values:
+        if name not in self.values:
             raise ArgumentError(f"the argument {name!r} is missing")
-        return self._values[name]
+        return self.values[name]
 
     def text(self, name: str) -> str:
         """A string."""
@@ -52,6 +55,12 @@ class Arguments:
         if not isinstance(value, str):
             raise ArgumentError(f"{name} is not a string")
         return value
+
+    def word(self, name: str, choices: Mapping[str, Chosen], *, default: str | None = None) -> Chosen:
+        """What one of several words stands for."""
+        if default is not None and not self.has(name):
+            return choices[default]
+        return as_word(self.raw(name), name, choices)
 
     def flag(self, name: str, default: bool) -> bool:
         """A boolean."""
@@ -75,6 +84,18 @@ class Arguments:
     def optional_octets(self, name: str) -> bytes | None:
         """Bytes in hex, or None when left out."""
         return self.octets(name) if self.has(name) else None
+
+    def optional_integer(self, name: str) -> int | None:
+        """An integer, or None when left out."""
+        return self.integer(name) if self.has(name) else None
+
+    def optional_text(self, name: str) -> str | None:
+        """A string, or None when left out."""
+        return self.text(name) if self.has(name) else None
+
+    def now(self) -> int:
+        """The time, ``now``, in milliseconds."""
+        return self.integer("now", most=U63_MAX)
 
     def items(self, name: str, default: list[Any] | None = None) -> list[Any]:
         """A list."""
@@ -104,6 +125,13 @@ def as_mapping(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ArgumentError(f"{name} is not an object")
     return value
+
+
+def as_word(value: Any, name: str, choices: Mapping[str, Chosen]) -> Chosen:
+    """What ``value`` stands for as one of several words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ArgumentError(f"{name} is not one of {', '.join(choices)}")
+    return choices[value]
 
 
 def as_integer(value: Any, name: str, *, least: int = 0, most: int = U64_MAX) -> int:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from culm_models import bamboo, varu64
 from culm_models.bamboo import hashes as yasmf
-from culm_models.bamboo.hashes import FLAVOURS, YASMF, HashFlavour
-from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.bamboo.entry import Entry
+from culm_models.bamboo.hashes import FLAVOURS, YASMF
+from culm_models.conform.arguments import Arguments
+from culm_models.conform.forms import Record
 from culm_models.conform.operation import Machines, Operation
 from culm_models.keys import KeyPair
+
+_ENTRY: Final = Record(Entry)
 
 
 def _varu64_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -30,31 +34,17 @@ def _lipmaa(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    data, flavour = arguments.octets("entry"), _flavour(arguments)
+    data, flavour = arguments.octets("entry"), arguments.word("hash", FLAVOURS, default=YASMF.name)
     entry = bamboo.decode_entry(data, flavour)
     if arguments.flag("verify", True):
         bamboo.check_signature(data, entry)
     if arguments.has("operation"):
         bamboo.check_payload(entry, arguments.octets("operation"), flavour)
-    answer: dict[str, Any] = {
-        "public_key": entry.public_key.hex(),
-        "log_id": entry.log_id,
-        "seq_num": entry.seq_num,
-        "end_of_log": entry.end_of_log,
-    }
-    if entry.skiplink is not None:
-        answer["skiplink"] = entry.skiplink.hex()
-    if entry.backlink is not None:
-        answer["backlink"] = entry.backlink.hex()
-    answer["payload_size"] = entry.payload_size
-    answer["payload_hash"] = entry.payload_hash.hex()
-    answer["signature"] = entry.signature.hex()
-    answer["hash"] = flavour.hash(data).hex()
-    return answer
+    return {**_ENTRY.show(entry), "hash": flavour.hash(data).hex()}
 
 
 def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    flavour = _flavour(arguments)
+    flavour = arguments.word("hash", FLAVOURS, default=YASMF.name)
     entry = bamboo.sign_entry(
         KeyPair.from_private_key(arguments.octets("private_key", size=32)),
         arguments.integer("log_id"),
@@ -66,13 +56,6 @@ def _entry_sign(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
         flavour=flavour,
     )
     return {"entry": entry.hex(), "hash": flavour.hash(entry).hex()}
-
-
-def _flavour(arguments: Arguments) -> HashFlavour:
-    name = arguments.text("hash") if arguments.has("hash") else YASMF.name
-    if name not in FLAVOURS:
-        raise ArgumentError(f"hash is not one of {', '.join(FLAVOURS)}")
-    return FLAVOURS[name]
 
 
 OPERATIONS = [

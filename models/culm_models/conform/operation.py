@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from culm_models.conform.arguments import Arguments
 from culm_models.errors import ModelError
 
+T = TypeVar("T")
 _MACHINES_MAX = 100_000
 
 
@@ -51,6 +52,27 @@ class Machines:
             raise MachineError(f"nothing is open under the name {name!r}")
         for kind in kinds:
             self.close(kind, name)
+
+
+class Kind(Generic[T]):
+    """The machines of one kind: an operation names the one that it is about by its argument ``name``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def put(self, machines: Machines, arguments: Arguments, machine: T) -> None:
+        """Keep a machine under the name of the operation."""
+        machines.put(self._name, arguments.text("name"), machine)
+
+    def get(self, machines: Machines, arguments: Arguments) -> T:
+        """The machine that an operation names."""
+        machine: T = machines.get(self._name, arguments.text("name"))
+        return machine
+
+    def close(self, machines: Machines, arguments: Arguments) -> dict[str, Any]:
+        """The operation that forgets a machine."""
+        machines.close(self._name, arguments.text("name"))
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from culm_models import lifts
-from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping, as_octets
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_octets
+from culm_models.conform.forms import HIDDEN, TEXT, Choice, Form, Forms, Member, Record, optional
+from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.reconciliation import RULES, Reconciler, ReconciliationError, Rule
 from culm_models.reconciliation.messages import (
@@ -17,14 +19,14 @@ from culm_models.reconciliation.messages import (
     Fingerprint,
     LowerBound,
     Payload,
-    ReconciliationMessage,
     Terminal,
 )
 from culm_models.reconciliation.sorted_list import CONCAT, Monoid, SortedList
 
-_KIND = "rbsr"
-_LARGEST_SETTING = 1 << 31
-_CONCAT = "concat"
+_LARGEST_SETTING: Final = 1 << 31
+_CONCAT: Final = "concat"
+_END: Final = ("canRespond", "upperBound")
+_RULES: Final[dict[str, Rule]] = {rule: rule for rule in RULES}
 
 Item: TypeAlias = Any
 """A text, or a tuple of public key (64 hex digits), log id and sequence number."""
@@ -42,27 +44,21 @@ class _Side:
     inserted: list[Item] = field(default_factory=list)
 
 
+_SIDES: Final = Kind[_Side]("rbsr")
+
+
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    name = arguments.text("name")
     monoid, of_triples = _monoid(arguments)
     own = SortedList((_item(value, of_triples) for value in arguments.items("items")), monoid)
     machine = Reconciler(
         own,
-        rule=_rule(arguments),
+        rule=arguments.word("rule", _RULES, default="even"),
         threshold=arguments.integer("payload_threshold", least=1, most=_LARGEST_SETTING),
         division=arguments.integer("range_division", least=2, most=_LARGEST_SETTING),
         absorb=True,
     )
-    machines.put(_KIND, name, _Side(own, machine, of_triples))
+    _SIDES.put(machines, arguments, _Side(own, machine, of_triples))
     return {}
-
-
-def _rule(arguments: Arguments) -> Rule:
-    wanted = arguments.text("rule") if arguments.has("rule") else "even"
-    for rule in RULES:
-        if rule == wanted:
-            return rule
-    raise ArgumentError(f"rule is not one of {', '.join(RULES)}")
 
 
 def _monoid(arguments: Arguments) -> tuple[Monoid[Item, str], bool]:
@@ -84,16 +80,16 @@ def _monoid(arguments: Arguments) -> tuple[Monoid[Item, str], bool]:
 
 
 def _start(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    side = _side(machines, arguments)
+    side = _SIDES.get(machines, arguments)
     if side.started:
         raise ArgumentError("the conversation has begun already")
     side.started = True
-    return {"send": [to_json(message) for message in side.machine.start()]}
+    return {"send": [MESSAGES[side.of_triples].show(message) for message in side.machine.start()]}
 
 
 def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    side = _side(machines, arguments)
-    message = from_json(as_mapping(arguments.raw("message"), "message"), side.of_triples)
+    side = _SIDES.get(machines, arguments)
+    message = MESSAGES[side.of_triples].read(arguments.mapping("message"), session_id=0)
     if side.error is not None:
         raise side.error
     side.started = True
@@ -103,11 +99,11 @@ def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         side.error = error
         raise
     side.inserted += side.machine.take_facts().shown
-    return {"send": [to_json(message) for message in sent], "done": side.machine.done}
+    return {"send": [MESSAGES[side.of_triples].show(message) for message in sent], "done": side.machine.done}
 
 
 def _range(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    side = _side(machines, arguments)
+    side = _SIDES.get(machines, arguments)
     x, y = (_item(arguments.raw(name), side.of_triples, name) for name in ("x", "y"))
     start, end = side.own.ranks([x, y])
     held = len(side.own)
@@ -121,22 +117,12 @@ def _range(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    side = _side(machines, arguments)
+    side = _SIDES.get(machines, arguments)
     return {
         "items": [_shown(item) for item in side.own.items(0, len(side.own))],
         "done": side.machine.done,
         "inserted": [_shown(item) for item in side.inserted],
     }
-
-
-def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machines.close(_KIND, arguments.text("name"))
-    return {}
-
-
-def _side(machines: Machines, arguments: Arguments) -> _Side:
-    side: _Side = machines.get(_KIND, arguments.text("name"))
-    return side
 
 
 def _item(value: Any, of_triples: bool, name: str = "an item") -> Item:
@@ -158,65 +144,48 @@ def _shown(item: Item) -> Any:
     return list(item) if isinstance(item, tuple) else item
 
 
-def to_json(message: ReconciliationMessage) -> dict[str, Any]:
-    """A message as an object; what it does not carry is left out."""
-    match message:
-        case EmptySet():
-            return {"type": "emptySet", "canRespond": message.can_respond}
-        case LowerBound():
-            return {"type": "lowerBound", "value": _shown(message.value)}
-        case Payload():
-            shown = {"type": "payload", "payload": _shown(message.value)}
-            if message.upper_bound is not None:
-                end = {"canRespond": message.can_respond, "upperBound": _shown(message.upper_bound)}
-                shown["end"] = end
-            return shown
-        case EmptyPayload():
-            return {"type": "emptyPayload", "upperBound": _shown(message.upper_bound)}
-        case Fingerprint():
-            return {
-                "type": "fingerprint",
-                "fingerprint": message.fingerprint,
-                "upperBound": _shown(message.upper_bound),
-            }
-        case Done():
-            return {"type": "done", "upperBound": _shown(message.upper_bound)}
-    assert isinstance(message, Terminal)
-    return {"type": "terminal"}
+class _PayloadRecord(Record[Payload]):
+    """A payload whose end of a range is an object of its own."""
+
+    def read(self, given: Mapping[str, Any], **fixed: Any) -> Payload:
+        """The payload of an object."""
+        end = Arguments(Arguments(dict(given)).mapping("end", default={}))
+        parts = {name: end.raw(name) for name in _END} if given.get("end") is not None else {}
+        return super().read({"payload": given.get("payload"), **parts}, **fixed)
+
+    def show(self, value: Payload) -> dict[str, Any]:
+        """The object of a payload."""
+        parts = super().show(value)
+        if value.upper_bound is None:
+            return {"payload": parts["payload"]}
+        return {"payload": parts["payload"], "end": {name: parts[name] for name in _END}}
 
 
-def from_json(value: dict[str, Any], of_triples: bool) -> ReconciliationMessage:
-    """An object as a message; items and bounds are texts, or triples."""
-    fields = Arguments(value)
+def _messages(of_triples: bool) -> Choice:
+    """The messages over items of one kind."""
+    item = Form(lambda value, name: _item(value, of_triples, name), _shown)
+    forms: Forms = {Any: item}
+    members = {
+        "session_id": HIDDEN,
+        "can_respond": Member(name="canRespond"),
+        "upper_bound": Member(name="upperBound"),
+    }
+    end = {**members, "upper_bound": Member(optional(item), "upperBound"), "value": Member(name="payload")}
+    return Choice(
+        forms,
+        members,
+        emptySet=EmptySet,
+        lowerBound=LowerBound,
+        payload=_PayloadRecord(Payload, forms, end),
+        emptyPayload=EmptyPayload,
+        fingerprint=Record(Fingerprint, forms, {**members, "fingerprint": Member(TEXT)}),
+        done=Done,
+        terminal=Terminal,
+    )
 
-    def item(name: str, of: Arguments = fields) -> Item:
-        return _item(of.raw(name), of_triples, name)
 
-    def flag(name: str, of: Arguments = fields) -> bool:
-        of.raw(name)
-        return of.flag(name, False)
-
-    match fields.text("type"):
-        case "emptySet":
-            return EmptySet(0, flag("canRespond"))
-        case "lowerBound":
-            return LowerBound(0, item("value"))
-        case "payload":
-            if not fields.has("end"):
-                return Payload(0, item("payload"))
-            end = Arguments(fields.mapping("end"))
-            return Payload(0, item("payload"), flag("canRespond", end), item("upperBound", end))
-        case "emptyPayload":
-            return EmptyPayload(0, item("upperBound"))
-        case "fingerprint":
-            return Fingerprint(0, fields.text("fingerprint"), item("upperBound"))
-        case "done":
-            return Done(0, item("upperBound"))
-        case "terminal":
-            return Terminal(0)
-        case kind:
-            raise ArgumentError(f"there is no message type {kind[:100]!r} here")
-
+MESSAGES: Final = {of_triples: _messages(of_triples) for of_triples in (False, True)}
+"""The messages of set reconciliation: with texts as items, and with triples."""
 
 OPERATIONS = [
     Operation(
@@ -230,5 +199,5 @@ OPERATIONS = [
     Operation("rbsr.receive", "name, message", "send as a list of messages, done", _receive),
     Operation("rbsr.range", "name, x, y", "fingerprint, size, items", _range),
     Operation("rbsr.state", "name", "items, done, inserted", _state),
-    Operation("rbsr.close", "name", "", _close),
+    Operation("rbsr.close", "name", "", _SIDES.close),
 ]

@@ -11,8 +11,8 @@ from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.wire.control import decode_control
 from culm_models.bamboo_p2p.wire.setup import decode_setup
-from culm_models.conform.bamboo_p2p.codecs import MODE_NAMES, decode_all_data
-from culm_models.conform.bamboo_p2p.messages import control_to_json
+from culm_models.conform.bamboo_p2p.codecs import decode_all_data
+from culm_models.conform.bamboo_p2p.messages import SETUP, control_messages
 from tests.models.bamboo_p2p.logs import LOG, Pair
 
 ROLES = ("proactive", "reactive")
@@ -96,7 +96,7 @@ class Recording:
                 at = shown["setup_bytes"] = found[1]
             shown["messages"] = []
             while (message := decode_control(data, at, self.flavour)) is not None:
-                shown["messages"].append(control_to_json(message[0]))
+                shown["messages"].append(control_messages(self.flavour).show(message[0]))
                 at = message[1]
         self.said.append(shown)
 
@@ -107,12 +107,7 @@ class Recording:
             "ends": [
                 {
                     "role": role,
-                    "settings": {
-                        "send": MODE_NAMES[settings.sends_greedily],
-                        "receive": MODE_NAMES[settings.accepts_greedy],
-                        "send_window": settings.send_window,
-                        "receive_window": settings.receive_window,
-                    },
+                    "settings": SETUP.show(settings.setup),
                     "holds": [self._given(one) for one in held],
                     "holds_then": self._holds(index),
                 }

@@ -6,19 +6,17 @@ import json
 import random
 import tracemalloc
 from contextlib import suppress
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from culm_models import varu64
 from culm_models.bamboo.entry import sign_entry
-from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
+from culm_models.bamboo.hashes import FLAVOURS, YAMF
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused
 from culm_models.bamboo_p2p.memory_store import MemoryStore
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
-from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import UNCHANGING_MESSAGES_MAX, PeerSettings, Policy
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.messages import (
@@ -32,8 +30,7 @@ from culm_models.bamboo_p2p.wire.messages import (
     SkipBytes,
     Switch,
 )
-from culm_models.conform.arguments import Arguments
-from culm_models.conform.bamboo_p2p.messages import propose_from_json
+from culm_models.conform.bamboo_p2p.messages import requested_ranges
 from culm_models.keys import SIGNATURE_SIZE
 from tests.models.bamboo_p2p import vectors
 from tests.models.bamboo_p2p.hand_made import HandMade, proposal
@@ -67,7 +64,7 @@ def replay(session: dict[str, Any], role: int, rng: random.Random) -> Connection
             for message in said.get("messages", ()):
                 if message["type"] == "propose":
                     with suppress(CallRefused):
-                        connection.propose(_wanted(message, FLAVOURS[session["hash"]]))
+                        connection.propose(requested_ranges(FLAVOURS[session["hash"]]).read(message))
             continue
         data = bytearray.fromhex(said["bytes"])
         for _ in range(rng.choice((0, 0, 1, 1, 3))):
@@ -81,13 +78,6 @@ def replay(session: dict[str, Any], role: int, rng: random.Random) -> Connection
             connection.take_control()
             connection.take_events()
     return connection
-
-
-def _wanted(message: dict[str, Any], flavour: HashFlavour) -> RequestedRange:
-    """What a recorded proposal asked for."""
-    found = propose_from_json(Arguments(message), flavour)
-    names = {field.name for field in fields(RequestedRange)} & {field.name for field in fields(found)}
-    return RequestedRange(**{name: getattr(found, name) for name in names})
 
 
 def _break(data: bytearray, rng: random.Random) -> None:

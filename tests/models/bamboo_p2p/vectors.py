@@ -39,8 +39,8 @@ from culm_models.bamboo_p2p.wire.messages import (
 )
 from culm_models.bamboo_p2p.wire.setup import encode_setup
 from culm_models.bymux.frames import Frame, FrameType, encode_frame
-from culm_models.conform.bamboo_p2p.codecs import MODE_NAMES, decode_all_data
-from culm_models.conform.bamboo_p2p.messages import control_to_json
+from culm_models.conform.bamboo_p2p.codecs import decode_all_data
+from culm_models.conform.bamboo_p2p.messages import MODE, SETUP, control_messages
 from tests.models.bamboo_p2p.hand_made import proposal
 from tests.models.bamboo_p2p.logs import AUTHOR, LOG, Pair, make_log
 from tests.models.bamboo_p2p.recorded import Recording
@@ -140,15 +140,12 @@ def messages() -> dict[str, Any]:
     return {
         "setup": [
             {
-                "send": MODE_NAMES[one.sends_greedily],
-                "receive": MODE_NAMES[one.accepts_greedy],
-                "send_window": one.send_window,
-                "receive_window": one.receive_window,
+                **SETUP.show(one),
                 "bytes": encode_setup(one).hex(),
             }
             for one in setups
         ],
-        "control": [{"message": control_to_json(one), "bytes": encode_control(one).hex()} for one in control],
+        "control": list(map(_control, control)),
         "data": [_data(message, body) for message, body in data],
         "malformed": {
             "control": ["88", "9f", "8500" + "02", "8500" + "00" * 34 + "00"],
@@ -156,6 +153,10 @@ def messages() -> dict[str, Any]:
         },
         "yasmf": _yasmf_messages(),
     }
+
+
+def _control(message: ControlMessage) -> dict[str, Any]:
+    return {"message": control_messages(YAMF).show(message), "bytes": encode_control(message).hex()}
 
 
 def _yasmf_messages() -> dict[str, Any]:
@@ -175,7 +176,7 @@ def _yasmf_messages() -> dict[str, Any]:
         Metadata(True, entry.backlink, entry.payload_size, entry.payload_hash, entry.signature),
     ]
     return {
-        "control": [{"message": control_to_json(one), "bytes": encode_control(one).hex()} for one in control],
+        "control": list(map(_control, control)),
         "data": [_data(message, b"", YASMF) for message in data],
         "malformed": {"control": [encode_control(of_yamf).hex()], "data": ["80000040"]},
     }
@@ -255,7 +256,7 @@ def refusals() -> list[dict[str, Any]]:
                 "number": made.end.dropped.number,
                 "holds": [decode_entry(one.entry_bytes, YAMF).seq_num for one in made.held],
                 "settings": {
-                    "receive": MODE_NAMES[made.settings.accepts_greedy],
+                    "receive": MODE.show(made.settings.accepts_greedy),
                     "receive_window": made.settings.receive_window,
                     "credit": made.settings.credit,
                     "policy": {

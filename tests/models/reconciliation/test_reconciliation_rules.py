@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.conform.rbsr import from_json, to_json
+from culm_models.conform.rbsr import MESSAGES
 from culm_models.reconciliation import RULES, Facts, Reconciler, Rule
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, Payload, Terminal
 from culm_models.reconciliation.sorted_list import CONCAT, SortedList
@@ -44,7 +44,7 @@ class AsJson:
 
 
 def _plain(message: Any) -> Message:
-    shown = to_json(message)
+    shown = MESSAGES[False].show(message)
     return {key: tuple(value) if isinstance(value, list) else value for key, value in shown.items()} | (
         {"end": conversations.tupled(shown["end"])} if "end" in shown else {}
     )
@@ -58,12 +58,14 @@ def _unplain(message: Message) -> Any:
         case "fingerprint":
             return Fingerprint(0, message["fingerprint"], message["upperBound"])
         case "emptySet" | "terminal":
-            return from_json(message, False)
+            return MESSAGES[False].read(message, session_id=0)
     # The others carry a single bound, of any kind here.
-    stand_in = from_json({**message, **{key: "" for key in message if key != "type"}}, False)
+    stand_in = MESSAGES[False].read(
+        {**message, **{key: "" for key in message if key != "type"}}, session_id=0
+    )
     (name,) = (key for key in message if key != "type")
     field = {"value": "value", "upperBound": "upper_bound"}[name]
-    return type(stand_in)(0, **{field: message[name]})  # type: ignore[call-arg]
+    return type(stand_in)(0, **{field: message[name]})
 
 
 @given(two_sets(), SETTINGS, SETTINGS, st.booleans())

@@ -8,10 +8,9 @@ from culm_models.bymux import Endpoint
 from culm_models.bymux.endpoint import DEFAULT_WINDOW
 from culm_models.bymux.frames import Frame, FrameType, decode_frame, encode_frame
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
-from culm_models.conform.bamboo_p2p.messages import one_of, optional_integer
-from culm_models.conform.operation import Machines, Operation
+from culm_models.conform.operation import Kind, Machines, Operation
 
-_KIND: Final = "bymux"
+_ENDPOINTS: Final = Kind[Endpoint]("bymux")
 _TYPES: Final = {kind.name.lower(): kind for kind in FrameType}
 
 
@@ -19,7 +18,7 @@ def _encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     encoded = b""
     for given in arguments.items("frames"):
         frame = Arguments(as_mapping(given, "frames"))
-        kind, stream = one_of(frame, "type", _TYPES), optional_integer(frame, "stream")
+        kind, stream = frame.word("type", _TYPES), frame.optional_integer("stream")
         if kind is FrameType.WRITE and stream is not None:
             body = frame.octets("bytes")
             encoded += encode_frame(Frame(kind, stream, len(body))) + body
@@ -53,18 +52,18 @@ def _decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     endpoint = Endpoint(arguments.integer("window", default=DEFAULT_WINDOW))
-    machines.put(_KIND, arguments.text("name"), endpoint)
+    _ENDPOINTS.put(machines, arguments, endpoint)
     return {"send": endpoint.take().hex()}
 
 
 def _write(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    endpoint = _endpoint(machines, arguments)
+    endpoint = _ENDPOINTS.get(machines, arguments)
     endpoint.write(_stream(arguments), arguments.octets("bytes"))
     return {"send": endpoint.take().hex()}
 
 
 def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    endpoint = _endpoint(machines, arguments)
+    endpoint = _ENDPOINTS.get(machines, arguments)
     came = endpoint.receive(arguments.octets("bytes"))
     streams: list[dict[str, Any]] = []
     for stream, data in came:
@@ -74,13 +73,13 @@ def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
             streams.append({"stream": stream, "bytes": data.hex()})
     answer = {"send": endpoint.take().hex(), "streams": streams}
     if endpoint.dropped is not None:
-        machines.close(_KIND, arguments.text("name"))
+        _ENDPOINTS.close(machines, arguments)
         answer["dropped"] = endpoint.dropped.code
     return answer
 
 
 def _consumed(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    endpoint = _endpoint(machines, arguments)
+    endpoint = _ENDPOINTS.get(machines, arguments)
     endpoint.consumed(_stream(arguments), arguments.integer("amount"))
     return {"send": endpoint.take().hex()}
 
@@ -90,12 +89,6 @@ def _stream(arguments: Arguments) -> int:
     if stream > 1:
         raise ArgumentError("stream is not one of 0, 1")
     return stream
-
-
-def _endpoint(machines: Machines, arguments: Arguments) -> Endpoint:
-    endpoint = machines.get(_KIND, arguments.text("name"))
-    assert isinstance(endpoint, Endpoint), "only ends are kept under this kind"
-    return endpoint
 
 
 OPERATIONS = (

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
 from culm_models.bamboo_p2p.wire.data import decode_data, encode_data
-from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload, Setup
+from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload
 from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments
-from culm_models.conform.bamboo_p2p.messages import (
-    control_from_json,
-    control_to_json,
-    data_from_json,
-    data_to_json,
-    flavour_of,
-    one_of,
-    optional_integer,
-)
+from culm_models.conform.bamboo_p2p.messages import SETUP, control_messages, data_messages, flavour_of
 from culm_models.conform.operation import Machines, Operation
 from culm_models.lzfoo import Compressor, decompress
 from culm_models.lzfoo.elements import literals
-
-MODES: Final = {"safe": False, "greedy": True}
-MODE_NAMES: Final = {value: name for name, value in MODES.items()}
 
 
 def _pool(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -37,13 +26,7 @@ def _pool(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _setup_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    setup = Setup(
-        one_of(arguments, "send", MODES) if arguments.has("send") else False,
-        one_of(arguments, "receive", MODES) if arguments.has("receive") else False,
-        arguments.integer("send_window"),
-        arguments.integer("receive_window"),
-    )
-    return {"bytes": encode_setup(setup).hex()}
+    return {"bytes": encode_setup(SETUP.read(arguments.values)).hex()}
 
 
 def _setup_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -51,17 +34,11 @@ def _setup_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     if found is None:
         return {"used": 0}
     setup, used = found
-    return {
-        "send": MODE_NAMES[setup.sends_greedily],
-        "receive": MODE_NAMES[setup.accepts_greedy],
-        "send_window": setup.send_window,
-        "receive_window": setup.receive_window,
-        "used": used,
-    }
+    return {**SETUP.show(setup), "used": used}
 
 
 def _control_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    message = control_from_json(arguments.mapping("message"), flavour_of(arguments))
+    message = control_messages(flavour_of(arguments)).read(arguments.mapping("message"))
     return {"bytes": encode_control(message).hex()}
 
 
@@ -69,7 +46,7 @@ def _control_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]
     data, flavour = arguments.octets("bytes"), flavour_of(arguments)
     messages, used = [], 0
     while (found := decode_control(data, used, flavour)) is not None:
-        messages.append(control_to_json(found[0]))
+        messages.append(control_messages(flavour).show(found[0]))
         used = found[1]
     return {"messages": messages, "used": used}
 
@@ -79,7 +56,7 @@ def _data_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     fields = Arguments(given)
     kind = fields.text("type")
     if kind not in ("raw", "compressed"):
-        return {"bytes": encode_data(data_from_json(given, flavour_of(arguments))).hex()}
+        return {"bytes": encode_data(data_messages(flavour_of(arguments)).read(given)).hex()}
     body = fields.octets("bytes")
     head = RawPayload(len(body)) if kind == "raw" else CompressedPayload(fields.integer("length"), len(body))
     return {"bytes": (encode_data(head) + body).hex()}
@@ -115,7 +92,7 @@ def decode_all_data(data: bytes, flavour: HashFlavour, backlink_expected: list[b
             )
             end += length
         else:
-            messages.append(data_to_json(message))
+            messages.append(data_messages(flavour).show(message))
             metadata += messages[-1]["type"] == "metadata"
         used = end
     return {"messages": messages, "used": used}
@@ -133,7 +110,7 @@ def _lzfoo_decompress(_machines: Machines, arguments: Arguments) -> dict[str, An
         arguments.octets("bytes"),
         window=arguments.integer("window", default=U64_MAX),
         history=_history(arguments),
-        length=optional_integer(arguments, "length"),
+        length=arguments.optional_integer("length"),
     )
     return {"bytes": plain.hex()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Final
 
 from culm_models.bamboo.hashes import YAMF
@@ -14,30 +13,49 @@ from culm_models.bamboo_p2p.memory_store import MemoryStore
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Cursor
-from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
-from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, SkipReason
+from culm_models.bamboo_p2p.settings import PeerSettings, Policy
+from culm_models.bamboo_p2p.wire.messages import Adjust, CancelCode, Eagerness
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
-from culm_models.conform.bamboo_p2p.codecs import MODE_NAMES, MODES
-from culm_models.conform.bamboo_p2p.messages import (
-    adjust_from_json,
-    cancel_code_of,
-    eagerness_of,
-    flavour_of,
-    hash_of,
-    one_of,
-    optional_integer,
-)
-from culm_models.conform.operation import MachineError, Machines, Operation
-from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.conform.bamboo_p2p.messages import CODE, FORMS, MODE, NAMES, flavour_of, requested_ranges
+from culm_models.conform.forms import HIDDEN, Events, Form, Member, Record, shown
+from culm_models.conform.operation import Kind, MachineError, Machines, Operation
 
-_KIND: Final = "bamboo_p2p"
-_SETTINGS: Final = frozenset({"send", "receive", "send_window", "receive_window", "credit", "policy"})
-_POLICY: Final = frozenset(
-    {"answer", "code", "eagerness", "threshold", "may_skip", "min", "max", "end", "upper", "direction"}
-)
-_DIRECTIONS: Final = {direction.value: direction for direction in Direction}
-_ANSWERS: Final = {answer.value: answer for answer in PolicyAnswer}
+_PEERS: Final = Kind[Peer]("bamboo_p2p")
 _ROLES: Final = {"proactive": True, "reactive": False}
+_POLICY: Final = Record(Policy, FORMS, {**NAMES, "reveals": HIDDEN})
+_SETTINGS: Final = Record(
+    PeerSettings,
+    {Policy: Form(lambda value, name: _policy(as_mapping(value, name)))},
+    {
+        "sends_greedily": Member(MODE, "send"),
+        "accepts_greedy": Member(MODE, "receive"),
+        "answers": HIDDEN,
+        "expects_payload": HIDDEN,
+    },
+)
+_ADJUST: Final = Record(Adjust, FORMS, NAMES)
+_EVENTS: Final = Events(
+    {CancelCode: CODE},
+    {
+        "log": Member(shown(lambda log: {"public_key": log[0].hex(), "log_id": log[1]}), inline=True),
+        "sends_greedily": Member(MODE, "send"),
+        "receives_greedily": Member(MODE, "receive"),
+    },
+)
+
+
+def _policy(given: dict[str, Any]) -> Policy:
+    _POLICY.check_names(given, "a policy")
+    policy = _POLICY.read(given)
+    _check_threshold(policy)
+    if policy.code > CancelCode.MANDATORY:
+        raise ArgumentError("code is not one of 128 to 132: the others carry evidence")
+    return policy
+
+
+def _check_threshold(asked: Policy | RequestedRange) -> None:
+    if (asked.threshold is not None) != (asked.eagerness is Eagerness.THRESHOLD):
+        raise ArgumentError("a threshold stands beside its eagerness, and only there")
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -46,7 +64,7 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         MemoryStore(flavour_of(arguments, YAMF)), _settings(arguments.mapping("settings", default={}))
     )
     forked = peer.add(_entries(arguments))
-    machines.put(_KIND, arguments.text("name"), peer)
+    _PEERS.put(machines, arguments, peer)
     return {"events": _forks(forked)}
 
 
@@ -71,55 +89,15 @@ def _entries(arguments: Arguments) -> list[GivenEntry]:
 
 
 def _settings(given: dict[str, Any]) -> PeerSettings:
-    unknown = set(given) - _SETTINGS
-    if unknown:
-        raise ArgumentError(f"there is no setting {min(unknown)[:100]!r}")
-    arguments, defaults = Arguments(given), PeerSettings()
-    return PeerSettings(
-        one_of(arguments, "send", MODES) if arguments.has("send") else defaults.sends_greedily,
-        one_of(arguments, "receive", MODES) if arguments.has("receive") else defaults.accepts_greedy,
-        arguments.integer("send_window", default=defaults.send_window),
-        arguments.integer("receive_window", default=defaults.receive_window),
-        arguments.integer("credit", default=defaults.credit),
-        _policy(arguments.mapping("policy", default={})),
-    )
-
-
-def _policy(given: dict[str, Any]) -> Policy:
-    unknown = set(given) - _POLICY
-    if unknown:
-        raise ArgumentError(f"a policy has no {min(unknown)[:100]!r}")
-    arguments, defaults = Arguments(given), Policy()
-    eagerness = eagerness_of(arguments) or Eagerness.ALL
-    threshold = optional_integer(arguments, "threshold")
-    if (threshold is not None) != (eagerness is Eagerness.THRESHOLD):
-        raise ArgumentError("a threshold stands beside its eagerness, and only there")
-    code = cancel_code_of(arguments, CancelCode.REFUSED)
-    if code > CancelCode.MANDATORY:
-        raise ArgumentError("code is not one of 128 to 132: the others carry evidence")
-    return Policy(
-        one_of(arguments, "answer", _ANSWERS) if arguments.has("answer") else defaults.answer,
-        code,
-        eagerness,
-        threshold,
-        arguments.flag("may_skip", defaults.may_skip),
-        arguments.integer("min", default=0),
-        arguments.integer("max", default=MAX_SIZE),
-        optional_integer(arguments, "end"),
-        optional_integer(arguments, "upper"),
-        _direction(arguments),
-    )
-
-
-def _direction(arguments: Arguments) -> Direction:
-    return one_of(arguments, "direction", _DIRECTIONS) if arguments.has("direction") else Direction.BOTH
+    _SETTINGS.check_names(given, "a peer")
+    return _SETTINGS.read(given)
 
 
 def _connect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, remote = _peer(machines, arguments), arguments.text("remote")
+    peer, remote = _PEERS.get(machines, arguments), arguments.text("remote")
     if remote in peer.connections:
         raise MachineError(f"the remote {remote[:100]!r} is connected already")
-    peer.connect(remote, is_proactive=one_of(arguments, "role", _ROLES), now_ms=_now(arguments))
+    peer.connect(remote, is_proactive=arguments.word("role", _ROLES), now_ms=_now(arguments))
     return _answer(peer, remote)
 
 
@@ -138,26 +116,8 @@ def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer, remote, connection = _with_remote(machines, arguments)
     _now(arguments)
-    wanted = RequestedRange(
-        arguments.octets("public_key", size=PUBLIC_KEY_SIZE),
-        arguments.integer("log_id"),
-        arguments.integer("start"),
-        optional_integer(arguments, "lower"),
-        arguments.integer("min", default=0),
-        arguments.integer("max", default=MAX_SIZE),
-        hash_of(arguments, "expected_hash", peer.store.flavour),
-        eagerness_of(arguments) or Eagerness.ALL,
-        optional_integer(arguments, "threshold"),
-        optional_integer(arguments, "end"),
-        optional_integer(arguments, "upper"),
-        optional_integer(arguments, "offset"),
-        payload_only=arguments.flag("payload_only", False),
-        sparse=arguments.flag("sparse", False),
-        mandatory=arguments.flag("mandatory", False),
-        direction=_direction(arguments),
-    )
-    if (wanted.threshold is not None) != (wanted.eagerness is Eagerness.THRESHOLD):
-        raise ArgumentError("a threshold stands beside its eagerness, and only there")
+    wanted = requested_ranges(peer.store.flavour).read(arguments.values)
+    _check_threshold(wanted)
     if wanted.upper is not None and wanted.end is None:
         raise ArgumentError("upper stands beside an end, and only there")
     if wanted.lower is not None and wanted.offset is not None:
@@ -169,14 +129,14 @@ def _propose(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _adjust(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer, remote, connection = _with_remote(machines, arguments)
     _now(arguments)
-    connection.adjust(adjust_from_json(arguments, arguments.integer("request")))
+    connection.adjust(_ADJUST.read(arguments.values, id=arguments.integer("request")))
     return _answer(peer, remote)
 
 
 def _cancel(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer, remote, connection = _with_remote(machines, arguments)
     _now(arguments)
-    code = cancel_code_of(arguments, CancelCode.REFUSED)
+    code = CODE.read(arguments.values.get("code") or CancelCode.REFUSED.value, "code")
     if code not in (CancelCode.REFUSED, CancelCode.RESOURCES, CancelCode.DONE, CancelCode.MANDATORY):
         raise ArgumentError("code is not one of 128, 129, 130, 132")
     connection.cancel(arguments.integer("request"), code)
@@ -184,7 +144,7 @@ def _cancel(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer = _peer(machines, arguments)
+    peer = _PEERS.get(machines, arguments)
     _now(arguments)
     forked = peer.add(_entries(arguments))
     answer = _answer(peer, None)
@@ -192,7 +152,7 @@ def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _tick(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, now = _peer(machines, arguments), _now(arguments)
+    peer, now = _PEERS.get(machines, arguments), _now(arguments)
     for connection in peer.connections.values():
         connection.tick(now)
     return _answer(peer, None)
@@ -206,7 +166,7 @@ def _disconnect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer = _peer(machines, arguments)
+    peer = _PEERS.get(machines, arguments)
     store = peer.store
     assert isinstance(store, MemoryStore), "opened above"
     held, proofs = [], []
@@ -305,36 +265,13 @@ def _answer(peer: Peer, remote: str | None) -> dict[str, Any]:
 
 def event_to_json(event: BambooP2pEvent) -> dict[str, Any]:
     """An event as JSON."""
-    found: dict[str, Any] = {"kind": event.kind}
-    if isinstance(event, events.SetupRead):
-        return {
-            **found,
-            "send": MODE_NAMES[event.sends_greedily],
-            "receive": MODE_NAMES[event.receives_greedily],
-            "send_window": event.send_window,
-            "receive_window": event.receive_window,
-        }
     if isinstance(event, events.ConnectionDropped):
-        return {**found, "code": event.code}
-    for name in (field.name for field in fields(event)):
-        value = getattr(event, name)
-        if name == "log":
-            found["public_key"], found["log_id"] = value[0].hex(), value[1]
-        elif isinstance(value, SkipReason):
-            found[name] = value.name.lower()
-        else:
-            found[name] = int(value) if isinstance(value, CancelCode) else value
-    return found
-
-
-def _peer(machines: Machines, arguments: Arguments) -> Peer:
-    peer = machines.get(_KIND, arguments.text("name"))
-    assert isinstance(peer, Peer), "only peers are kept under this kind"
-    return peer
+        return {"kind": event.kind, "code": event.code}
+    return _EVENTS.show(event)
 
 
 def _with_remote(machines: Machines, arguments: Arguments) -> tuple[Peer, str, Connection]:
-    peer, remote = _peer(machines, arguments), arguments.text("remote")
+    peer, remote = _PEERS.get(machines, arguments), arguments.text("remote")
     connection = peer.connections.get(remote)
     if connection is None:
         raise MachineError(f"the remote {remote[:100]!r} is not connected")

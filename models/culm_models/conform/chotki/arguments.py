@@ -8,12 +8,7 @@ from culm_models.conform.arguments import ArgumentError, Arguments
 
 def compat_of(arguments: Arguments) -> Compat:
     """``compat``: our own behaviour when it is left out."""
-    if not arguments.has("compat"):
-        return Compat.DEFAULT
-    try:
-        return Compat(arguments.text("compat"))
-    except ValueError:
-        raise ArgumentError("compat is neither default nor go") from None
+    return arguments.word("compat", {compat.value: compat for compat in Compat}, default=Compat.DEFAULT.value)
 
 
 def letter_of(arguments: Arguments, name: str = "type") -> str:

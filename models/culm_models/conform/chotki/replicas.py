@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields, replace
 from typing import Any, Final
 
 from culm_models.chotki.dump import dump
-from culm_models.chotki.events import SessionEvent
 from culm_models.chotki.ids import KEY_SIZE, OBJECT_KEY, VECTOR_KEY, Id
 from culm_models.chotki.packets.handshake import MODE_MAX, MODES, TRACE_SIZE
 from culm_models.chotki.replica import Output, Replica
 from culm_models.chotki.sessions.session import Session
-from culm_models.chotki.settings import LARGEST_SETTING, UNREADABLE, ChotkiSettings, SettingsUnfit
+from culm_models.chotki.settings import LARGEST_SETTING, ChotkiSettings
 from culm_models.chotki.store import MemoryStore
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_integer, as_octets
 from culm_models.conform.chotki.arguments import compat_of
-from culm_models.conform.operation import MachineError, Machines, Operation
+from culm_models.conform.forms import HIDDEN, Events, Member, Settings, integer, or_never, shown
+from culm_models.conform.operation import Kind, MachineError, Machines, Operation
 
-_KIND: Final = "chotki"
-_U63_MAX: Final = (1 << 63) - 1
-_SETTING_NAMES: Final = {field.name.removesuffix("_ms"): field.name for field in fields(ChotkiSettings)}
-_NOT_SHOWN: Final = frozenset({"record"})
-"""Members of events that may be larger than a line should be."""
+_REPLICAS: Final = Kind[Replica]("chotki")
+_COUNT: Final = integer(most=LARGEST_SETTING)
+_SETTINGS: Final = Settings(ChotkiSettings, {int: _COUNT}, {"sync_cut_bytes": Member(or_never(_COUNT))})
+# Records may be larger than a line should be.
+_EVENTS: Final = Events({Id: shown(str)}, {"record": HIDDEN})
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -31,12 +29,12 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     replica = Replica(
         arguments.integer("src", least=1),
         MemoryStore(store) if store else None,
-        name=arguments.text("replica_name") if arguments.has("replica_name") else "",
-        settings=_settings(ChotkiSettings.for_compat(compat), arguments),
+        name=arguments.optional_text("replica_name") or "",
+        settings=_SETTINGS.over(ChotkiSettings.for_compat(compat), arguments.mapping("settings", default={})),
         compat=compat,
         seed=arguments.integer("random_seed", most=U64_MAX, default=0),
     )
-    machines.put(_KIND, arguments.text("name"), replica)
+    _REPLICAS.put(machines, arguments, replica)
     return {}
 
 
@@ -50,30 +48,8 @@ def _store(given: dict[str, Any]) -> dict[bytes, bytes]:
     return found
 
 
-def _settings(over: ChotkiSettings, arguments: Arguments) -> ChotkiSettings:
-    """The argument ``settings`` over others: names of the settings, with or without the unit of times."""
-    chosen: dict[str, Any] = {}
-    for given, value in arguments.mapping("settings", default={}).items():
-        plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given).lower().removesuffix("_ms")
-        name = _SETTING_NAMES.get(plain)
-        if name is None:
-            raise ArgumentError(f"there is no setting {given[:100]!r}")
-        if name == "unreadable_values":
-            if value not in UNREADABLE:
-                raise ArgumentError(f"{name} is not one of {', '.join(UNREADABLE)}")
-            chosen[name] = value
-        elif name == "sync_cut_bytes" and value in (None, 0) and not isinstance(value, bool):
-            chosen[name] = None
-        else:
-            chosen[name] = as_integer(value, f"the setting {given}", most=LARGEST_SETTING)
-    try:
-        return replace(over, **chosen)
-    except SettingsUnfit as error:
-        raise ArgumentError(f"the settings do not fit: {error}") from None
-
-
 def _session_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    replica, name = _replica(machines, arguments), arguments.text("session")
+    replica, name = _REPLICAS.get(machines, arguments), arguments.text("session")
     if arguments.has("role") and arguments.text("role") not in ("connector", "listener"):
         raise ArgumentError("role is not one of connector, listener")
     former = replica.sessions.get(name)
@@ -81,10 +57,10 @@ def _session_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         raise MachineError(f"session {name!r} is open already")
     output = replica.open_session(
         name,
-        _now(arguments),
+        arguments.now(),
         mode=_mode(arguments),
         trace=arguments.octets("trace", size=TRACE_SIZE) if arguments.has("trace") else None,
-        settings=_settings(replica.settings, arguments),
+        settings=_SETTINGS.over(replica.settings, arguments.mapping("settings", default={})),
     )
     return _answer(replica, name, output)
 
@@ -100,37 +76,37 @@ def _mode(arguments: Arguments) -> int:
 
 def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     replica, name = _with_session(machines, arguments)
-    output = replica.receive(name, arguments.octets("bytes"), _now(arguments))
+    output = replica.receive(name, arguments.octets("bytes"), arguments.now())
     others = {other: records for other, records in output.sends.items() if other != name}
     return {**_answer(replica, name, output), "others": _by_session(others)}
 
 
 def _tick(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    output = _replica(machines, arguments).tick(_now(arguments))
+    output = _REPLICAS.get(machines, arguments).tick(arguments.now())
     return {
         "sends": _by_session(output.sends),
-        "events": [{"session": name, **event_to_json(event)} for name, event in output.events],
+        "events": [{"session": name, **_EVENTS.show(event)} for name, event in output.events],
         "closed": output.closed,
     }
 
 
 def _lost(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     replica, name = _with_session(machines, arguments)
-    output = replica.lose_session(name, _now(arguments))
-    return {"events": [event_to_json(event) for event in output.events_of(name)]}
+    output = replica.lose_session(name, arguments.now())
+    return {"events": [_EVENTS.show(event) for event in output.events_of(name)]}
 
 
 def _session_close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     replica, name = _with_session(machines, arguments)
-    return _answer(replica, name, replica.close_session(name, _now(arguments)))
+    return _answer(replica, name, replica.close_session(name, arguments.now()))
 
 
 def _commit(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    committed = _replica(machines, arguments).commit(
+    committed = _REPLICAS.get(machines, arguments).commit(
         arguments.text("letter"),
         Id.from_text(arguments.text("ref")),
         arguments.octets("body"),
-        _now(arguments),
+        arguments.now(),
     )
     return {
         "id": str(committed.id),
@@ -140,7 +116,7 @@ def _commit(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    replica = _replica(machines, arguments)
+    replica = _REPLICAS.get(machines, arguments)
     return {
         "store": {key.hex(): value.hex() for key, value in replica.store.values().items()},
         "counter": str(replica.last_id),
@@ -162,34 +138,20 @@ def _session_to_json(session: Session) -> dict[str, Any]:
 
 
 def _dump(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    return {"text": dump(_replica(machines, arguments).store.values())}
-
-
-def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machines.close(_KIND, arguments.text("name"))
-    return {}
-
-
-def _replica(machines: Machines, arguments: Arguments) -> Replica:
-    replica: Replica = machines.get(_KIND, arguments.text("name"))
-    return replica
+    return {"text": dump(_REPLICAS.get(machines, arguments).store.values())}
 
 
 def _with_session(machines: Machines, arguments: Arguments) -> tuple[Replica, str]:
-    replica, name = _replica(machines, arguments), arguments.text("session")
+    replica, name = _REPLICAS.get(machines, arguments), arguments.text("session")
     if name not in replica.sessions:
         raise MachineError(f"no session is open under the name {name!r}")
     return replica, name
 
 
-def _now(arguments: Arguments) -> int:
-    return arguments.integer("now", most=_U63_MAX)
-
-
 def _answer(replica: Replica, name: str, output: Output) -> dict[str, Any]:
     return {
         "send": _in_hex(output.of(name)),
-        "events": [event_to_json(event) for event in output.events_of(name)],
+        "events": [_EVENTS.show(event) for event in output.events_of(name)],
         "closed": replica.sessions[name].closed,
     }
 
@@ -200,23 +162,6 @@ def _by_session(sends: dict[str, list[bytes]]) -> list[dict[str, Any]]:
 
 def _in_hex(records: list[bytes]) -> list[str]:
     return [record.hex() for record in records]
-
-
-def event_to_json(event: SessionEvent) -> dict[str, Any]:
-    """An event as an object: its kind, then its details."""
-    shown: dict[str, Any] = {"kind": event.kind}
-    for field in fields(event):
-        if field.name not in _NOT_SHOWN:
-            shown[field.name] = _plain(getattr(event, field.name))
-    return shown
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Id):
-        return str(value)
-    return value
 
 
 _OUTPUT: Final = "send (whole records), events, closed"
@@ -252,5 +197,5 @@ OPERATIONS = [
     ),
     Operation("chotki.replica.state", "name", "store, counter, sessions", _state),
     Operation("chotki.replica.dump", "name", "text", _dump),
-    Operation("chotki.replica.close", "name", "", _close),
+    Operation("chotki.replica.close", "name", "", _REPLICAS.close),
 ]

@@ -7,15 +7,7 @@
 """
 
 from culm_models.conform.dag import blocks, cars, files, messages, orders, publishing, replicas, ucans, walks
+from culm_models.conform.dag.arguments import with_request_errors
 
-OPERATIONS = (
-    *blocks.OPERATIONS,
-    *cars.OPERATIONS,
-    *replicas.OPERATIONS,
-    *ucans.OPERATIONS,
-    *orders.OPERATIONS,
-    *messages.OPERATIONS,
-    *walks.OPERATIONS,
-    *publishing.OPERATIONS,
-    *files.OPERATIONS,
-)
+_MODULES = (blocks, cars, replicas, ucans, orders, messages, walks, publishing, files)
+OPERATIONS = tuple(with_request_errors(operation) for module in _MODULES for operation in module.OPERATIONS)

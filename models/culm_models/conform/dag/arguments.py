@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, RequestError, as_mapping, as_octets
+from culm_models.conform.forms import Form
 from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import Cid, cid_from_text
 from culm_models.dag.blocks.multihash import check_block
 
 
-def operation(
-    name: str, arguments: str, answer: str, run: Callable[[Machines, Arguments], dict[str, Any]]
-) -> Operation:
+def with_request_errors(operation: Operation) -> Operation:
     """An operation whose bad arguments are answered with ``conform.request``."""
 
-    def answered(machines: Machines, given: Arguments) -> dict[str, Any]:
+    def run(machines: Machines, given: Arguments) -> dict[str, Any]:
         try:
-            return run(machines, given)
+            return operation.run(machines, given)
         except (ArgumentError, UnicodeEncodeError) as error:
             raise RequestError(str(error)) from None
 
-    return Operation(name, arguments, answer, answered)
+    return replace(operation, run=run)
 
 
 def as_cid(value: Any, name: str) -> Cid:
@@ -30,6 +29,9 @@ def as_cid(value: Any, name: str) -> Cid:
     if not isinstance(value, str):
         raise ArgumentError(f"{name} is not a string")
     return cid_from_text(value)
+
+
+CID: Final = Form(as_cid, lambda cid: cid.text)
 
 
 def as_cids(values: list[Any], name: str) -> list[Cid]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import Arguments
-from culm_models.conform.dag.arguments import as_cids, operation
+from culm_models.conform.dag.arguments import as_cids
 from culm_models.conform.dag.arguments import cid_of as cid_argument
-from culm_models.conform.operation import Machines
+from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_from_bytes, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.dag_json import from_dag_json, to_dag_json
@@ -62,9 +62,9 @@ def _cid_sort(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    operation("cbor.encode", "value (DAG-JSON)", "bytes, cid", _cbor_encode),
-    operation("cbor.decode", "bytes", "value? (unless it has a key /), cid", _cbor_decode),
-    operation("cid.parse", "cid, or bytes", "version, codec, multihash_code, digest, bytes, cid", _cid_parse),
-    operation("cid.format", "version, codec, multihash_code, digest", "cid", _cid_format),
-    operation("cid.sort", "cids", "cids by text", _cid_sort),
+    Operation("cbor.encode", "value (DAG-JSON)", "bytes, cid", _cbor_encode),
+    Operation("cbor.decode", "bytes", "value? (unless it has a key /), cid", _cbor_decode),
+    Operation("cid.parse", "cid, or bytes", "version, codec, multihash_code, digest, bytes, cid", _cid_parse),
+    Operation("cid.format", "version, codec, multihash_code, digest", "cid", _cid_format),
+    Operation("cid.sort", "cids", "cids by text", _cid_sort),
 )

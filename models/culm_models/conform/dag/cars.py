@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import Arguments
-from culm_models.conform.dag.arguments import as_cids, block_to_json, blocks_of, operation
-from culm_models.conform.operation import Machines
+from culm_models.conform.dag.arguments import as_cids, block_to_json, blocks_of
+from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import CAR, cid_of
 from culm_models.dag.car import read_car, write_car
 
@@ -27,6 +27,6 @@ def _decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    operation("car.encode", "roots, blocks ([{cid, bytes}])", "bytes, cid", _encode),
-    operation("car.decode", "bytes", "roots, blocks (in file order), cid", _decode),
+    Operation("car.encode", "roots, blocks ([{cid, bytes}])", "bytes, cid", _encode),
+    Operation("car.decode", "bytes", "roots, blocks (in file order), cid", _decode),
 )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_octets
-from culm_models.conform.dag.arguments import block_to_json, blocks_of, operation
-from culm_models.conform.operation import Machines
+from culm_models.conform.dag.arguments import block_to_json, blocks_of
+from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import to_dag_json
 from culm_models.dag.bounds import DEFAULT_BOUNDS
@@ -28,10 +28,7 @@ _WIDTH_MAX: Final = 1 << 16
 
 
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    name = arguments.text("profile") if arguments.has("profile") else DEFAULT_PROFILE
-    if name not in PROFILES:
-        raise ArgumentError(f"profile is none of {', '.join(PROFILES)}")
-    profile = PROFILES[name]
+    profile = arguments.word("profile", PROFILES, default=DEFAULT_PROFILE)
     chunk_size = arguments.integer(
         "chunk_size", least=1, most=DEFAULT_BOUNDS.block, default=profile.chunk_size
     )
@@ -89,13 +86,13 @@ def _path(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS: Final = (
-    operation(
+    Operation(
         "dag.path",
         "path (CID/segment/...), blocks ([{cid, bytes}])",
         "cid, kind: file or raw (bytes), directory (entries: [[name, cid]]), symlink (target), value (value)",
         _path,
     ),
-    operation(
+    Operation(
         "unixfs.add",
         "bytes, or files ([[path, bytes]]) and links? ([[path, target]], both in hex);"
         " profile? (ipfs-cid-v1 or unixfs-v1-2025), chunk_size?, width?,"

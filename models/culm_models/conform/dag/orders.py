@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments
-from culm_models.conform.dag.arguments import as_cid, cid_of, operation, optional_cid
-from culm_models.conform.operation import Machines
+from culm_models.conform.dag.arguments import as_cid, cid_of, optional_cid
+from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.order.total_order import OrderChange, TotalOrder
 
-_KIND: Final = "dag.order"
+_ORDERS: Final = Kind[TotalOrder]("dag.order")
 _STATE: Final = "heads, order, tip, key, held"
 
 
@@ -52,28 +52,23 @@ def _state_of(order: TotalOrder) -> dict[str, Any]:
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machines.put(_KIND, arguments.text("name"), TotalOrder())
+    _ORDERS.put(machines, arguments, TotalOrder())
     return {}
 
 
-def _order(machines: Machines, arguments: Arguments) -> TotalOrder:
-    order: TotalOrder = machines.get(_KIND, arguments.text("name"))
-    return order
-
-
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    order = _order(machines, arguments)
+    order = _ORDERS.get(machines, arguments)
     change = _take(order, cid_of(arguments, "cid"), optional_cid(arguments, "prior"))
     return {**change_to_json(order, change), "held": [cid.text for cid in order.held()]}
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    return _state_of(_order(machines, arguments))
+    return _state_of(_ORDERS.get(machines, arguments))
 
 
 OPERATIONS: Final = (
-    operation("order.of", "ops ([[cid, prior or null]])", _STATE, _of),
-    operation("order.open", "name", "", _open),
-    operation("order.add", "name, cid, prior?", "tip, from, changed, held", _add),
-    operation("order.state", "name", _STATE, _state),
+    Operation("order.of", "ops ([[cid, prior or null]])", _STATE, _of),
+    Operation("order.open", "name", "", _open),
+    Operation("order.add", "name, cid, prior?", "tip, from, changed, held", _add),
+    Operation("order.state", "name", _STATE, _state),
 )

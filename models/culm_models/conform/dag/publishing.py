@@ -5,31 +5,26 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import Arguments
-from culm_models.conform.dag.arguments import cid_of, operation
+from culm_models.conform.dag.arguments import cid_of
 from culm_models.conform.dag.orders import order_to_json
 from culm_models.conform.dag.replicas import refusals_to_json
 from culm_models.conform.dag.ucans import now_of, settings_of
-from culm_models.conform.operation import Machines
+from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.dag.publish.machine import PublishMachine, Reordered
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.replica.codec import ID_SIZE
 
-_KIND: Final = "dag.publish"
+_PUBLISHES: Final = Kind[PublishMachine]("dag.publish")
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     machine = PublishMachine(settings_of(arguments))
-    machines.put(_KIND, arguments.text("name"), machine)
+    _PUBLISHES.put(machines, arguments, machine)
     return {}
 
 
-def _machine(machines: Machines, arguments: Arguments) -> PublishMachine:
-    machine: PublishMachine = machines.get(_KIND, arguments.text("name"))
-    return machine
-
-
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machine = _machine(machines, arguments)
+    machine = _PUBLISHES.get(machines, arguments)
     taken = machine.add(cid_of(arguments, "cid"), arguments.octets("bytes"), now_of(arguments))
     found: dict[str, Any] = {"kind": taken.kind}
     if taken.is_admitted is not None:
@@ -48,7 +43,7 @@ def _reordered_to_json(one: Reordered) -> dict[str, Any]:
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machine, id = _machine(machines, arguments), _id(arguments)
+    machine, id = _PUBLISHES.get(machines, arguments), _id(arguments)
     states = machine.states(id)
     complete = [cid for cid, state in states.items() if state is PublishState.COMPLETE]
     latest: dict[str, str] | None = None
@@ -67,7 +62,7 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _next(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    tip = _machine(machines, arguments).order(_id(arguments)).tip
+    tip = _PUBLISHES.get(machines, arguments).order(_id(arguments)).tip
     return {"prior": None if tip is None else tip.text}
 
 
@@ -76,21 +71,21 @@ def _id(arguments: Arguments) -> bytes:
 
 
 OPERATIONS: Final = (
-    operation(
+    Operation(
         "publish.open", "name, policy? (bound or bearer; bound), legacy?, services?, leeway?", "", _open
     ),
-    operation(
+    Operation(
         "publish.add",
         "name, cid, bytes, now (seconds)",
         "kind, admission? (admitted or waiting), missing?, orders ({publish_id: {tip, from, changed,"
         " superseded?}})",
         _add,
     ),
-    operation(
+    Operation(
         "publish.state",
         "name, publish_id",
         "heads, order, tip, key, states, waiting, refused, latest ({cid, link, origin, shard?} or null)",
         _state,
     ),
-    operation("publish.next", "name, publish_id", "prior", _next),
+    Operation("publish.next", "name, publish_id", "prior", _next),
 )

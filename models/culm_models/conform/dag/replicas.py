@@ -10,11 +10,10 @@ from culm_models.conform.dag.arguments import (
     as_cids,
     block_to_json,
     cid_of,
-    operation,
     optional_cid,
     texts,
 )
-from culm_models.conform.operation import Machines
+from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.dag.blocks.cid import DAG_CBOR, RAW
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.errors import DagError, JwtMalformed, NodeMissing, ProofForm
@@ -22,7 +21,7 @@ from culm_models.dag.replica.codec import decode_node, encode_node
 from culm_models.dag.replica.node import AppendChange, JoinChange, ReplicaNode
 from culm_models.dag.replica.store import ReplicaStore
 
-_KIND: Final = "dag.replica"
+_STORES: Final = Kind[ReplicaStore]("dag.replica")
 
 
 def node_to_json(node: ReplicaNode) -> dict[str, Any]:
@@ -82,13 +81,8 @@ def _proof(arguments: Arguments) -> Any:
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machines.put(_KIND, arguments.text("name"), ReplicaStore())
+    _STORES.put(machines, arguments, ReplicaStore())
     return {}
-
-
-def _store(machines: Machines, arguments: Arguments) -> ReplicaStore:
-    store: ReplicaStore = machines.get(_KIND, arguments.text("name"))
-    return store
 
 
 def refusals_to_json(refused: dict[Any, DagError]) -> list[list[str]]:
@@ -97,7 +91,7 @@ def refusals_to_json(refused: dict[Any, DagError]) -> list[list[str]]:
 
 
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    store = _store(machines, arguments)
+    store = _STORES.get(machines, arguments)
     node, fallen = store.add(arguments.octets("bytes"))
     return {
         "cid": node.cid.text,
@@ -107,7 +101,7 @@ def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    store, root = _store(machines, arguments), optional_cid(arguments, "root")
+    store, root = _STORES.get(machines, arguments), optional_cid(arguments, "root")
     if root is not None and (root not in store.nodes or store.nodes[root].is_publish):
         raise NodeMissing(f"{root} is not here")
     state = store.state(None if root is None else (root,))
@@ -121,20 +115,20 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 def _join(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     heads = as_cids(arguments.items("heads"), "heads") if arguments.has("heads") else None
-    node = _store(machines, arguments).join(heads)
+    node = _STORES.get(machines, arguments).join(heads)
     return {"bytes": node.data.hex(), "cid": node.cid.text}
 
 
 OPERATIONS: Final = (
-    operation(
+    Operation(
         "replica.decode",
         "bytes",
         "cid, change, prior?; shards, or forks, or publish_id, link, origin, shard?, proof ({cid, bytes})",
         _decode,
     ),
-    operation("replica.encode", "the fields of replica.decode without cid", "bytes, cid", _encode),
-    operation("replica.open", "name", "", _open),
-    operation("replica.add", "name, bytes", "cid, missing, refused ([[cid, code]] of nodes that fell)", _add),
-    operation("replica.state", "name, root?", "heads, missing, shards, refused", _state),
-    operation("replica.join", "name, heads? (all)", "bytes, cid", _join),
+    Operation("replica.encode", "the fields of replica.decode without cid", "bytes, cid", _encode),
+    Operation("replica.open", "name", "", _open),
+    Operation("replica.add", "name, bytes", "cid, missing, refused ([[cid, code]] of nodes that fell)", _add),
+    Operation("replica.state", "name, root?", "heads, missing, shards, refused", _state),
+    Operation("replica.join", "name, heads? (all)", "bytes, cid", _join),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
-from culm_models.conform.dag.arguments import as_cid, as_cids, block_to_json, blocks_of, cid_of, operation
-from culm_models.conform.operation import Machines
+from culm_models.conform.dag.arguments import as_cid, as_cids, block_to_json, blocks_of, cid_of
+from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import from_dag_json
 from culm_models.dag.errors import DagError
@@ -22,9 +22,7 @@ _TIME_MAX: Final = (1 << 53) - 1
 
 def settings_of(arguments: Arguments) -> VerdictSettings:
     """``policy``, ``legacy``, ``services``, ``leeway``."""
-    policy = arguments.text("policy") if arguments.has("policy") else "bound"
-    if policy not in POLICIES:
-        raise ArgumentError("policy is neither bound nor bearer")
+    policy = arguments.word("policy", {policy: policy for policy in POLICIES}, default="bound")
     services = arguments.texts("services") if arguments.has("services") else []
     return VerdictSettings(
         policy,
@@ -108,7 +106,7 @@ def _capability(value: Any) -> Any:
 
 
 OPERATIONS: Final = (
-    operation(
+    Operation(
         "ucan.verify",
         "leaf (CID) and blocks, or jwt and blocks? (of proofs); subject (did:key), publish ({link, origin,"
         " prior?, shard?}), now (seconds), policy? (bound or bearer; bound), legacy? (false),"
@@ -116,7 +114,7 @@ OPERATIONS: Final = (
         "valid",
         _verify,
     ),
-    operation(
+    Operation(
         "ucan.issue",
         "private_key, audience (did:key), capabilities ([{can, with, nb?}]), expires? (seconds), proofs?,"
         " not_before?, nonce?, facts?",

@@ -2,7 +2,6 @@
 
 - ``data``: operations and schema ids.
 - ``messages``: messages and the incremental decoder.
-- ``reconciliation``: those of them that belong to set reconciliation, as JSON.
 - ``peer``: the peer machine.
 """
 

@@ -2,118 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from culm_models.conform.arguments import ArgumentError, Arguments, as_mapping
-from culm_models.conform.operation import Machines, Operation
-from culm_models.conform.p2panda import reconciliation
+from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.conform.forms import HIDDEN, Choice, Member, Record, integer, octets, optional, row, sequence
+from culm_models.conform.operation import Kind, Machines, Operation
+from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire.codec import Compat, Form, encode
-from culm_models.p2panda.wire.messages import (
-    Announce,
-    EntryMessage,
-    Have,
-    Message,
-    SyncDone,
-    SyncRequest,
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
+from culm_models.p2panda.wire.reconciliation_messages import (
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    Terminal,
 )
 from culm_models.p2panda.wire.stream import MessageStream
-from culm_models.reconciliation.messages import ReconciliationMessage
 
-_STREAM = "p2panda.stream"
-COMPAT: dict[str, Compat] = {"spec": "spec", "aquadoggo": "aquadoggo"}
-_FORMS: dict[str, Form] = {"hex": "hex", "compact": "compact"}
-_LARGEST_LIMIT_BYTES = 1 << 30
+_STREAMS: Final = Kind[MessageStream]("p2panda.stream")
+_COMPAT: Final[dict[str, Compat]] = {"spec": "spec", "aquadoggo": "aquadoggo"}
+_FORMS: Final[dict[str, Form]] = {"hex": "hex", "compact": "compact"}
+_LARGEST_LIMIT_BYTES: Final = 1 << 30
+_KEY: Final = octets(PUBLIC_KEY_SIZE)
+_TRIPLE: Final = row(_KEY, integer(), integer())
+_RECONCILIATION: Final = {Any: _TRIPLE}
+"""Items and bounds of set reconciliation: public key, log id, sequence number."""
+MESSAGES: Final = Choice(
+    _RECONCILIATION,
+    {"raw": HIDDEN},
+    announce=Announce,
+    sync_request=SyncRequest,
+    entry=EntryMessage,
+    sync_done=SyncDone,
+    have=Record(Have, members={"log_heights": Member(sequence(row(_KEY, integer(), integer(least=1))))}),
+    empty_set=EmptySet,
+    lower_bound=LowerBound,
+    payload=Record(Payload, _RECONCILIATION, {"upper_bound": Member(optional(_TRIPLE))}),
+    empty_payload=EmptyPayload,
+    done=Done,
+    fingerprint=Record(Fingerprint, _RECONCILIATION, {"fingerprint": Member(octets())}),
+    terminal=Terminal,
+)
+"""The messages of p2panda, as docs/conform.md shows them."""
 
 
 def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    compat = arguments.text("compat") if arguments.has("compat") else "spec"
-    if compat not in COMPAT:
-        raise ArgumentError(f"compat is not one of {', '.join(COMPAT)}")
-    form = arguments.text("form") if arguments.has("form") else "hex"
-    if form not in _FORMS:
-        raise ArgumentError(f"form is not one of {', '.join(_FORMS)}")
-    message = message_from_json(as_mapping(arguments.raw("message"), "message"))
-    return {"bytes": encode(message, COMPAT[compat], _FORMS[form]).hex()}
+    compat = arguments.word("compat", _COMPAT, default="spec")
+    form = arguments.word("form", _FORMS, default="hex")
+    given = arguments.mapping("message")
+    fields = Arguments(given)
+    if given.get("type") == "payload" and fields.has("upper_bound") and not fields.has("can_respond"):
+        raise ArgumentError("a payload has an upper_bound only with a can_respond")
+    return {"bytes": encode(MESSAGES.read(given), compat, form).hex()}
 
 
 def _stream_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     limit = arguments.integer(
         "max_message_bytes", least=1, most=_LARGEST_LIMIT_BYTES, default=MAX_MESSAGE_BYTES
     )
-    machines.put(_STREAM, arguments.text("name"), MessageStream(max_message_bytes=limit))
+    _STREAMS.put(machines, arguments, MessageStream(max_message_bytes=limit))
     return {}
 
 
 def _stream_feed(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    stream: MessageStream = machines.get(_STREAM, arguments.text("name"))
-    return {"messages": [message_to_json(message) for message in stream.feed(arguments.octets("bytes"))]}
-
-
-def _stream_close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machines.close(_STREAM, arguments.text("name"))
-    return {}
-
-
-def message_to_json(message: Message) -> dict[str, Any]:
-    """A message in the form of docs/conform.md."""
-    if isinstance(message, Announce):
-        return {
-            "type": "announce",
-            "version": message.version,
-            "timestamp": message.timestamp,
-            "schema_ids": list(message.schema_ids),
-        }
-    if isinstance(message, SyncRequest):
-        return {
-            "type": "sync_request",
-            "session_id": message.session_id,
-            "mode": message.mode,
-            "schema_ids": list(message.schema_ids),
-        }
-    if isinstance(message, EntryMessage):
-        return {
-            "type": "entry",
-            "session_id": message.session_id,
-            "entry": message.entry.hex(),
-            "operation": message.operation.hex(),
-        }
-    if isinstance(message, SyncDone):
-        return {"type": "sync_done", "session_id": message.session_id, "live_mode": message.live_mode}
-    if isinstance(message, ReconciliationMessage):
-        return reconciliation.to_json(message)
-    return {
-        "type": "have",
-        "session_id": message.session_id,
-        "log_heights": [[key.hex(), log_id, seq_num] for key, log_id, seq_num in message.log_heights],
-    }
-
-
-def message_from_json(value: dict[str, Any]) -> Message:
-    """The message that a JSON object describes."""
-    fields = Arguments(value)
-    kind = fields.text("type")
-    if kind == "announce":
-        return Announce(
-            fields.integer("version"), fields.integer("timestamp"), tuple(fields.texts("schema_ids"))
-        )
-    session_id = fields.integer("session_id")
-    if kind == "sync_request":
-        return SyncRequest(session_id, fields.integer("mode"), tuple(fields.texts("schema_ids")))
-    if kind == "entry":
-        return EntryMessage(session_id, fields.octets("entry"), fields.octets("operation"))
-    if kind == "sync_done":
-        fields.raw("live_mode")
-        return SyncDone(session_id, fields.flag("live_mode", False))
-    if kind == "have":
-        return Have(session_id, tuple(map(_height, fields.items("log_heights"))))
-    if kind in reconciliation.FROM_JSON:
-        return reconciliation.FROM_JSON[kind](session_id, fields)
-    raise ArgumentError(f"there is no message type {kind[:100]!r} here")
-
-
-def _height(item: Any) -> tuple[bytes, int, int]:
-    return reconciliation.as_triple(item, "a log height", least_seq_num=1)
+    messages = _STREAMS.get(machines, arguments).feed(arguments.octets("bytes"))
+    return {"messages": [MESSAGES.show(message) for message in messages]}
 
 
 OPERATIONS = [
@@ -125,5 +81,5 @@ OPERATIONS = [
     ),
     Operation("p2panda.stream.open", "name, max_message_bytes?", "", _stream_open),
     Operation("p2panda.stream.feed", "name, bytes", "messages completed by these bytes", _stream_feed),
-    Operation("p2panda.stream.close", "name", "", _stream_close),
+    Operation("p2panda.stream.close", "name", "", _STREAMS.close),
 ]

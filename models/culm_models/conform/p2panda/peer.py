@@ -2,44 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Final
 
 from culm_models.bamboo import decode_entry
-from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.log_store import LogKey
-from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping
-from culm_models.conform.operation import Machines, Operation
-from culm_models.conform.p2panda.messages import COMPAT
+from culm_models.conform.arguments import U63_MAX, ArgumentError, Arguments, as_integer, as_mapping
+from culm_models.conform.forms import (
+    HIDDEN,
+    Events,
+    Form,
+    Member,
+    Record,
+    Settings,
+    integer,
+    plain,
+    sequence,
+    shown,
+)
+from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.lifts import LIFTS
-from culm_models.p2panda.errors import PeerSettingsError
-from culm_models.p2panda.events import Event
+from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.wire.messages import Announce
 from culm_models.p2panda.wire.offers import Offer
 
-_PEER = "p2panda.peer"
-_SETTING_NAMES = {field.name for field in fields(PeerSettings)}
-_U63_MAX = (1 << 63) - 1
+_ANNOUNCEMENT: Final = Record(Announce, members={"raw": HIDDEN})
+_PEERS: Final = Kind[Peer]("p2panda.peer")
 # Milliseconds, bytes or counts: far above what any of them can usefully be.
-_LARGEST_SETTING = (1 << 40) - 1
+_LARGEST_SETTING: Final = (1 << 40) - 1
+_WHOLE: Final = plain(int, "an integer")
+_SETTINGS: Final = Settings(
+    PeerSettings,
+    {int: Form(lambda value, name: as_integer(_WHOLE.read(value, name), name, most=_LARGEST_SETTING))},
+    {"modes": Member(sequence(integer()))},
+)
+
+
+def _entry_to_json(checked: CheckedOperation) -> dict[str, Any]:
+    return {
+        "public_key": checked.entry.public_key.hex(),
+        "log_id": checked.entry.log_id,
+        "seq_num": checked.entry.seq_num,
+        "schema_id": checked.schema_id,
+        "hash": checked.hash.hex(),
+    }
+
+
+def _offer_to_json(offer: Offer) -> dict[str, Any]:
+    return {
+        "modes": sorted(offer.modes),
+        "lifts": [lift.name for lift in LIFTS if lift.code in offer.lifts],
+        "compact": offer.compact,
+        "absence": offer.absence,
+    }
+
+
+_EVENTS: Final = Events(
+    {Offer: shown(_offer_to_json), CheckedOperation: shown(_entry_to_json)},
+    {"remote": Member(name="remote_peer_id"), "checked": Member(inline=True)},
+)
 
 
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    now = _now(arguments)
+    now = arguments.now()
     store = MemoryLogStore()
     peer = Peer(
         arguments.octets("peer_id"),
         store,
         _settings(arguments),
-        random_seed=arguments.integer("random_seed", most=_U63_MAX, default=0),
+        random_seed=arguments.integer("random_seed", most=U63_MAX, default=0),
     )
     given = [Arguments(as_mapping(item, "entries")) for item in arguments.items("entries", default=[])]
     for entry, operation in _in_log_order([(one.octets("entry"), one.octets("operation")) for one in given]):
         peer.publish(entry, operation, now)
     peer.announce(arguments.texts("schema_ids"), now)
-    machines.put(_PEER, arguments.text("name"), peer)
+    _PEERS.put(machines, arguments, peer)
     return {}
 
 
@@ -57,85 +96,66 @@ def _in_log_order(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]
 
 
 def _settings(arguments: Arguments) -> PeerSettings:
-    chosen = arguments.mapping("settings", default={})
-    unknown = set(chosen) - _SETTING_NAMES
-    if unknown:
-        raise ArgumentError(f"there is no setting {min(unknown)[:100]!r}")
+    chosen = dict(arguments.mapping("settings", default={}))
     if arguments.has("modes"):
-        chosen = {**chosen, "modes": arguments.raw("modes")}
-    if "modes" in chosen:
-        modes = Arguments(chosen).items("modes")
-        chosen = {**chosen, "modes": tuple(as_integer(mode, "modes") for mode in modes)}
-    if "lifts" in chosen:
-        chosen = {**chosen, "lifts": tuple(Arguments(chosen).texts("lifts"))}
-    defaults = PeerSettings()
-    for name, value in chosen.items():
-        if type(value) is not type(getattr(defaults, name)):
-            raise ArgumentError(f"the setting {name} has the wrong type")
-        if type(value) is int:
-            as_integer(value, name, most=_LARGEST_SETTING)
-    if chosen.get("compat", "spec") not in COMPAT:
-        raise ArgumentError(f"compat is not one of {', '.join(COMPAT)}")
+        chosen["modes"] = arguments.raw("modes")
     if arguments.has("live_mode"):
-        chosen = {**chosen, "live_mode": arguments.flag("live_mode", True)}
-    try:
-        return replace(defaults, **chosen)
-    except PeerSettingsError as error:
-        raise ArgumentError(f"the settings do not fit: {error}") from None
+        chosen["live_mode"] = arguments.raw("live_mode")
+    return _SETTINGS.over(PeerSettings(), chosen)
 
 
 def _connect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, remote = _peer(machines, arguments), arguments.octets("remote_peer_id")
+    peer, remote = _PEERS.get(machines, arguments), arguments.octets("remote_peer_id")
     if remote == peer.peer_id:
         raise ArgumentError("remote_peer_id is this peer's own")
-    peer.connect(remote, _now(arguments), dialled=arguments.flag("dialled", True))
+    peer.connect(remote, arguments.now(), dialled=arguments.flag("dialled", True))
     return _answer(peer, remote)
 
 
 def _disconnect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, remote = _peer(machines, arguments), arguments.octets("remote_peer_id")
-    peer.disconnect(remote, _now(arguments))
+    peer, remote = _PEERS.get(machines, arguments), arguments.octets("remote_peer_id")
+    peer.disconnect(remote, arguments.now())
     return _answer(peer, remote)
 
 
 def _announce(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer = _peer(machines, arguments)
-    peer.announce(arguments.texts("schema_ids"), _now(arguments))
+    peer = _PEERS.get(machines, arguments)
+    peer.announce(arguments.texts("schema_ids"), arguments.now())
     return _answer_all(peer)
 
 
 def _sync(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, remote = _peer(machines, arguments), arguments.octets("remote_peer_id")
-    peer.sync(remote, arguments.integer("mode", default=0), arguments.texts("schema_ids"), _now(arguments))
+    peer, remote = _PEERS.get(machines, arguments), arguments.octets("remote_peer_id")
+    peer.sync(remote, arguments.integer("mode", default=0), arguments.texts("schema_ids"), arguments.now())
     return _answer(peer, remote)
 
 
 def _stop_live(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, remote = _peer(machines, arguments), arguments.octets("remote_peer_id")
-    peer.stop_live(remote, arguments.integer("session_id"), _now(arguments))
+    peer, remote = _PEERS.get(machines, arguments), arguments.octets("remote_peer_id")
+    peer.stop_live(remote, arguments.integer("session_id"), arguments.now())
     return _answer(peer, remote)
 
 
 def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer, remote = _peer(machines, arguments), arguments.octets("remote_peer_id")
-    peer.receive(remote, arguments.octets("bytes"), _now(arguments))
+    peer, remote = _PEERS.get(machines, arguments), arguments.octets("remote_peer_id")
+    peer.receive(remote, arguments.octets("bytes"), arguments.now())
     return _answer(peer, remote)
 
 
 def _publish(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer = _peer(machines, arguments)
-    peer.publish(arguments.octets("entry"), arguments.octets("operation"), _now(arguments))
+    peer = _PEERS.get(machines, arguments)
+    peer.publish(arguments.octets("entry"), arguments.octets("operation"), arguments.now())
     return _answer_all(peer)
 
 
 def _tick(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer = _peer(machines, arguments)
-    peer.tick(_now(arguments))
+    peer = _PEERS.get(machines, arguments)
+    peer.tick(arguments.now())
     return _answer_all(peer)
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    peer = _peer(machines, arguments)
+    peer = _PEERS.get(machines, arguments)
     assert isinstance(peer.store, MemoryLogStore)
     sessions = [
         {
@@ -155,27 +175,9 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         *((remote, peer.remote_announcement(remote)) for remote in peer.remotes),
     ]:
         if announcement is not None:
-            announcements[peer_id.hex()] = {
-                "version": announcement.version,
-                "timestamp": announcement.timestamp,
-                "schema_ids": list(announcement.schema_ids),
-            }
+            announcements[peer_id.hex()] = _ANNOUNCEMENT.show(announcement)
     heights = [[key.hex(), log_id, seq_num] for key, log_id, seq_num in peer.store.all_log_heights()]
     return {"log_heights": heights, "sessions": sessions, "announcements": announcements}
-
-
-def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    machines.close(_PEER, arguments.text("name"))
-    return {}
-
-
-def _peer(machines: Machines, arguments: Arguments) -> Peer:
-    peer: Peer = machines.get(_PEER, arguments.text("name"))
-    return peer
-
-
-def _now(arguments: Arguments) -> int:
-    return arguments.integer("now", most=_U63_MAX)
 
 
 def _answer(peer: Peer, remote: bytes) -> dict[str, Any]:
@@ -190,40 +192,7 @@ def _answer_all(peer: Peer) -> dict[str, Any]:
 
 
 def _events(peer: Peer) -> list[dict[str, Any]]:
-    return [event_to_json(event) for event in peer.take_events()]
-
-
-def event_to_json(event: Event) -> dict[str, Any]:
-    """An event as an object: its kind, then its details; what does not apply is left out."""
-    shown: dict[str, Any] = {"kind": event.kind}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        if isinstance(value, CheckedEntry):
-            shown |= {
-                "public_key": value.entry.public_key.hex(),
-                "log_id": value.entry.log_id,
-                "seq_num": value.entry.seq_num,
-                "schema_id": value.schema_id,
-                "hash": value.hash.hex(),
-            }
-        elif value is not None:
-            shown["remote_peer_id" if field.name == "remote" else field.name] = _plain(value)
-    return shown
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Offer):
-        return {
-            "modes": sorted(value.modes),
-            "lifts": [lift.name for lift in LIFTS if lift.code in value.lifts],
-            "compact": value.compact,
-            "absence": value.absence,
-        }
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+    return [_EVENTS.show(event) for event in peer.take_events()]
 
 
 _ONE = "send (bytes for this remote), events"
@@ -246,5 +215,5 @@ OPERATIONS = [
     Operation("p2panda.peer.publish", "name, entry, operation, now", _ALL, _publish),
     Operation("p2panda.peer.tick", "name, now", _ALL, _tick),
     Operation("p2panda.peer.state", "name", "log_heights, sessions, announcements", _state),
-    Operation("p2panda.peer.close", "name", "", _close),
+    Operation("p2panda.peer.close", "name", "", _PEERS.close),
 ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields
 from typing import Any, Final
 
-from culm_models.conform.arguments import ArgumentError, as_integer
+from culm_models.conform.arguments import ArgumentError
+from culm_models.conform.forms import FLAG, NUMBER, Member, Settings, integer, or_never, plain_name
 from culm_models.sds.settings import LARGEST_SETTING, SdsSettings
-from culm_models.sds.wire.errors import ChannelSettingsError
 from culm_models.sds.wire.messages import Profile
 
 # Other names, in snake case and without the unit, which may be left out of every name.
@@ -41,55 +39,38 @@ ALIASES: Final[dict[str, str]] = {
     "response_groups": "repair_groups",
     "buffer_size": "max_repairs",
 }
-_NAMES: Final = {field.name.removesuffix("_ms"): field.name for field in fields(SdsSettings)}
 _GROUPS: Final = ("repair_config", "repair")
 _POSSIBLY_SLOWER: Final = 4
+_COUNT: Final = integer(most=LARGEST_SETTING)
+_SETTINGS: Final = Settings(
+    SdsSettings,
+    {int: _COUNT, bool: FLAG, float: NUMBER},
+    {"lost_timeout_ms": Member(or_never(_COUNT))},
+)
 
 
 def settings_from_json(value: dict[str, Any], profile: Profile) -> SdsSettings:
     """The settings that an object names; the rest are the profile's defaults."""
-    defaults = SdsSettings.for_profile(profile)
-    chosen = _named(value)
-    given = {name: _checked(name, value, getattr(defaults, name)) for name, value in chosen.items()}
+    defaults, given = SdsSettings.for_profile(profile), _named(value)
     first_ms = given.get("resend_unacknowledged_ms")
     if first_ms is not None:
+        first_ms = _COUNT.read(first_ms, "the setting resend_unacknowledged_ms")
         given.setdefault("resend_possibly_acknowledged_ms", first_ms * _POSSIBLY_SLOWER)
         given.setdefault("resend_max_ms", max(defaults.resend_max_ms, first_ms))
-    all_of_them = {field.name: getattr(defaults, field.name) for field in fields(SdsSettings)} | given
-    try:
-        return SdsSettings(**all_of_them)
-    except ChannelSettingsError as error:
-        raise ArgumentError(f"the settings do not fit: {error}") from None
+    return _SETTINGS.over(defaults, given)
 
 
 def _named(value: dict[str, Any]) -> dict[str, Any]:
     """The values under our names; groups are taken apart."""
     found: dict[str, Any] = {}
     for name, item in value.items():
-        plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_ms")
+        plain = plain_name(name)
         if plain in _GROUPS and isinstance(item, dict):
             inner = _named(item)
         else:
-            own = _NAMES.get(ALIASES.get(plain, plain))
-            if own is None:
-                raise ArgumentError(f"there is no setting {name[:100]!r}")
-            inner = {own: item}
+            inner = {_SETTINGS.own_name(ALIASES.get(plain, plain)): item}
         for own, one in inner.items():
             if own in found and found[own] != one:
                 raise ArgumentError(f"the setting {own} is given twice")
             found[own] = one
     return found
-
-
-def _checked(name: str, value: Any, default: Any) -> Any:
-    if name == "lost_timeout_ms" and value in (None, 0) and not isinstance(value, bool):
-        return None
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise ArgumentError(f"the setting {name} is not true or false")
-        return value
-    if isinstance(default, float):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ArgumentError(f"the setting {name} is not a number")
-        return float(value)
-    return as_integer(value, f"the setting {name}", most=LARGEST_SETTING)
