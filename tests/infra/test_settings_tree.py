@@ -25,7 +25,7 @@ import culm_topics
 from culm_connectors.settings import ConnectorSettings
 from culm_connectors.transport.libp2p.multiaddr import parse_multiaddr
 from culm_infra.cli.connector import connector_settings
-from culm_infra.cli.job_settings import job_settings
+from culm_infra.cli.job import job_settings
 from culm_infra.cli.root import NOUNS, app
 from culm_infra.settings import Settings, load, resolve_kafka
 from culm_streaming.jobs import load_job

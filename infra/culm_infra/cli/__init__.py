@@ -1,9 +1,9 @@
 """The ``culm`` command: one file a noun, imported only when it is asked for.
 
-- ``root``: which noun lives where; ``loading`` loads it.
-- ``options``, ``output``, ``log_lines``, ``new_paths``: what commands share.
-- ``stack``, ``topics``, ``job`` (with ``job_settings``), ``connector``, ``demo``, ``doctor``, ``settings``,
-  ``conform``, ``jars``: nouns of all protocols.
+- ``root``: which noun lives where; ``noun``: groups of commands as tables.
+- ``options``, ``results`` (rows and tables), ``output``, ``log_lines``, ``new_paths``: what commands share.
+- ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``:
+  nouns of all protocols.
 - ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: a noun each.
 
 ``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage,

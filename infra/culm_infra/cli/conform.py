@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.options import refuse
-from culm_infra.cli.output import emit_json, print_table
+from culm_infra.cli.results import Results
 
 
 def conform(
@@ -34,12 +34,8 @@ def conform(
 
     if list_operations:
         refuse(context, ["big_ints_as_text"], "--list answers nothing")
-        rows = [(operation.name, operation.arguments, operation.answer) for operation in OPERATIONS]
-        if json:
-            for name, arguments, answer in rows:
-                emit_json({"do": name, "arguments": arguments, "ok": answer})
-        else:
-            print_table(None, ("do", "arguments", "ok"), rows)
+        rows = [{"do": one.name, "arguments": one.arguments, "ok": one.answer} for one in OPERATIONS]
+        Results(json=json).rows(rows, ("do", "arguments", "ok"))
         return
     refuse(context, ["json"], "answers are JSON always: goes with --list")
     conformance = Conformance(big_integers_as_text=big_ints_as_text)

@@ -12,8 +12,10 @@ import typer
 from pydantic import ValidationError
 
 from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, refuse, spread
+from culm_infra.cli.noun import noun
+from culm_infra.cli.options import KafkaFlags, refuse
 from culm_infra.cli.output import emit_json, err, out, progress, safe, say, show_parts
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings
@@ -21,13 +23,7 @@ if TYPE_CHECKING:
     from culm_connectors.transport.libp2p.multiaddr import Multiaddr
     from culm_infra.settings import Settings
 
-app = typer.Typer(
-    no_args_is_help=True, help="A connector at a network edge: peers on one side, Kafka on the other."
-)
 
-
-@app.command()
-@spread
 def run(
     context: typer.Context,
     *,
@@ -70,7 +66,7 @@ def run(
     ] = None,
     kafka: KafkaFlags,
     log_format: options.LogFormat = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Run one connector until it is interrupted; SIGHUP reads the allow-list again.
 
@@ -101,10 +97,9 @@ def run(
         refuse(context, ["latency"], "is about set reconciliation, which --mode heights does without")
     set_up(settings.log_format)
     reached = resolve_kafka(settings)
-    asyncio.run(run_connector(connector_settings(settings), reached, json=json))
+    asyncio.run(run_connector(connector_settings(settings), reached, json=results.json))
 
 
-@app.command()
 def id(directory: options.ConnectorDirectory = None) -> None:
     """Print the connector's peer id (its key is made when there is none).
 
@@ -221,3 +216,6 @@ def _text(where: Address | None) -> str | None:
         return None
     host, port = where
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+app = noun("A connector at a network edge: peers on one side, Kafka on the other.", {"run": run, "id": id})

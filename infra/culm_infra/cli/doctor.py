@@ -8,8 +8,9 @@ import typer
 from rich.markup import escape
 
 from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe
+from culm_infra.cli.results import Results
 
 _MARKS = {
     "ok": "[green]✓[/]",
@@ -19,13 +20,12 @@ _MARKS = {
 }
 
 
-@spread
 def doctor(
     *,
     kafka: KafkaFlags,
     directory: options.StackDirectory = None,
     name: options.StackName = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Check Python, Java, the jars, ports, disk and a round trip through Kafka; exit status 3 on a failure.
 
@@ -38,12 +38,12 @@ def doctor(
     with err.status("looking"):
         for finding in examine(settings):
             findings.append(finding)
-            if not json:
+            if not results.json:
                 out.print(f"{_MARKS[finding.state]} [bold]{safe(finding.name)}[/]  {safe(finding.detail)}")
                 if finding.advice and finding.state != "ok":
                     out.print(f"    → {escape(finding.advice)}")
     healthy = is_healthy(findings)
-    if json:
+    if results.json:
         emit_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
     if not healthy:
         raise typer.Exit(EXIT_DEGRADED)

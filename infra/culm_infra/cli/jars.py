@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, say
+from culm_infra.cli.noun import noun
+from culm_infra.cli.output import EXIT_DEGRADED, counting, emit_json, out, say
+from culm_infra.cli.results import Results, table
 
 if TYPE_CHECKING:
     from culm_infra.stack.jars import JarSet
-
-app = typer.Typer(no_args_is_help=True, help="The jars of Kafka and of Spark's Kafka connector.")
 
 
 class SetName(StrEnum):
@@ -44,17 +43,15 @@ def fetch_with_progress(name: JarSet) -> list[str]:
     """Fetch what is missing of a set behind a progress bar; returns the paths of the whole set."""
     from culm_infra.stack import jars
 
-    with progress() as display:
-        task = display.add_task(f"jars: {name}", total=None, visible=False)
+    with counting(f"jars: {name}", visible=False) as count:
 
         def on_jar(present: int, total: int, _jar: str) -> None:
-            display.update(task, completed=present, total=total, visible=True)
+            count(completed=present, total=total, visible=True)
 
         return [str(path) for path in jars.ensure(name, progress=on_jar)]
 
 
-@app.command()
-def fetch(set_name: Set = SetName.ALL, file_systems: With = None, json: options.Json = False) -> None:
+def fetch(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Results) -> None:
     """Fetch what is missing and check every sum; without anything missing no network is used.
 
     With s3, jobs can keep checkpoints on s3a:// (654 MB, most of it Amazon's SDK); gcs is for gs://, azure
@@ -63,15 +60,14 @@ def fetch(set_name: Set = SetName.ALL, file_systems: With = None, json: options.
     Example: `culm jars fetch --with s3`. CULM_MAVEN_REPOSITORY names a mirror, CULM_JARS_DIR the directory.
     """
     paths = {name: fetch_with_progress(name) for name in _sets(set_name, file_systems)}
-    if json:
+    if results.json:
         emit_json(paths)
         return
     for name, found in paths.items():
         say(f"{name}: {len(found)} jars, sums checked")
 
 
-@app.command(name="list")
-def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, json: options.Json = False) -> None:
+def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Results) -> None:
     """Every jar of the table with its state here; exit status 3 when one is missing or wrong.
 
     Example: `culm jars list --set spark`
@@ -83,16 +79,14 @@ def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, json: opti
         for name in _sets(set_name, file_systems)
         for coordinate, state in jars.status(name)
     ]
-    if json:
+    if results.json:
         emit_json(rows)
     else:
-        columns = ("set", "coordinate", "state")
-        print_table(None, columns, [[row[column] for column in columns] for row in rows])
+        table(None, ("set", "coordinate", "state"), rows)
     if any(row["state"] != "present" for row in rows):
         raise typer.Exit(EXIT_DEGRADED)
 
 
-@app.command()
 def path(
     file_systems: With = None,
     set_name: Annotated[
@@ -120,3 +114,8 @@ def _sets(name: SetName | None, file_systems: Sequence[FileSystem] | None) -> tu
         each for each in JAR_SETS if name is SetName.ALL or (name is not None and each == name.value)
     )
     return (*chosen, *(each.value for each in file_systems or ()))
+
+
+app = noun(
+    "The jars of Kafka and of Spark's Kafka connector.", {"fetch": fetch, "list": list_jars, "path": path}
+)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from culm_infra.cli import log_lines, options
-from culm_infra.cli.options import KafkaFlags, refuse, spread
-from culm_infra.cli.output import emit_json, exit_status, print_error, print_table, say
+from culm_infra.cli.noun import load, noun
+from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.output import exit_status, print_error, say
+from culm_infra.cli.results import Results
 from culm_infra.errors import InfraError
-from culm_infra.protocols import JOB_FLAGS
+from culm_infra.protocols import JOB_FLAGS, JOB_SETTINGS
 from culm_topics.catalogue import registry
 from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 
@@ -26,10 +28,7 @@ if TYPE_CHECKING:
     from culm_streaming.supervision.queries import RunSettings
     from culm_topics.kafka.clients import KafkaSettings
 
-app = typer.Typer(no_args_is_help=True, help="List and run the streaming jobs.")
-
 _EXIT_INTERRUPTED = 130
-"""What should have passed did not: EX_TEMPFAIL of sysexits.h."""
 
 
 def _complete_job(incomplete: str) -> list[str]:
@@ -37,33 +36,15 @@ def _complete_job(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-@app.callback()
-def job() -> None:
-    """List and run the streaming jobs."""
-
-
-@app.command("list")
-def list_(*, json: options.Json = False) -> None:
+def list_(*, results: Results) -> None:
     """Every job: its group, the topics that it reads and writes, and what it is for.
 
     Example: `culm job list`
     """
-    if json:
-        for one in registry.JOBS:
-            emit_json(asdict(one))
-        return
-    print_table(
-        None,
-        ("job", "group", "reads", "writes", "what it does"),
-        (
-            (one.name, one.group, ", ".join(one.reads), ", ".join(one.writes), one.doc)
-            for one in registry.JOBS
-        ),
-    )
+    columns = {"job": "name", "group": "group", "reads": "reads", "writes": "writes", "what it does": "doc"}
+    results.rows(map(asdict, registry.JOBS), columns)
 
 
-@app.command()
-@spread
 def run(
     context: typer.Context,
     which: Annotated[
@@ -188,10 +169,14 @@ def run(
         raise typer.Exit(exit_status(error)) from error
 
 
+def job_settings(settings: Settings, jobs: tuple[str, ...]) -> dict[str, Any]:
+    """The settings of those of the jobs that the command line has any for; others run with their own."""
+    return {job: load(JOB_SETTINGS[job])(settings) for job in jobs if job in JOB_SETTINGS}
+
+
 def _run_settings(
     settings: Settings, kafka: KafkaSettings, jobs: tuple[str, ...], *, once: bool, interval_ms: int
 ) -> RunSettings:
-    from culm_infra.cli.job_settings import job_settings
     from culm_streaming.supervision.queries import RunSettings
 
     return RunSettings(
@@ -308,3 +293,6 @@ def _default_checkpoints(settings: Settings) -> Path:
 def _deployment(settings: Settings) -> str:
     """The prefix as a name for files."""
     return settings.prefix.strip(".") or "no-prefix"
+
+
+app = noun("List and run the streaming jobs.", {"list": list_, "run": run})

@@ -1,16 +1,11 @@
-"""Options that several commands share, each spelled once, and groups of them as one parameter of a command.
-
-A group is a dataclass whose fields are options; `spread` shows them to Typer.
-"""
+"""Options that several commands share, each spelled once; some are grouped as one parameter of a command."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -40,7 +35,6 @@ KafkaOption = Annotated[
 Prefix = Annotated[
     str | None, typer.Option("--prefix", help="What every topic's name starts with (culm. by default).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 StackDirectory = Annotated[
     Path | None, typer.Option("--dir", help="The stack's directory; by default the user's data directory.")
 ]
@@ -131,28 +125,33 @@ def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
         raise typer.BadParameter(why, param_hint=spelled)
 
 
-def refuse_repeats(command: Any) -> None:
-    """Make a command, or all of a group, refuse an option that takes one value and is given twice.
+def words(*choices: str) -> Callable[[str], list[str]]:
+    """Completes one of these."""
+    return lambda incomplete: [one for one in choices if one.startswith(incomplete)]
 
-    Otherwise the last one would win, and the others would be ignored.
-    """
-    for child in getattr(command, "commands", {}).values():
-        refuse_repeats(child)
-    parse = command.parse_args
 
-    def parse_args(context: Any, arguments: list[str]) -> Any:
-        if arguments and not context.resilient_parsing:
-            _, _, order = command.make_parser(context).parse_args(args=list(arguments))
-            seen: set[str] = set()
-            for one in order:
-                is_single = one.param_type_name == "option" and not one.multiple
-                if is_single and (not one.is_flag or one.secondary_opts):
-                    if one.name in seen:
-                        raise typer.BadParameter("given twice, and takes one value", param_hint=one.opts[0])
-                    seen.add(one.name)
-        return parse(context, arguments)
+def from_hex(text: str, what: str) -> bytes:
+    """Bytes of hex. Raises typer.BadParameter."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text[:80]!r} is no hex", param_hint=what) from error
 
-    command.parse_args = parse_args
+
+def optional_hex(text: str | None, what: str) -> bytes | None:
+    """Bytes of hex, or None. Raises typer.BadParameter."""
+    return None if text is None else from_hex(text, what)
+
+
+def public_key(text: str, what: str) -> bytes:
+    """A public key of 64 hex digits. Raises typer.BadParameter."""
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise typer.BadParameter(f"{text[:80]!r} is not a public key: 64 hexadecimal digits", param_hint=what)
+    return key
 
 
 def named_once(pairs: Iterable[tuple[Name, Value]], what: str) -> dict[Name, Value]:
@@ -164,42 +163,3 @@ def named_once(pairs: Iterable[tuple[Name, Value]], what: str) -> dict[Name, Val
             raise typer.BadParameter(f"{shown} is given twice", param_hint=what)
         values[name] = value
     return values
-
-
-def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take dataclasses of options: Typer sees their fields, the command gets the dataclass.
-
-    Goes below ``@app.command()``. Every field is an option, so it has a default.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    group_types: dict[str, type[Any]] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        hint = hints[parameter.name]
-        if is_dataclass(hint) and isinstance(hint, type):
-            group_types[parameter.name] = hint
-            parameters += _options_of(hint)
-        else:
-            parameters.append(parameter.replace(annotation=hint))
-
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        for name, group_type in group_types.items():
-            values[name] = group_type(**{field.name: values.pop(field.name) for field in fields(group_type)})
-        command(**values)
-
-    positional = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
-    named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    run.__signature__ = inspect.Signature([*positional, *named])  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
-
-
-def _options_of(group_type: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group_type, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
-        for field in fields(group_type)
-    ]

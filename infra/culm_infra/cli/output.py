@@ -6,8 +6,11 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -24,14 +27,16 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from culm_topics.readers.whole_topic import PassedOver
-
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_DEGRADED = 3
 EXIT_TRY_AGAIN = 75
 """What should pass by itself did not in time: a supervisor starts the command again."""
+
+NOTHING_REPLICATED = (
+    "nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start"
+)
+"""Why `logs` may be empty after a peer has synchronised: entries pass through the jobs to get there."""
 
 _TEXT_LIMIT = 200
 _UNBOUNDED = 10_000
@@ -65,6 +70,14 @@ def safe(text: object, limit: int = _TEXT_LIMIT) -> str:
     if len(cleaned) > limit:
         cleaned = cleaned[: limit - 1] + "…"
     return escape(cleaned)
+
+
+def at(time_ms: int) -> str:
+    """A time in UTC, to the second."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"
 
 
 def print_table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -108,11 +121,6 @@ def use_json_lines(*, are_used: bool) -> None:
     _json_lines = are_used
 
 
-def say_nothing_replicated() -> None:
-    """Why `logs` may be empty after a peer has synchronised: entries pass through the jobs to get there."""
-    say("nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start")
-
-
 def exit_status(error: BaseException) -> int:
     """The exit status of a command that an error ended: whether to start it again, or to look at it first."""
     return EXIT_TRY_AGAIN if getattr(error, "passes", False) else EXIT_FAILED
@@ -134,24 +142,6 @@ def print_error(error: BaseException, *, hint: str | None = None) -> None:
         err.print(f"[bold]hint[/]: {escape(hint)}")
 
 
-def show_passed_over(passed_over: PassedOver, *, json: bool) -> None:
-    """Say which records of a topic were passed over, if any: with `--json` one more object, a `problem`."""
-    if not passed_over.records:
-        return
-    if json:
-        emit_json(
-            {
-                "problem": "topics.record",
-                "topic": passed_over.topic,
-                "records": passed_over.records,
-                "first": passed_over.first,
-            }
-        )
-        return
-    few = "; ".join(map(safe, passed_over.first))
-    say(f"[yellow]{passed_over.records} records of `{passed_over.topic}` were passed over[/]: {few}")
-
-
 def progress() -> Progress:
     """A progress display on standard error; silent where standard error is no terminal."""
     return Progress(
@@ -164,6 +154,13 @@ def progress() -> Progress:
         disable=not err.is_terminal,
         transient=True,
     )
+
+
+@contextmanager
+def counting(what: str, total: float | None = None, *, visible: bool = True) -> Iterator[Callable[..., None]]:
+    """A progress display of one line; yields what sets `completed`, `advance`, `total` or `description`."""
+    with progress() as display:
+        yield partial(display.update, display.add_task(what, total=total, visible=visible))
 
 
 def show_parts(display: Progress) -> Callable[[str, int, int], None]:

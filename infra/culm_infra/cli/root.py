@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import typer
 from pydantic import ValidationError
-from typer.core import TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command
 
 from culm_infra import protocols
-from culm_infra.cli.loading import load
-from culm_infra.cli.options import refuse_repeats
+from culm_infra.cli.noun import noun
 from culm_infra.cli.output import EXIT_USAGE, exit_status, print_error
 from culm_infra.errors import InfraError
 from culm_models.errors import CulmError
 
-# Each noun is `module:attribute`, the attribute a Typer app or one command function.
+# Each noun is `module:attribute`, the attribute a group or one command function.
 NOUNS: dict[str, str] = {
     "demo": "demo.group:app",
     "stack": "stack:app",
@@ -33,45 +29,18 @@ NOUNS: dict[str, str] = {
     "doctor": "doctor:doctor",
     "conform": "conform:conform",
 }
-
+"""In the order in which a new user meets them."""
 
 _FOLDER = Path("the folder of this command")
 """Stands for the path that an error of a local store does not name."""
 
 
-class LazyGroup(TyperGroup):
-    """Imports a noun's file when the noun is used, so that `culm --help` and completion stay quick."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Every noun, in the order a new user meets them."""
-        return list(NOUNS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of one noun; None when there is no such noun."""
-        return _noun(cmd_name) if cmd_name in NOUNS else None
-
-
-@cache
-def _noun(name: str) -> Any:
-    target = load(NOUNS[name])
-    if isinstance(target, typer.Typer):
-        command: Any = get_group(target)
-    else:
-        single = typer.Typer(add_completion=False)
-        single.command(name=name)(target)
-        command = get_command(single)
-    command.name = name
-    refuse_repeats(command)
-    return command
-
-
-app = typer.Typer(
+app = noun(
+    "Culm: a replication backbone for local-first and peer-to-peer software.",
+    NOUNS,
     name="culm",
-    cls=LazyGroup,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Culm: a replication backbone for local-first and peer-to-peer software.",
     epilog="A first look: `culm demo`. Then: `culm stack up`, `culm topics create`, `culm job run all`.",
 )
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import typer
-
-from culm_infra.cli import options
+from culm_infra.cli.noun import noun
 from culm_infra.cli.output import emit_json, print_table, say
+from culm_infra.cli.results import Results
 
-app = typer.Typer(no_args_is_help=True, help="Show the settings in force (flag > environment > culm.toml).")
 
-
-@app.command()
-def show(json: options.Json = False) -> None:
+def show(*, results: Results) -> None:
     """Every setting in force; secrets are redacted.
 
     Example: `CULM_CONNECTOR__LISTEN=0.0.0.0:4455 culm settings show`
@@ -22,7 +18,7 @@ def show(json: options.Json = False) -> None:
     from culm_infra.settings import config_file, load, redacted
 
     shown = redacted(load())
-    if json:
+    if results.json:
         emit_json(shown)
         return
     path = config_file()
@@ -36,3 +32,6 @@ def _rows(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, obje
             yield from _rows(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
+
+
+app = noun("Show the settings in force (flag > environment > culm.toml).", {"show": show})

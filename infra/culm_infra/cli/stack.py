@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.noun import noun
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe, say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings
     from culm_infra.stack import Stack, StackStatus
-
-app = typer.Typer(no_args_is_help=True, help="A real single-node Kafka on this machine.")
 
 Port = Annotated[
     int | None,
@@ -29,7 +29,6 @@ Property = Annotated[
 ]
 
 
-@app.command()
 def up(
     directory: options.StackDirectory = None,
     name: options.StackName = None,
@@ -41,7 +40,7 @@ def up(
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds to wait while it writes nothing.")
     ] = 60.0,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Start the broker unless it runs, wait until it answers, and print its bootstrap address.
 
@@ -65,22 +64,19 @@ def up(
             quick_start=settings.stack.quick_start,
         )
     not_applied = stack.not_applied(port=port, heap_mb=settings.stack.heap_mb, properties=properties)
-    if json:
-        emit_json(_row(stack.status()) | {"not_applied": not_applied})
-    else:
-        out.print(bootstrap, markup=False)
-        say(f"Kafka answers in [bold]{safe(stack.directory)}[/]; end it with `culm stack down`")
+    results.one(_row(stack.status()) | {"not_applied": not_applied}, bootstrap)
+    results.say(f"Kafka answers in [bold]{safe(stack.directory)}[/]; end it with `culm stack down`")
     if not_applied:
         say(f"it was running already, without {safe(', '.join(not_applied))}: restart it to apply this")
         raise typer.Exit(EXIT_DEGRADED)
 
 
-@app.command()
 def down(
     directory: options.StackDirectory = None,
     name: options.StackName = None,
     timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds before it is killed.")] = 30.0,
-    json: options.Json = False,
+    *,
+    results: Results,
 ) -> None:
     """Stop the broker; its data stays.
 
@@ -88,22 +84,21 @@ def down(
     """
     stack = _stack(_settings(directory, name))
     stopped = stack.down(timeout_s)
-    if json:
+    if results.json:
         emit_json({"stopped": stopped, "directory": str(stack.directory)})
     else:
         say("stopped" if stopped else "it was not running")
 
 
-@app.command()
 def status(
-    directory: options.StackDirectory = None, name: options.StackName = None, json: options.Json = False
+    directory: options.StackDirectory = None, name: options.StackName = None, *, results: Results
 ) -> None:
     """Say whether the broker runs and answers; exit status 3 when it does not.
 
     Example: `culm stack status --json`
     """
     state = _stack(_settings(directory, name)).status()
-    if json:
+    if results.json:
         emit_json(_row(state))
     else:
         what = "up" if state.healthy else "running, but it does not answer" if state.running else "down"
@@ -115,7 +110,6 @@ def status(
         raise typer.Exit(EXIT_DEGRADED)
 
 
-@app.command()
 def logs(
     directory: options.StackDirectory = None,
     name: options.StackName = None,
@@ -156,3 +150,8 @@ def _stack(settings: Settings) -> Stack:
 
 def _row(state: StackStatus) -> dict[str, Any]:
     return {**asdict(state), "directory": str(state.directory)}
+
+
+app = noun(
+    "A real single-node Kafka on this machine.", {"up": up, "down": down, "status": status, "logs": logs}
+)

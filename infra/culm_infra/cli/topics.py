@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.markup import escape
 
 from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
+from culm_infra.cli.noun import noun
+from culm_infra.cli.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.output import EXIT_DEGRADED, out, say
+from culm_infra.cli.results import Columns, Results
 
 if TYPE_CHECKING:
     from culm_topics.kafka.acls import Grantee
     from culm_topics.kafka.admin import Durability
     from culm_topics.kafka.clients import KafkaSettings
 
-app = typer.Typer(no_args_is_help=True, help="Create, list and check the Kafka topics; print access rights.")
+TOPICS: Final[Columns] = {
+    "topic": "topic",
+    "partitions": lambda row: row["partitions"] if row["exists"] else "missing",
+    "replicas": lambda row: row["replicas"] if row["exists"] else "",
+    "in sync": lambda row: row["min_insync_replicas"] or "",
+    "clean-up": "cleanup",
+    "what it holds": "doc",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +43,7 @@ class Layout:
     ] = None
 
 
-@app.command("list")
-@spread
-def list_(
-    *,
-    kafka: KafkaFlags,
-    json: options.Json = False,
-) -> None:
+def list_(*, kafka: KafkaFlags, results: Results) -> None:
     """Every topic of the catalogue, and whether it is there.
 
     Example: `culm topics list`
@@ -49,51 +52,28 @@ def list_(
     from culm_topics.kafka import admin
 
     settings = kafka.settings()
-    states = admin.list_topics(settings)
     in_sync = _min_insync_replicas(settings)
-    if json:
-        for state in states:
-            topic = spec(state.name)
-            emit_json(
-                {
-                    "topic": state.full_name,
-                    "exists": state.exists,
-                    "topic_id": state.topic_id,
-                    "partitions": state.partitions,
-                    "replicas": state.replicas,
-                    "min_insync_replicas": in_sync.get(state.full_name),
-                    "cleanup": topic.cleanup,
-                    "writers": writers(topic),
-                    "readers": readers(topic),
-                    "doc": topic.doc,
-                }
-            )
-        return
-    print_table(
-        None,
-        ("topic", "partitions", "replicas", "in sync", "clean-up", "what it holds"),
-        (
-            (
-                state.full_name,
-                state.partitions if state.exists else "missing",
-                state.replicas if state.exists else "",
-                in_sync.get(state.full_name, ""),
-                spec(state.name).cleanup,
-                spec(state.name).doc,
-            )
-            for state in states
-        ),
-    )
+    rows = []
+    for state in admin.list_topics(settings):
+        topic = spec(state.name)
+        rows.append(
+            {
+                "topic": state.full_name,
+                "exists": state.exists,
+                "topic_id": state.topic_id,
+                "partitions": state.partitions,
+                "replicas": state.replicas,
+                "min_insync_replicas": in_sync.get(state.full_name),
+                "cleanup": topic.cleanup,
+                "writers": writers(topic),
+                "readers": readers(topic),
+                "doc": topic.doc,
+            }
+        )
+    results.rows(rows, TOPICS)
 
 
-@app.command()
-@spread
-def create(
-    *,
-    kafka: KafkaFlags,
-    layout: Layout,
-    json: options.Json = False,
-) -> None:
+def create(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
     """Create the topics that are missing; never alters one that exists. Warns of topics with a single copy.
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
@@ -105,22 +85,12 @@ def create(
     created = admin.create(settings)
     new = [topic for topic in CATALOGUE if settings.topic(topic.name) in created]
     _warn(admin.durability(settings, new, with_config=False) if new else ())
-    if json:
-        emit_json({"created": created})
-        return
-    for name in created:
-        out.print(name, markup=False)
-    say(f"{len(created)} created" if created else "nothing to create: every topic is there")
+    if results.json or created:
+        results.one({"created": created}, "\n".join(created))
+    results.say(f"{len(created)} created" if created else "nothing to create: every topic is there")
 
 
-@app.command()
-@spread
-def check(
-    *,
-    kafka: KafkaFlags,
-    layout: Layout,
-    json: options.Json = False,
-) -> None:
+def check(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
     """Say exactly what differs from the catalogue; exit status 3 when anything does.
 
     Warns of what the loss of one broker would cost, with the exit status as it is.
@@ -132,10 +102,7 @@ def check(
     settings = kafka.settings(**asdict(layout))
     differences = admin.check(settings)
     for difference in differences:
-        if json:
-            emit_json(asdict(difference))
-        else:
-            out.print(str(difference), markup=False)
+        results.one(asdict(difference), str(difference))
     _warn(admin.durability(settings))
     if any(difference.kind == "missing" for difference in differences):
         say("create what is missing with `culm topics create`")
@@ -161,7 +128,6 @@ def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
         return {}
 
 
-@app.command()
 def acls(
     context: typer.Context,
     *,
@@ -185,7 +151,7 @@ def acls(
     strimzi_cluster: Annotated[
         str, typer.Option("--strimzi-cluster", metavar="NAME", help="The name of Strimzi's Kafka resource.")
     ] = "kafka",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """The rights that each program needs on a broker with access control.
 
@@ -197,7 +163,7 @@ def acls(
     from culm_topics.kafka.acls import acls as every_right
     from culm_topics.kafka.clients import KafkaSettings
 
-    if json:
+    if results.json:
         refuse(context, ["form"], "--json has one form")
     if form != "strimzi":
         refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
@@ -206,20 +172,14 @@ def acls(
     kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
     principals = _principals(principal or [], GRANTEES if program is None else (program,))
     rights = every_right(kafka, GRANTEES if program is None else (program,))
-    if json:
-        for right in rights:
-            emit_json({"principal": principals[right.program], **asdict(right)})
-    elif form == "script":
+    if form == "script":
         out.print(script(rights, principals), markup=False, end="")
     elif form == "strimzi":
         yaml = strimzi_users(rights, principals, cluster=strimzi_cluster)
         out.print(yaml, markup=False, end="")
     else:
-        print_table(
-            None,
-            ("program", "resource", "name", "pattern", "operation"),
-            ((right.program, right.resource, right.name, right.pattern, right.operation) for right in rights),
-        )
+        rows = [{"principal": principals[right.program], **asdict(right)} for right in rights]
+        results.rows(rows, ("program", "resource", "name", "pattern", "operation"))
 
 
 def _principals(given: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
@@ -239,3 +199,9 @@ def _principals(given: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str
         pairs.append((program, principal))
     defaults = {program: default_principal(program) for program in GRANTEES}
     return defaults | named_once(pairs, "--principal")
+
+
+app = noun(
+    "Create, list and check the Kafka topics; print access rights.",
+    {"list": list_, "create": create, "check": check, "acls": acls},
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from culm_infra.cli.job_settings import job_settings
+from culm_infra.cli.job import job_settings
 from culm_infra.protocols import JOB_FLAGS
 from culm_infra.settings import load
 from culm_topics.catalogue import registry

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_infra.cli.sds.lines import at, content_text, event_line, message_json, message_line, state_line
+from culm_infra.cli.output import at
+from culm_infra.cli.sds.lines import content_text, event_line, message_json, message_line, state_line
 from culm_infra.cli.sds.view import ChannelMessage, ChannelView
 from culm_topics.sds.records import SdsEventKind, SdsEventRecord
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from culm_infra.cli.bamboo import demo
 from culm_infra.cli.demo.present import present_folders
+from culm_infra.cli.results import Results
 from culm_infra.cli.root import run
 from culm_infra.demo.bamboo.report import BambooReport, tables
 from culm_infra.demo.bamboo.run import play
@@ -96,7 +97,7 @@ def test_the_exit_status_says_that_something_did_not_hold(
         return BambooReport([scene])
 
     with pytest.raises(typer.Exit) as ended:
-        present_folders(tmp_path, lambda directory: directory, fail, tables, is_json=True)
+        present_folders(tmp_path, lambda directory: directory, fail, tables, results=Results(json=True))
     assert ended.value.exit_code == 3
     assert json.loads(capsys.readouterr().out)["converged"] is False
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Flavour,
@@ -20,7 +19,8 @@ from culm_infra.cli.bamboo.folder import (
     parse_log,
 )
 from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
+from culm_infra.cli.output import EXIT_DEGRADED, counting
+from culm_infra.cli.results import Results
 from culm_models.varu64 import MAX_VALUE
 
 OneLog = Annotated[
@@ -41,7 +41,7 @@ def export(
     start: Start = 1,
     end: End = None,
     payloads: Annotated[bool, typer.Option("--payloads/--no-payloads", help="With payloads.")] = True,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Write a range of a log, the entries that prove it, and its payloads into one file.
 
@@ -52,22 +52,16 @@ def export(
     from culm_connectors.bamboo_p2p.bundle import export as exported
 
     check_range(start, end)
-    store = open_folder(folder)
-    try:
+    with open_folder(folder) as store:
         key = parse_log(log, folder)
-        with new_path(file) as fresh, fresh.open("xb") as target, progress() as shown:
-            task = shown.add_task("entries", total=None)
-            count = 0
+        with new_path(file) as fresh, fresh.open("xb") as target, counting("entries") as count:
+            entries = 0
             for _ in exported(store, target, key, start=start, end=end, payloads=payloads):
-                count += 1
-                shown.update(task, completed=count)
-    finally:
-        store.close()
-    told = {"log": log_name(key), "file": str(file), "entries": count, "bytes": file.stat().st_size}
-    if json:
-        emit_json(told)
-    else:
-        out.print(f"{count:,} entries, {told['bytes']:,} bytes")
+                entries += 1
+                count(completed=entries)
+    size = file.stat().st_size
+    row = {"log": log_name(key), "file": str(file), "entries": entries, "bytes": size}
+    results.one(row, f"{entries:,} entries, {size:,} bytes")
 
 
 def import_(
@@ -77,7 +71,7 @@ def import_(
     *,
     folder: Folder = DEFAULT_FOLDER,
     flavour: Flavour = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Take in what a file has, checked as what comes on a connection is. Exit status 3: some was refused.
 
@@ -89,30 +83,29 @@ def import_(
     from culm_connectors.bamboo_p2p.errors import BundleError
 
     damage: BundleError | None = None
-    store, imported = open_folder(folder, made_flavour(folder, flavour)), Imported()
-    try:
-        with file.open("rb") as source, progress() as shown, store.exclusively():
-            task = shown.add_task("entries", total=None)
-            try:
-                for number, _ in enumerate(import_bundle(store, source, imported), 1):
-                    shown.update(task, completed=number)
-            except BundleError as error:
-                # What came before is verified, and kept.
-                damage = error
-    finally:
-        store.close()
-    if json:
-        emit_json(asdict(imported))
-    else:
-        out.print(
-            f"new: {imported.new_entries:,} entries, {imported.new_payloads:,} payloads; "
-            f"known: {imported.known_entries:,} entries, {imported.known_payloads:,} payloads; "
-            f"refused: {imported.refused.total():,}"
-        )
-        if imported.new_proofs:
-            say(f"[bold red]{imported.new_proofs:,} logs are forked[/]: the proofs are kept")
-        for code, number in imported.refused.items():
-            say(f"[yellow]{number:,} refused: {code}[/]")
+    imported = Imported()
+    with (
+        open_folder(folder, made_flavour(folder, flavour)) as store,
+        file.open("rb") as source,
+        counting("entries") as count,
+        store.exclusively(),
+    ):
+        try:
+            for number, _ in enumerate(import_bundle(store, source, imported), 1):
+                count(completed=number)
+        except BundleError as error:
+            # What came before is verified, and kept.
+            damage = error
+    results.one(
+        asdict(imported),
+        f"new: {imported.new_entries:,} entries, {imported.new_payloads:,} payloads; "
+        f"known: {imported.known_entries:,} entries, {imported.known_payloads:,} payloads; "
+        f"refused: {imported.refused.total():,}",
+    )
+    if imported.new_proofs:
+        results.say(f"[bold red]{imported.new_proofs:,} logs are forked[/]: the proofs are kept")
+    for code, number in imported.refused.items():
+        results.say(f"[yellow]{number:,} refused: {code}[/]")
     if damage is not None:
         raise damage
     if imported.refused:
@@ -125,23 +118,18 @@ def drop(
     log: OneLog = "0",
     start: Start = 1,
     end: End = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Delete payloads of a range, and keep the entries: peers are told that these payloads are not held.
 
     Example: `culm bamboo drop --log KEY/0 --from 1 --to 1000`
     """
     check_range(start, end)
-    store = open_folder(folder)
-    try:
+    with open_folder(folder) as store:
         key = parse_log(log, folder)
         with store.exclusively():
             last = end or store.highest_entry(key)
             held = [n for n in store.held_between(key, start, last) if store.has_payload(key, n)]
             freed = sum(store.drop_payload(key, seq_num) for seq_num in held)
-    finally:
-        store.close()
-    if json:
-        emit_json({"log": log_name(key), "payloads": len(held), "bytes": freed})
-    else:
-        out.print(f"{len(held):,} payloads deleted, {freed:,} bytes")
+    row = {"log": log_name(key), "payloads": len(held), "bytes": freed}
+    results.one(row, f"{len(held):,} payloads deleted, {freed:,} bytes")

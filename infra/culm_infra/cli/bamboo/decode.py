@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import parse_flavour
+from culm_infra.cli.options import words
 from culm_infra.cli.output import EXIT_FAILED, emit_json, out, safe
+from culm_infra.cli.results import Results
 
 _CHANNELS = ("control", "data", "bymux")
 
@@ -31,7 +33,7 @@ def decode(
         typer.Option(
             "--channel",
             help="control, data, or bymux (both, as over TCP).",
-            autocompletion=lambda incomplete: [one for one in _CHANNELS if one.startswith(incomplete)],
+            autocompletion=words(*_CHANNELS),
         ),
     ] = "control",
     setup: Annotated[
@@ -39,7 +41,7 @@ def decode(
     ] = True,
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The file holds hex digits.")] = False,
     flavour: Annotated[str, typer.Option("--flavour", help="yamf or yasmf.")] = "yamf",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Explain what was captured of a connection: every message with its place, its size and its fields.
 
@@ -62,16 +64,8 @@ def decode(
     is_broken = False
     for line in explain(data, Captured(channel), hashes, has_setup=setup):
         is_broken = is_broken or line.message == "Broken"
-        if json:
-            emit_json(
-                {
-                    "channel": line.channel,
-                    "offset": line.offset,
-                    "size": line.size,
-                    "message": line.message,
-                    "fields": line.fields,
-                }
-            )
+        if results.json:
+            emit_json(asdict(line))
         else:
             fields = "  ".join(f"{name}={_text(value)}" for name, value in line.fields.items())
             place = f"{line.channel:7} {line.offset:>8} {line.size:>6}"

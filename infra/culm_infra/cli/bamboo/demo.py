@@ -9,7 +9,8 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.demo.present import present_folders
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, words
+from culm_infra.cli.results import Results
 
 SCENES: Final = (
     "sparse",
@@ -26,7 +27,6 @@ SCENES: Final = (
 """Names of scenes; the scenes themselves are loaded when they are played."""
 
 
-@spread
 def demo(
     *,
     entries: Annotated[
@@ -43,14 +43,14 @@ def demo(
         typer.Option(
             "--scene",
             help=f"Only this scene: {', '.join(SCENES)}. Repeatable.",
-            autocompletion=lambda incomplete: [one for one in SCENES if one.startswith(incomplete)],
+            autocompletion=words(*SCENES),
         ),
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds that a wait goes on while nothing changes.")
     ] = 120.0,
     directory: options.StackDirectory = None,
-    json: options.Json = False,
+    results: Results,
     kafka: KafkaFlags,
 ) -> None:
     """Peers of Bamboo Point-2-Point exchange what they want of logs, and nothing else, over TCP and QUIC.
@@ -82,4 +82,4 @@ def demo(
         kafka=resolve_kafka(settings) if settings.bootstrap is not None else None,
         heap_mb=settings.stack.heap_mb,
     )
-    present_folders(directory, plan, play, tables, is_json=json)
+    present_folders(directory, plan, play, tables, results=results)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from culm_infra.cli.options import words
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ Flavour = Annotated[
     typer.Option(
         "--flavour",
         help="Hashes of a new folder: yamf (BLAKE2b, Bamboo's own) or yasmf (BLAKE3).",
-        autocompletion=lambda incomplete: [one for one in ("yamf", "yasmf") if one.startswith(incomplete)],
+        autocompletion=words("yamf", "yasmf"),
     ),
 ]
 DEFAULT_FOLDER = Path("bamboo")
@@ -37,14 +39,11 @@ def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
     """The logs of the folder that is named on the line."""
     from culm_connectors.errors import ConnectorError
 
-    folder = ctx.params.get("folder") or DEFAULT_FOLDER
     try:
-        store = open_folder(Path(folder))
+        with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as store:
+            return words(*map(log_name, store.logs))(incomplete)
     except ConnectorError:
         return []
-    names = [log_name(log) for log in store.logs]
-    store.close()
-    return [name for name in names if name.startswith(incomplete)]
 
 
 LogOption = Annotated[
@@ -170,11 +169,13 @@ def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:
     return parse_flavour(name) or (None if (folder / DATABASE_FILE).exists() else YAMF)
 
 
-def open_folder(folder: Path, flavour: HashFlavour | None = None) -> FolderStore:
+@contextmanager
+def open_folder(folder: Path, flavour: HashFlavour | None = None) -> Iterator[FolderStore]:
     """The store of a folder. Raises `FolderError`."""
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 
-    return FolderStore(folder, flavour)
+    with closing(FolderStore(folder, flavour)) as store:
+        yield store
 
 
 def parse_address(text: str) -> Url:
@@ -187,6 +188,4 @@ def parse_address(text: str) -> Url:
         raise typer.BadParameter(str(error)) from None
 
 
-def complete_address(incomplete: str) -> list[str]:
-    """How an address begins."""
-    return [one for one in ("tcp://", "tls://", "quic://") if one.startswith(incomplete)]
+complete_address = words("tcp://", "tls://", "quic://")

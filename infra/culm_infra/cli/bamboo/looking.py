@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Again,
@@ -18,7 +17,8 @@ from culm_infra.cli.bamboo.folder import (
     open_folder,
     parse_log,
 )
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, say
+from culm_infra.cli.output import EXIT_DEGRADED
+from culm_infra.cli.results import Columns, Results, Row, of
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
@@ -29,39 +29,31 @@ if TYPE_CHECKING:
 _SHOWN_RUNS = 20
 
 
-def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, json: options.Json = False) -> None:
+def _runs(runs: list[tuple[int, int]]) -> str:
+    texts = [str(first) if first == last else f"{first}–{last}" for first, last in runs[:_SHOWN_RUNS]]
+    return ", ".join(texts) + (f", and {len(runs) - _SHOWN_RUNS} more" if len(runs) > _SHOWN_RUNS else "")
+
+
+COVERAGE: Final[Columns] = {
+    "log": "log",
+    "entries": of("entries", _runs),
+    "payloads": of("payloads", _runs),
+    "dropped": of("dropped_payloads", _runs),
+    "not whole": lambda row: [f"{one['seq_num']}: {one['bytes']:,} bytes" for one in row["partial_payloads"]],
+    "end": lambda row: row["end_of_log"] or "",
+    "forked": lambda row: "" if row["forked_at"] is None else f"from {row['forked_at']:,} on",
+}
+
+
+def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, results: Results) -> None:
     """What is held of each log: ranges of entries, ranges of payloads, and payloads that are not whole.
 
     With --json also the two entries that prove a log forked; `culm bamboo export` carries them.
 
     Example: `culm bamboo coverage --dir mine`
     """
-    store = open_folder(folder)
-    try:
-        rows = [_coverage(store, log) for log in chosen_logs(logs, store)]
-    finally:
-        store.close()
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    columns = ("log", "entries", "payloads", "dropped", "not whole", "end", "forked")
-    print_table(
-        None,
-        columns,
-        (
-            (
-                row["log"],
-                _runs(row["entries"]),
-                _runs(row["payloads"]),
-                _runs(row["dropped_payloads"]),
-                ", ".join(f"{one['seq_num']}: {one['bytes']:,} bytes" for one in row["partial_payloads"]),
-                row["end_of_log"] or "",
-                "" if row["forked_at"] is None else f"from {row['forked_at']:,} on",
-            )
-            for row in rows
-        ),
-    )
+    with open_folder(folder) as store:
+        results.rows([_coverage(store, log) for log in chosen_logs(logs, store)], COVERAGE)
 
 
 def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
@@ -87,9 +79,18 @@ def _inclusive(numbers: RangeSet) -> list[tuple[int, int]]:
     return [(start, end - 1) for start, end in numbers]
 
 
-def _runs(runs: list[tuple[int, int]]) -> str:
-    texts = [str(first) if first == last else f"{first}–{last}" for first, last in runs[:_SHOWN_RUNS]]
-    return ", ".join(texts) + (f", and {len(runs) - _SHOWN_RUNS} more" if len(runs) > _SHOWN_RUNS else "")
+def _what(row: Row) -> str:
+    if row["offset"] is not None:
+        return f"the payload from byte {row['offset']:,} on"
+    return "payloads" if row["payload_only"] else "entries and payloads"
+
+
+PROPOSALS: Final[Columns] = {
+    "log": "log",
+    "from": "start",
+    "to": lambda row: row["end"] or "newest",
+    "what": _what,
+}
 
 
 def proposals(
@@ -97,7 +98,7 @@ def proposals(
     folder: Folder = DEFAULT_FOLDER,
     logs: LogOption = None,
     again: Again = False,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """What a sync would ask a peer for: the proposals that follow from what the folder holds.
 
@@ -106,8 +107,7 @@ def proposals(
     from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.interest import proposals as made
 
-    store = open_folder(folder)
-    try:
+    with open_folder(folder) as store:
         rows = [
             {
                 "log": log_name(log),
@@ -119,23 +119,7 @@ def proposals(
             for log in chosen_logs(logs, store)
             for one in made(FollowedLog(log, again=again), store)
         ]
-    finally:
-        store.close()
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    print_table(
-        None,
-        ("log", "from", "to", "what"),
-        ((row["log"], row["start"], row["end"] or "newest", _what(row)) for row in rows),
-    )
-
-
-def _what(row: dict[str, Any]) -> str:
-    if row["offset"] is not None:
-        return f"the payload from byte {row['offset']:,} on"
-    return "payloads" if row["payload_only"] else "entries and payloads"
+    results.rows(rows, PROPOSALS)
 
 
 def verify(
@@ -148,7 +132,7 @@ def verify(
         str,
         typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
     ] = "0",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Prove entry N by its certificate pool alone: every signature and link from 1 to N and above.
 
@@ -159,35 +143,30 @@ def verify(
     """
     from culm_connectors.bamboo_p2p.proof import prove
 
-    store = open_folder(folder)
-    try:
+    with open_folder(folder) as store:
         key = parse_log(log, folder)
         proof = prove(store, key, seq_num)
-    finally:
-        store.close()
-    if json:
-        emit_json(
-            {
-                "log": log_name(key),
-                "seq_num": seq_num,
-                "proven": proof.is_proven,
-                "pool": proof.pool,
-                "missing": proof.missing,
-                "beyond": proof.beyond,
-                "wrong": [{"seq_num": number, "reason": reason} for number, reason in proof.wrong],
-                "payload": proof.has_payload,
-                "forked_at": proof.forked_at,
-            }
-        )
-    else:
-        for number, reason in proof.wrong:
-            say(f"[bold red]entry {number}[/]: {reason}")
-        if proof.forked_at is not None:
-            say(f"[bold red]the log is forked[/] from entry {proof.forked_at:,} on")
-        if proof.missing:
-            say(f"missing: {', '.join(map(str, proof.missing))}")
-        verdict = "proven" if proof.is_proven else "not proven"
-        payload = "held" if proof.has_payload else "not held"
-        out.print(f"entry {seq_num} is {verdict} by {len(proof.pool)} entries; its payload is {payload}")
+    for number, reason in proof.wrong:
+        results.say(f"[bold red]entry {number}[/]: {reason}")
+    if proof.forked_at is not None:
+        results.say(f"[bold red]the log is forked[/] from entry {proof.forked_at:,} on")
+    if proof.missing:
+        results.say(f"missing: {', '.join(map(str, proof.missing))}")
+    verdict = "proven" if proof.is_proven else "not proven"
+    payload = "held" if proof.has_payload else "not held"
+    results.one(
+        {
+            "log": log_name(key),
+            "seq_num": seq_num,
+            "proven": proof.is_proven,
+            "pool": proof.pool,
+            "missing": proof.missing,
+            "beyond": proof.beyond,
+            "wrong": [{"seq_num": number, "reason": reason} for number, reason in proof.wrong],
+            "payload": proof.has_payload,
+            "forked_at": proof.forked_at,
+        },
+        f"entry {seq_num} is {verdict} by {len(proof.pool)} entries; its payload is {payload}",
+    )
     if not proof.is_proven:
         raise typer.Exit(EXIT_DEGRADED)

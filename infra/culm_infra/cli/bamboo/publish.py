@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import DEFAULT_FOLDER, Flavour, Folder, log_name, made_flavour, open_folder
-from culm_infra.cli.output import emit_json, out
+from culm_infra.cli.results import Results
 from culm_models.varu64 import MAX_VALUE
 
 
@@ -27,7 +26,7 @@ def publish(
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="The last of these entries ends the log.")] = False,
     flavour: Flavour = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Sign the next entries of an own log, and keep them in the folder; a key is made where there is none.
 
@@ -43,8 +42,7 @@ def publish(
     payloads += [sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes() for path in file or []]
     if not payloads:
         raise typer.BadParameter("nothing to publish: give a TEXT, or --file")
-    store = open_folder(folder, made_flavour(folder, flavour))
-    try:
+    with open_folder(folder, made_flavour(folder, flavour)) as store:
         key_pair = load_or_make_key(folder)
         with store.exclusively():
             entries = [
@@ -53,21 +51,17 @@ def publish(
                 )
                 for number, payload in enumerate(payloads)
             ]
-    finally:
-        store.close()
     for held in entries:
         entry = held.entry
         name = log_name((entry.public_key, entry.log_id))
-        if json:
-            emit_json(
-                {
-                    "log": name,
-                    "seq_num": entry.seq_num,
-                    "hash": held.hash,
-                    "payload_size": entry.payload_size,
-                    "end_of_log": entry.end_of_log,
-                }
-            )
-        else:
-            ends = ", which ends the log" if entry.end_of_log else ""
-            out.print(f"{name} entry {entry.seq_num}, {entry.payload_size:,} bytes{ends}")
+        ends = ", which ends the log" if entry.end_of_log else ""
+        results.one(
+            {
+                "log": name,
+                "seq_num": entry.seq_num,
+                "hash": held.hash,
+                "payload_size": entry.payload_size,
+                "end_of_log": entry.end_of_log,
+            },
+            f"{name} entry {entry.seq_num}, {entry.payload_size:,} bytes{ends}",
+        )

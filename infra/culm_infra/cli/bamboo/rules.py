@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Folder,
@@ -18,13 +17,15 @@ from culm_infra.cli.bamboo.folder import (
     parse_log,
     read_rules,
 )
-from culm_infra.cli.output import EXIT_FAILED, emit_json, out, print_table, say
+from culm_infra.cli.options import words
+from culm_infra.cli.output import EXIT_FAILED, emit_json, out, say
+from culm_infra.cli.results import Columns, Results, of, table
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import PeerRule
 
 
-def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: options.Json = False) -> None:
+def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, results: Results) -> None:
     """What the rules of a folder come to for each peer. Exit status 1: the file says what is no rule.
 
     policy.toml has a table `default`, tables `peer.PRINCIPAL` (a key in hex, tls:FINGERPRINT or
@@ -37,27 +38,20 @@ def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, json: op
         say("there are no rules: everybody may read and write everything, and nothing is dropped")
         return
     rows = [("everybody else", rules.default), *sorted(rules.peer.items())]
-    if json:
+    if results.json:
         for name, rule in rows:
             emit_json({"peer": name, **rule.model_dump(mode="json")})
         emit_json({"retention": rules.retention.model_dump(mode="json"), "quotas": rules.quotas.model_dump()})
         return
-    columns = ("peer", "may read", "may write", "takes", "follows", "quota")
-    print_table(
-        None,
-        columns,
-        (
-            (
-                name,
-                _listed(rule.read) if rule.direction != "pull" else "",
-                _listed(rule.write) if rule.direction != "push" else "",
-                rule.take,
-                "; ".join(f"{_listed(one.logs)} ({one.take})" for one in rule.follow),
-                _quota(rule),
-            )
-            for name, rule in rows
-        ),
-    )
+    columns: Columns = {
+        "peer": "peer",
+        "may read": of("rule", lambda rule: rule.read if rule.direction != "pull" else ""),
+        "may write": of("rule", lambda rule: rule.write if rule.direction != "push" else ""),
+        "takes": of("rule", lambda rule: rule.take),
+        "follows": of("rule", _follows),
+        "quota": of("rule", _quota),
+    }
+    table(None, columns, [{"peer": name, "rule": rule} for name, rule in rows])
     retention = rules.retention
     if retention.max_age_s is not None:
         out.print(f"payloads are dropped after {retention.max_age_s:,.0f} s")
@@ -73,8 +67,8 @@ def _quota(rule: PeerRule) -> str:
     return said and f"{said} in {rule.quota_period_s:,.0f} s"
 
 
-def _listed(patterns: tuple[Any, ...]) -> str:
-    return ", ".join(map(str, patterns))
+def _follows(rule: PeerRule) -> str:
+    return "; ".join(f"{', '.join(map(str, one.logs))} ({one.take})" for one in rule.follow)
 
 
 def complete_paused(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -82,12 +76,10 @@ def complete_paused(ctx: typer.Context, incomplete: str) -> list[str]:
     from culm_connectors.errors import ConnectorError
 
     try:
-        store = open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER))
+        with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as store:
+            return words(*sorted(store.paused))(incomplete)
     except ConnectorError:
         return []
-    names = sorted(store.paused)
-    store.close()
-    return [name for name in names if name.startswith(incomplete)]
 
 
 Peers = Annotated[
@@ -106,7 +98,7 @@ def pause(
     folder: Folder = DEFAULT_FOLDER,
     logs: LogOption = None,
     peers: Peers = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Exchange nothing more of a log, or with a peer, until `resume`; without either, show what is paused.
 
@@ -114,7 +106,7 @@ def pause(
 
     Example: `culm bamboo pause --log KEY/0`; `culm bamboo pause --peer address:192.0.2.7`
     """
-    _set(folder, logs, peers, is_paused=True, json=json)
+    _set(folder, logs, peers, is_paused=True, results=results)
 
 
 def resume(
@@ -123,7 +115,7 @@ def resume(
     logs: LogOption = None,
     peers: Peers = None,
     everything: Annotated[bool, typer.Option("--all", help="All that is paused.")] = False,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Exchange a paused log, or with a paused peer, again: it goes on where it stopped.
 
@@ -133,7 +125,7 @@ def resume(
         raise typer.BadParameter("--all is every log and every peer that is paused")
     if not (logs or peers or everything):
         raise typer.BadParameter("what is to go on? give --log, --peer or --all")
-    _set(folder, logs, peers, is_paused=False, everything=everything, json=json)
+    _set(folder, logs, peers, is_paused=False, everything=everything, results=results)
 
 
 def _set(
@@ -143,12 +135,11 @@ def _set(
     *,
     is_paused: bool,
     everything: bool = False,
-    json: bool,
+    results: Results,
 ) -> None:
     from culm_connectors.bamboo_p2p.policy.document import parse_principal
 
-    store = open_folder(folder)
-    try:
+    with open_folder(folder) as store:
         try:
             named = [parse_principal(name) for name in peers or []]
         except ValueError as error:
@@ -159,12 +150,7 @@ def _set(
             for name in store.paused if everything else named:
                 store.pause(name, is_paused=is_paused)
         paused = sorted(store.paused)
-    finally:
-        store.close()
-    if json:
-        emit_json({"paused": paused})
-    else:
-        out.print("paused: " + (", ".join(paused) or "nothing"))
+    results.one({"paused": paused}, "paused: " + (", ".join(paused) or "nothing"))
     if unknown:
         say(f"not paused: {', '.join(sorted(unknown))}")
         raise typer.Exit(EXIT_FAILED)

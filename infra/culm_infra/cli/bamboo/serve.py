@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Flavour,
@@ -27,8 +25,9 @@ from culm_infra.cli.bamboo.folder import (
     parse_address,
     read_rules,
 )
-from culm_infra.cli.options import spread
 from culm_infra.cli.output import emit_json, safe, say
+from culm_infra.cli.results import Results
+from culm_infra.interrupts import interrupted
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.peer import BambooPeer
@@ -42,7 +41,6 @@ _RULES_S = 1.0
 """How often the rules are looked at again."""
 
 
-@spread
 def serve(
     addresses: Annotated[
         list[str],
@@ -74,7 +72,7 @@ def serve(
     policy: PolicyFile = None,
     flavour: Flavour = None,
     tls: TlsFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Let others have the logs of a folder, and take from them what they offer, until interrupted.
 
@@ -106,7 +104,7 @@ def serve(
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(
-            _serve(folder, made_flavour(folder, flavour), settings, rules, urls, called, logs, json=json)
+            _serve(folder, made_flavour(folder, flavour), settings, rules, urls, called, logs, results)
         )
 
 
@@ -118,8 +116,7 @@ async def _serve(
     urls: list[Url],
     called: list[Url],
     names: list[str] | None,
-    *,
-    json: bool,
+    results: Results,
 ) -> None:
     from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.peer import BambooPeer
@@ -129,9 +126,7 @@ async def _serve(
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
     rules = read()
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = interrupted()
     async with (
         BambooPeer.open(folder, flavour=flavour, identity=identity, settings=settings, policy=rules) as peer,
         contextlib.AsyncExitStack() as doors,
@@ -139,24 +134,22 @@ async def _serve(
         ends: set[asyncio.Task[None]] = set()
 
         def show(remote: RemotePeer, event: BambooP2pEvent) -> None:
-            _show(remote, event, json=json)
+            _show(remote, event, results)
             if event.kind == "setup":
-                ends.add(task := asyncio.create_task(_show_end(remote, json=json)))
+                ends.add(task := asyncio.create_task(_show_end(remote, results)))
                 task.add_done_callback(ends.discard)
 
         peer.listeners.append(show)
         for url in urls:
             bound = await doors.enter_async_context(peer.listen(url))
-            if json:
-                emit_json({"event": "listening", "url": str(bound)})
-            else:
-                say(f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}")
+            words = f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}"
+            results.event({"event": "listening", "url": str(bound)}, words)
         # With rules those say what is followed, unless logs are named.
         followed = await peer.read(lambda store: chosen_logs(names, store)) if names or rules is None else []
         for log in followed:
             await peer.follow(FollowedLog(log, direction=Direction.BOTH))
         calls = [asyncio.create_task(peer.keep_connected(url)) for url in called]
-        calls.append(asyncio.create_task(_keep_rules(peer, rules, read, json=json)))
+        calls.append(asyncio.create_task(_keep_rules(peer, rules, read, results)))
         try:
             await stopped.wait()
         finally:
@@ -166,7 +159,7 @@ async def _serve(
 
 
 async def _keep_rules(
-    peer: BambooPeer, rules: FolderPolicy | None, read: Callable[[], FolderPolicy | None], *, json: bool
+    peer: BambooPeer, rules: FolderPolicy | None, read: Callable[[], FolderPolicy | None], results: Results
 ) -> None:
     """Heed the rules as they are changed; what is no rule leaves them as they were."""
     from culm_connectors.bamboo_p2p.errors import PolicyError
@@ -185,15 +178,12 @@ async def _keep_rules(
         if found != rules:
             rules = found
             await peer.use_policy(rules)
-            if json:
-                emit_json({"event": "policy"})
-            else:
-                say("the rules were read again")
+            results.event({"event": "policy"}, "the rules were read again")
 
 
-def _show(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
+def _show(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
     told = event_row(remote, event)
-    if json:
+    if results.json:
         emit_json(told)
     elif event.kind not in ("entry", "payload", "notified", "skipped"):
         rest = ", ".join(
@@ -202,15 +192,14 @@ def _show(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
         say(f"{safe(remote.name, 24)} {event.kind}: {rest}")
 
 
-async def _show_end(remote: RemotePeer, *, json: bool) -> None:
+async def _show_end(remote: RemotePeer, results: Results) -> None:
     """Say when a connection is over, and why if it did not end in good order."""
     await remote.ended.wait()
     error = remote.session.error
-    if json:
-        code = None if error is None else getattr(error, "code", type(error).__name__)
-        emit_json({"event": "ended", "remote": remote.name, "error": code})
-    else:
-        say(f"{safe(remote.name, 24)} has left" + ("" if error is None else f": {safe(error)}"))
+    code = None if error is None else getattr(error, "code", type(error).__name__)
+    why = "" if error is None else f": {safe(error)}"
+    row = {"event": "ended", "remote": remote.name, "error": code}
+    results.event(row, f"{safe(remote.name, 24)} has left{why}")
 
 
 def event_row(remote: RemotePeer, event: BambooP2pEvent) -> dict[str, object]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Again,
@@ -25,8 +24,9 @@ from culm_infra.cli.bamboo.folder import (
     parse_address,
     read_rules,
 )
-from culm_infra.cli.options import on_the_line, refuse, spread
+from culm_infra.cli.options import on_the_line, refuse, words
 from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, safe, say
+from culm_infra.cli.results import Results
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ _RANGE = ("start", "end", "sparse", "payload_only", "min_size", "max_size", "dir
 """Parameters that say what is asked for of a log."""
 
 
-@spread
 def sync(
     context: typer.Context,
     address: Annotated[
@@ -82,7 +81,7 @@ def sync(
         typer.Option(
             "--direction",
             help="pull, push or both.",
-            autocompletion=lambda incomplete: [one for one in _DIRECTIONS if one.startswith(incomplete)],
+            autocompletion=words(*_DIRECTIONS),
         ),
     ] = "pull",
     again: Again = False,
@@ -109,7 +108,7 @@ def sync(
     ] = None,
     flavour: Flavour = None,
     tls: TlsFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Bring the logs of a folder up to date with a peer, once; what broke off goes on where it stopped.
 
@@ -166,11 +165,11 @@ def sync(
                 is_dry=dry_run,
                 with_sizes=sizes,
                 emits_progress=emit_progress,
-                report=partial(_report, json=json) if live else None,
+                report=partial(_report, results=results) if live else None,
             )
         )
     )
-    if json:
+    if results.json:
         emit_json(result)
     else:
         _show(result)
@@ -180,17 +179,14 @@ def sync(
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _report(remote: RemotePeer, event: BambooP2pEvent, *, json: bool) -> None:
+def _report(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
     """Print an entry or a payload as it comes."""
     from culm_infra.cli.bamboo.serve import event_row
 
     if event.kind not in ("entry", "payload", "fork"):
         return
     row = event_row(remote, event)
-    if json:
-        emit_json(row)
-    else:
-        out.print(f"{row['log']} {event.kind} {row.get('seq_num', '')}", markup=False)
+    results.one(row, f"{row['log']} {event.kind} {row.get('seq_num', '')}")
 
 
 def _trace(folder: Path) -> Trace:
@@ -212,11 +208,6 @@ def _trace(folder: Path) -> Trace:
     return write
 
 
-def _remedy(code: str, result: dict[str, Any]) -> str:
-    """What to do about requests that the peer refused although it may want what they are about."""
-    return "; to send what this folder holds, add --direction push" if code == "refused" else ""
-
-
 def _show(result: dict[str, Any]) -> None:
     if result["error"]:
         say(f"[bold red]the connection ended[/]: {safe(result['reason'])} [dim]({result['error']})[/]")
@@ -236,6 +227,7 @@ def _show(result: dict[str, Any]) -> None:
         )
     for code, number in result["cancelled"].items():
         if code not in ("done", "confirmed"):
-            say(f"[yellow]{number} of the requests ended: {code}[/]{_remedy(code, result)}")
+            remedy = "; to send what this folder holds, add --direction push" if code == "refused" else ""
+            say(f"[yellow]{number} of the requests ended: {code}[/]{remedy}")
     if result["forks"]:
         say(f"[bold red]{result['forks']} logs are forked[/]: the proofs are kept")

@@ -12,12 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from culm_infra.cli.options import words
+
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
 _MOST_NAMES = 10_000
-_SCHEMES = ("tcp://", "tls://", "quic://")
-_COMPATS = ("default", "go")
 
 
 def complete_name(incomplete: str) -> list[str]:
@@ -38,21 +38,15 @@ def remember_names(kafka: KafkaSettings, names: Iterable[str]) -> None:
         path.write_text(json.dumps(sorted(names)[:_MOST_NAMES]))
 
 
-def complete_url(incomplete: str) -> list[str]:
-    """How an address begins."""
-    return [one for one in _SCHEMES if one.startswith(incomplete)]
+complete_url = words("tcp://", "tls://", "quic://")
+complete_compat = words("default", "go")
 
 
 def complete_mode(incomplete: str) -> list[str]:
     """The names of modes."""
     from culm_models.chotki.packets.handshake import MODES
 
-    return [one for one in MODES if one.startswith(incomplete)]
-
-
-def complete_compat(incomplete: str) -> list[str]:
-    """Whose ways."""
-    return [one for one in _COMPATS if one.startswith(incomplete)]
+    return words(*MODES)(incomplete)
 
 
 def _folder() -> Path:

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.results import Results
 
 
-@spread
 def demo(
     *,
     objects: Annotated[
@@ -26,6 +26,7 @@ def demo(
     ] = 120.0,
     flags: DemoFlags,
     kafka: KafkaFlags,
+    results: Results,
 ) -> None:
     """Replicas of Chotki edit the same objects at the same time, and end with equal state and vectors.
 
@@ -42,4 +43,4 @@ def demo(
     from culm_infra.demo.chotki.stage import ChotkiDemoSettings
 
     plan = partial(ChotkiDemoSettings, objects=objects, rounds=rounds, seed=seed, timeout_s=timeout)
-    present(flags, kafka, plan, play, tables, ("culm chotki get", "culm chotki status --all"))
+    present(flags, kafka, results, plan, play, tables, ("culm chotki get", "culm chotki status --all"))

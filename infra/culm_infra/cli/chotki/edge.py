@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.results import Results
 
 TAP_MODE = 5
 
@@ -40,67 +41,75 @@ Compat = Annotated[
 ]
 
 
-@spread
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """How an edge for replicas runs."""
+
+    compat: Compat = None
+    directory: options.ConnectorDirectory = None
+    metrics_port: options.MetricsPort = None
+    log_format: options.LogFormat = None
+
+    def run(self, kafka: KafkaFlags, results: Results, **chotki: object) -> None:
+        """Run it with these settings of Chotki until it is interrupted."""
+        from culm_infra.cli.connector import connector_settings, run_connector
+        from culm_infra.cli.log_lines import set_up
+        from culm_infra.settings import resolve_kafka
+
+        settings = kafka.load(
+            log_format=self.log_format,
+            connector={
+                "listen": "none",
+                "directory": self.directory,
+                "metrics_port": self.metrics_port,
+                "chotki": {"compat": self.compat, **chotki},
+            },
+        )
+        set_up(settings.log_format)
+        reached = resolve_kafka(settings)
+        asyncio.run(run_connector(connector_settings(settings), reached, json=results.json, only="chotki"))
+
+
 def listen(
     urls: Addresses,
     *,
     source: Source = None,
     name: Name = None,
     mode: Mode = None,
-    compat: Compat = None,
-    directory: options.ConnectorDirectory = None,
-    metrics_port: options.MetricsPort = None,
+    edge: Edge,
     kafka: KafkaFlags,
-    log_format: options.LogFormat = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Serve replicas until interrupted; what they bring is merged by the job chotki.
 
     Example: `culm chotki listen tcp://0.0.0.0:4321`
     """
-    chotki = {"listen": urls, "source": source, "name": name, "mode": _mode(mode), "compat": compat}
-    _run(kafka, chotki, directory, metrics_port, log_format, json=json)
+    edge.run(kafka, results, listen=urls, source=source, name=name, mode=_mode(mode))
 
 
-@spread
 def connect(
     urls: Addresses,
     *,
     source: Source = None,
     name: Name = None,
     mode: Mode = None,
-    compat: Compat = None,
-    directory: options.ConnectorDirectory = None,
-    metrics_port: options.MetricsPort = None,
+    edge: Edge,
     kafka: KafkaFlags,
-    log_format: options.LogFormat = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Keep a connection to replicas until interrupted.
 
     Example: `culm chotki connect tls://replica.example:4321`
     """
-    chotki = {"connect": urls, "source": source, "name": name, "mode": _mode(mode), "compat": compat}
-    _run(kafka, chotki, directory, metrics_port, log_format, json=json)
+    edge.run(kafka, results, connect=urls, source=source, name=name, mode=_mode(mode))
 
 
-@spread
-def tap(
-    urls: Addresses,
-    *,
-    compat: Compat = None,
-    directory: options.ConnectorDirectory = None,
-    metrics_port: options.MetricsPort = None,
-    kafka: KafkaFlags,
-    log_format: options.LogFormat = None,
-    json: options.Json = False,
-) -> None:
+def tap(urls: Addresses, *, edge: Edge, kafka: KafkaFlags, results: Results) -> None:
     """Read what replicas hold and do, and write nothing to them: the first step for a tree that runs.
 
     Example: `culm chotki tap tcp://replica.example:4321`
     """
-    chotki = {"connect": urls, "mode": TAP_MODE, "compat": compat}
-    _run(kafka, chotki, directory, metrics_port, log_format, json=json)
+    edge.run(kafka, results, connect=urls, mode=TAP_MODE)
 
 
 def _mode(text: str | None) -> int | None:
@@ -115,32 +124,4 @@ def _mode(text: str | None) -> int | None:
         return int(text)
     raise typer.BadParameter(
         f"{text!r} is no mode: give 0 to {MODE_MAX}, or one of {', '.join(MODES)}", param_hint="--mode"
-    )
-
-
-def _run(
-    kafka: KafkaFlags,
-    chotki: Mapping[str, object],
-    directory: object,
-    metrics_port: int | None,
-    log_format: object,
-    *,
-    json: bool,
-) -> None:
-    from culm_infra.cli.connector import connector_settings, run_connector
-    from culm_infra.cli.log_lines import set_up
-    from culm_infra.settings import resolve_kafka
-
-    settings = kafka.load(
-        log_format=log_format,
-        connector={
-            "listen": "none",
-            "directory": directory,
-            "metrics_port": metrics_port,
-            "chotki": dict(chotki),
-        },
-    )
-    set_up(settings.log_format)
-    asyncio.run(
-        run_connector(connector_settings(settings), resolve_kafka(settings), json=json, only="chotki")
     )

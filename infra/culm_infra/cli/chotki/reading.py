@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from culm_infra.cli.chotki.completion import remember_names
-from culm_infra.cli.output import progress, say, show_passed_over
+from culm_infra.cli.output import counting, say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,18 +22,17 @@ _WAIT_S = 5.0
 
 @contextmanager
 def whole_state(
-    settings: KafkaSettings, *, state_dir: Path | None = None, json: bool
+    settings: KafkaSettings, results: Results, *, state_dir: Path | None = None
 ) -> Iterator[StateReader]:
     """The state up to the last epoch; people are told where it is not the end of what is there."""
     from culm_topics.chotki.objects import Objects
     from culm_topics.chotki.state_reader import StateReader
 
     with StateReader(settings, state_dir=state_dir) as reader:
-        with progress() as display:
-            display.add_task("reading the state", total=None)
+        with counting("reading the state"):
             for _ in reader.catch_up(_WAIT_S):
                 continue
-        show_passed_over(reader.passed_over, json=json)
+        results.passed_over(reader.passed_over)
         if not reader.is_complete:
             say(
                 f"epoch {reader.state.epoch} is shown; {reader.waiting} records of the next one are there, "

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import (
     DEFAULT_FOLDER,
     Folder,
@@ -23,13 +21,13 @@ from culm_infra.cli.dag.folder import (
     parse_key,
 )
 from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import EXIT_DEGRADED, counting
+from culm_infra.cli.results import Results, Row
 
 _SHOWN_MAX = 10
 
 
-@spread
 def export(
     context: typer.Context,
     target: Annotated[
@@ -43,7 +41,7 @@ def export(
     policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Write all nodes, UCANs and shards as CARs (`nodes.car` and `shards/CID.car`), or one DAG as one CAR.
 
@@ -68,19 +66,14 @@ def export(
             with new_path(target) as fresh, fresh.open("xb") as file:
                 blocks = export_car(cid, store.block, file)
     if cid is None:
-        if json:
-            emit_json({"manifest": manifest.text, "shards": shards})
-        else:
-            out.print(f"{manifest.text}  {count_of(shards, 'shard')}")
-        return
-    size = target.stat().st_size
-    if json:
-        emit_json({"root": cid.text, "blocks": blocks, "bytes": size})
+        row: Row = {"manifest": manifest.text, "shards": shards}
+        results.one(row, f"{manifest.text}  {count_of(shards, 'shard')}")
     else:
-        out.print(f"{cid.text}  {count_of(size, 'byte')}, {count_of(blocks, 'block')}")
+        size = target.stat().st_size
+        row = {"root": cid.text, "blocks": blocks, "bytes": size}
+        results.one(row, f"{cid.text}  {count_of(size, 'byte')}, {count_of(blocks, 'block')}")
 
 
-@spread
 def import_(
     context: typer.Context,
     source: Annotated[
@@ -92,7 +85,7 @@ def import_(
     policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Take in an export or a CAR, every block and shard of it verified; what is here already stays.
 
@@ -107,14 +100,16 @@ def import_(
     if source.is_dir():
         if space is not None:
             raise typer.BadParameter("an export names the spaces of its nodes: --space goes with a CAR")
-        _import_export(source, folder, policy, kafka if on_kafka else None, json=json)
+        _import_export(source, folder, policy, kafka if on_kafka else None, results)
     else:
         if on_kafka:
             raise typer.BadParameter("a CAR goes into a folder: leave out --kafka")
-        _import_car(source, folder, None if space is None else parse_key(space), policy, json=json)
+        _import_car(source, folder, None if space is None else parse_key(space), policy, results)
 
 
-def _import_export(source: Path, folder: Path, policy: str, kafka: KafkaFlags | None, *, json: bool) -> None:
+def _import_export(
+    source: Path, folder: Path, policy: str, kafka: KafkaFlags | None, results: Results
+) -> None:
     from culm_connectors.dag.deployment.writing import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
@@ -123,51 +118,45 @@ def _import_export(source: Path, folder: Path, policy: str, kafka: KafkaFlags | 
     else:
         with open_folder(folder, policy, create=True) as store:
             imported = import_dags(store, source)
-    if json:
-        emit_json(
-            {
-                "blocks": imported.blocks,
-                "shards": imported.shards,
-                "refused": [[block.cid.text, block.code] for block in imported.refused],
-            }
-        )
-    else:
-        blocks = count_of(imported.blocks, "new node or UCAN", "new nodes and UCANs")
-        out.print(f"{blocks}, {count_of(imported.shards, 'new shard')}")
-        for block in imported.refused:
-            say(f"[yellow]{block.cid.text}[/]: {block.code}")
+    refused = [[block.cid.text, block.code] for block in imported.refused]
+    blocks = count_of(imported.blocks, "new node or UCAN", "new nodes and UCANs")
+    results.one(
+        {"blocks": imported.blocks, "shards": imported.shards, "refused": refused},
+        f"{blocks}, {count_of(imported.shards, 'new shard')}",
+    )
+    for cid, code in refused:
+        results.say(f"[yellow]{cid}[/]: {code}")
     if imported.refused:
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _import_car(source: Path, folder: Path, space: bytes | None, policy: str, *, json: bool) -> None:
+def _import_car(source: Path, folder: Path, space: bytes | None, policy: str, results: Results) -> None:
     from culm_connectors.dag.files.cars import import_car
     from culm_connectors.edge.keyfile import load_or_make_key
 
-    with open_folder(folder, policy, create=True) as store, progress() as bars:
+    with (
+        open_folder(folder, policy, create=True) as store,
+        counting("reading", source.stat().st_size) as count,
+    ):
         whose = space or load_or_make_key(folder).public_key
-        bar = bars.add_task("reading", total=source.stat().st_size)
-        imported = import_car(store, source, whose, now=now_s(), on_bytes=partial(bars.advance, bar))
-    if json:
-        emit_json(
-            {
-                "roots": [cid.text for cid in imported.roots],
-                "space": whose,
-                "origin": None if imported.origin is None else imported.origin.text,
-                "blocks": imported.blocks,
-                "shards": len(imported.shards),
-                "missing": [cid.text for cid in imported.missing],
-            }
-        )
-    else:
-        for cid in imported.roots:
-            out.print(cid.text)
-        out.print(f"{count_of(imported.blocks, 'block')} in {count_of(len(imported.shards), 'shard')}")
-        if imported.origin is not None:
-            out.print(f"origin {imported.origin.text}")
-        for cid in imported.missing[:_SHOWN_MAX]:
-            say(f"[yellow]{cid.text}[/] is missing")
-        if (rest := len(imported.missing) - _SHOWN_MAX) > 0:
-            say(f"[yellow]{rest:,} more are missing[/] (--json lists all)")
+        imported = import_car(store, source, whose, now=now_s(), on_bytes=lambda size: count(advance=size))
+    roots = [cid.text for cid in imported.roots]
+    origin = None if imported.origin is None else imported.origin.text
+    inside = f"{count_of(imported.blocks, 'block')} in {count_of(len(imported.shards), 'shard')}"
+    results.one(
+        {
+            "roots": roots,
+            "space": whose,
+            "origin": origin,
+            "blocks": imported.blocks,
+            "shards": len(imported.shards),
+            "missing": [cid.text for cid in imported.missing],
+        },
+        "\n".join([*roots, inside, *([] if origin is None else [f"origin {origin}"])]),
+    )
+    for cid in imported.missing[:_SHOWN_MAX]:
+        results.say(f"[yellow]{cid.text}[/] is missing")
+    if (rest := len(imported.missing) - _SHOWN_MAX) > 0:
+        results.say(f"[yellow]{rest:,} more are missing[/] (--json lists all)")
     if imported.missing:
         raise typer.Exit(EXIT_DEGRADED)

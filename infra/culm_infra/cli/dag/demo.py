@@ -8,12 +8,12 @@ from typing import Annotated, Final
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, words
+from culm_infra.cli.results import Results
 
 _POLICIES: Final = ("bound", "bearer")
 
 
-@spread
 def demo(
     *,
     file_mb: Annotated[
@@ -24,7 +24,7 @@ def demo(
         typer.Option(
             "--policy",
             help="Only under this policy: bound or bearer. Repeatable.",
-            autocompletion=lambda incomplete: [one for one in _POLICIES if one.startswith(incomplete)],
+            autocompletion=words(*_POLICIES),
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same files again.")] = 7,
@@ -33,6 +33,7 @@ def demo(
     ] = 240.0,
     flags: DemoFlags,
     kafka: KafkaFlags,
+    results: Results,
 ) -> None:
     """Three offline writers append and publish at one time, and all replicas end with one order and tip.
 
@@ -54,4 +55,4 @@ def demo(
         raise typer.BadParameter(f"{unknown[0]!r} is no policy: write {' or '.join(POLICIES)}")
     chosen = tuple(one for one in POLICIES if one in wanted)
     plan = partial(DagDemoSettings, file_mb=file_mb, policies=chosen, seed=seed, timeout_s=timeout)
-    present(flags, kafka, plan, play, tables, ("culm topics list --prefix culm.bound.",))
+    present(flags, kafka, results, plan, play, tables, ("culm topics list --prefix culm.bound.",))

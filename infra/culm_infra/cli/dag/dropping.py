@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import (
     DEFAULT_FOLDER,
     Folder,
@@ -20,8 +19,8 @@ from culm_infra.cli.dag.folder import (
     parse_cid,
     parse_key,
 )
-from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
-from culm_infra.cli.output import emit_json, out, say
+from culm_infra.cli.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.results import Results, Row
 
 _MAX_DAYS = 1_000_000
 _MAX_KEPT = 1_000_000_000
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
 
-@spread
 def drop(
     context: typer.Context,
     cids: Annotated[list[str] | None, typer.Argument(metavar="[CID…]", help="Shards.")] = None,
@@ -54,7 +52,7 @@ def drop(
     lift: Annotated[bool, typer.Option("--lift", help="Drop nothing: let them come again.")] = False,
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Forget shards, or those of a space, and refuse them from now on (`dag.blocked`), until --lift.
 
@@ -76,19 +74,13 @@ def drop(
         here = _drop_from_topics(kafka.settings(), shards, whole, why)
     else:
         here = _drop_from_folder(folder, shards, whole, why)
-    rows: list[dict[str, Any]] = [{"space": space, "blocked": not lift} for space in whole]
+    for space in whole:
+        row: Row = {"space": space, "blocked": not lift}
+        results.one(row, f"{space.hex()} {'may come again' if lift else 'is refused'}")
     for shard in dict.fromkeys([*shards, *sorted(here)]):
-        was_named = shard in shards
-        rows.append({"shard": shard.text, "was_here": shard in here, "blocked": was_named and not lift})
-    for row in rows:
-        if json:
-            emit_json(row)
-        elif "space" in row:
-            out.print(f"{row['space'].hex()} {'may come again' if lift else 'is refused'}")
-        elif lift:
-            out.print(f"{row['shard']} may come again")
-        else:
-            out.print(f"{row['shard']} {'dropped' if row['was_here'] else 'was not here'}")
+        became = "may come again" if lift else "dropped" if shard in here else "was not here"
+        row = {"shard": shard.text, "was_here": shard in here, "blocked": shard in shards and not lift}
+        results.one(row, f"{shard.text} {became}")
 
 
 def _drop_from_folder(folder: Path, shards: list[Cid], spaces: list[bytes], reason: str | None) -> set[Cid]:
@@ -122,7 +114,6 @@ def _drop_from_topics(
     return set() if reason is None else drop_from_topics(kafka, wanted)
 
 
-@spread
 def collect(
     context: typer.Context,
     *,
@@ -148,7 +139,7 @@ def collect(
     policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """List the shards that nothing needs any more, and drop them with --apply.
 
@@ -172,14 +163,11 @@ def collect(
     if apply and on_kafka:
         drop_from_topics(kafka.settings(), {shard for shard, _ in found})
     for shard, size in found:
-        if json:
-            emit_json({"shard": shard.text, "bytes": size, "dropped": apply})
-        else:
-            out.print(f"{shard.text}  {count_of(size, 'byte')}")
-    if not json:
-        total = sum(size for _, size in found)
-        rest = "" if apply else " (--apply drops them)"
-        say(f"{count_of(len(found), 'shard')}, {count_of(total, 'byte')}{rest}")
+        row = {"shard": shard.text, "bytes": size, "dropped": apply}
+        results.one(row, f"{shard.text}  {count_of(size, 'byte')}")
+    total = sum(size for _, size in found)
+    rest = "" if apply else " (--apply drops them)"
+    results.say(f"{count_of(len(found), 'shard')}, {count_of(total, 'byte')}{rest}")
 
 
 def _parse_keep(text: str) -> tuple[bytes, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import (
     DEFAULT_FOLDER,
     Folder,
@@ -23,7 +21,10 @@ from culm_infra.cli.dag.folder import (
     parse_key,
     parse_place,
 )
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, safe, say
+from culm_infra.cli.options import words
+from culm_infra.cli.output import EXIT_DEGRADED, counting, safe
+from culm_infra.cli.results import Results
+from culm_infra.interrupts import interrupted
 
 if TYPE_CHECKING:
     from culm_connectors.dag.http.settings import DagHttpSettings
@@ -45,7 +46,7 @@ Spaces = Annotated[
 def _complete_limit(incomplete: str) -> list[str]:
     from culm_connectors.dag.http.limits import DoorLimits
 
-    return [f"{name}=" for name in DoorLimits.model_fields if name.startswith(incomplete)]
+    return words(*(f"{name}=" for name in DoorLimits.model_fields))(incomplete)
 
 
 Limits = Annotated[
@@ -69,7 +70,7 @@ def sync(
         str | None, typer.Option("--peer", metavar="KEY", help="Whose key must answer there; else any.")
     ] = None,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Exchange spaces with a peer until both have all; what broke off goes on where it stopped.
 
@@ -97,15 +98,13 @@ def sync(
         "later": [[cid.text, code] for cid, code in result.later],
         "duration_s": duration_s,
     }
-    if json:
-        emit_json(row)
-    else:
-        out.print(
-            f"{count_of(result.nodes, 'new node')} and {count_of(result.shards, 'new shard')}, "
-            f"{count_of(result.received_bytes, 'byte')} received, {result.sent_bytes:,} sent, {duration_s} s"
-        )
-        for cid, code in [*result.refused, *result.later]:
-            say(f"[yellow]{cid.text}[/]: {safe(code)}")
+    results.one(
+        row,
+        f"{count_of(result.nodes, 'new node')} and {count_of(result.shards, 'new shard')}, "
+        f"{count_of(result.received_bytes, 'byte')} received, {result.sent_bytes:,} sent, {duration_s} s",
+    )
+    for cid, code in [*result.refused, *result.later]:
+        results.say(f"[yellow]{cid.text}[/]: {safe(code)}")
     if result.refused or result.later:
         raise typer.Exit(EXIT_DEGRADED)
 
@@ -122,12 +121,11 @@ async def _sync(
     from culm_connectors.transport import Identity
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
-    with progress() as bars:
-        bar = bars.add_task("exchanging bytes", total=None)
+    with counting("exchanging bytes") as count:
 
         def show(now: SyncProgress) -> None:
             moved = now.received_bytes + now.sent_bytes
-            bars.update(bar, completed=moved, total=moved + now.wanted_bytes)
+            count(completed=moved, total=moved + now.wanted_bytes)
 
         async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
             named = spaces or await peer.work(lambda store: store.spaces()) or [identity.peer_id]
@@ -165,7 +163,7 @@ def serve(
         ),
     ] = None,
     limits: Limits = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Exchange the spaces of a folder with whoever calls, until interrupted.
 
@@ -193,29 +191,29 @@ def serve(
                 origins=origins or (),
                 tls=tls,
             )
-            asyncio.run(_serve_http(folder, _settings(policy), door, json=json))
+            asyncio.run(_serve_http(folder, _settings(policy), door, results))
         return
     named = None if spaces is None else [parse_key(one) for one in spaces]
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(folder, _settings(policy), parse_place(address), named, json=json))
+        asyncio.run(_serve(folder, _settings(policy), parse_place(address), named, results))
 
 
 async def _serve(
-    folder: Path, settings: DagPeerSettings, address: Address, spaces: list[bytes] | None, *, json: bool
+    folder: Path, settings: DagPeerSettings, address: Address, spaces: list[bytes] | None, results: Results
 ) -> None:
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
-    stopped = _until_signal()
+    stopped = interrupted()
     async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
         named = spaces or await peer.work(lambda store: store.spaces()) or []
         async with peer.listen(address, named) as (host, port):
-            if json:
-                emit_json({"event": "listening", "host": host, "port": port, "peer": identity.peer_id})
-            else:
-                say(f"listening at [bold]{host}:{port}[/], as {identity.peer_id.hex()}")
+            results.event(
+                {"event": "listening", "host": host, "port": port, "peer": identity.peer_id},
+                f"listening at [bold]{host}:{port}[/], as {identity.peer_id.hex()}",
+            )
             await stopped.wait()
 
 
@@ -262,32 +260,23 @@ def _door(
     return DagHttpSettings.model_validate({**limits, **served})
 
 
-async def _serve_http(folder: Path, settings: DagPeerSettings, door: DagHttpSettings, *, json: bool) -> None:
+async def _serve_http(
+    folder: Path, settings: DagPeerSettings, door: DagHttpSettings, results: Results
+) -> None:
     from culm_connectors.dag.folder_room import FolderRoom
     from culm_connectors.dag.http.server import serve_http
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.open_files import allow_open_files
 
     allow_open_files()
-    stopped = _until_signal()
+    stopped = interrupted()
     opened = DagFolder(folder, settings.folder, create=True)
     try:
         async with FolderRoom(opened) as room, serve_http(room, door) as url:
-            if json:
-                emit_json({"event": "listening", "url": url})
-            else:
-                say(f"listening at [bold]{url}[/]")
+            results.event({"event": "listening", "url": url}, f"listening at [bold]{url}[/]")
             await stopped.wait()
     finally:
         opened.close()
-
-
-def _until_signal() -> asyncio.Event:
-    """Is set when the process is asked to stop."""
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    return stopped
 
 
 def _settings(policy: str) -> DagPeerSettings:

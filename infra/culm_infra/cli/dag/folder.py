@@ -30,7 +30,7 @@ Policy = Annotated[
         "--policy",
         envvar="CULM_DAG_POLICY",
         help="What a proof must name: bound (all that is published) or bearer (nothing).",
-        autocompletion=lambda incomplete: [one for one in _POLICIES if one.startswith(incomplete)],
+        autocompletion=options.words(*_POLICIES),
     ),
 ]
 OnKafka = Annotated[
@@ -59,10 +59,9 @@ def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
 
     try:
         with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as folder:
-            names = [space.hex() for space in folder.spaces()]
+            return options.words(*(space.hex() for space in folder.spaces()))(incomplete)
     except ConnectorError:
         return []
-    return [name for name in names if name.startswith(incomplete)]
 
 
 Space = Annotated[

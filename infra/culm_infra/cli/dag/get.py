@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder, parse_path
 from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, progress, safe, say
+from culm_infra.cli.output import EXIT_DEGRADED, counting, emit_json, safe, say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from culm_connectors.dag.store.folder import DagFolder
@@ -29,7 +28,7 @@ def get(
     ] = None,
     *,
     folder: Folder = DEFAULT_FOLDER,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Write out a file or a directory, every block of it checked when it came; values as DAG-JSON.
 
@@ -44,16 +43,15 @@ def get(
     from culm_models.dag.unixfs.files import file_size
 
     left_out: list[LeftOut] = []
-    with open_folder(folder) as store, progress() as bars:
+    with open_folder(folder) as store, counting("writing") as count:
         root, segments = parse_path(path)
         end = resolve_path(root, segments, store.block)
-        row = _describe(store, end) if json else {}
-        if json and output is None:
+        row = _describe(store, end) if results.json else {}
+        if results.json and output is None:
             emit_json(row)
             return
-        bar = bars.add_task("writing", total=None)
         if end.kind is ContentKind.FILE:
-            bars.update(bar, total=file_size(end.cid, store.block))
+            count(total=file_size(end.cid, store.block))
         if output is None:
             if end.kind is ContentKind.DIRECTORY:
                 raise typer.BadParameter(f"{path} is a directory: name the one to write it to")
@@ -61,12 +59,12 @@ def get(
             return
         with new_path(output, replaces_file=end.kind is not ContentKind.DIRECTORY) as fresh:
             if end.kind is ContentKind.DIRECTORY:
-                left_out = write_directory(end.cid, fresh, store.block, partial(bars.advance, bar))
+                left_out = write_directory(end.cid, fresh, store.block, lambda size: count(advance=size))
             elif end.kind in _FILES:
-                write_file(end.cid, fresh, store.block, partial(bars.advance, bar))
+                write_file(end.cid, fresh, store.block, lambda size: count(advance=size))
             else:
                 fresh.write_bytes(_text_of(end))
-    if json:
+    if results.json:
         emit_json({**row, "left_out": [[entry.path, entry.reason] for entry in left_out]})
     else:
         say(f"written to {safe(output)}")

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from culm_infra.cli.noun import noun
 
-import typer
-
-from culm_infra.cli.dag.bundle import export, import_
-from culm_infra.cli.dag.dropping import collect, drop
-from culm_infra.cli.dag.exchange import serve, sync
-from culm_infra.cli.dag.get import get
-from culm_infra.cli.dag.joining import join
-from culm_infra.cli.dag.looking import log, resolve, status
-from culm_infra.cli.dag.publishing import delegate, publish, revoke
-from culm_infra.cli.dag.put import put
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Files and directories as content-addressed DAGs: put, publish, and exchange with other folders.",
+app = noun(
+    "Files and directories as content-addressed DAGs: put, publish, and exchange with other folders.",
+    {
+        "put": "dag.put:put",
+        "get": "dag.get:get",
+        "status": "dag.looking:status",
+        "join": "dag.put:join",
+        "publish": "dag.publishing:publish",
+        "delegate": "dag.publishing:delegate",
+        "revoke": "dag.publishing:revoke",
+        "resolve": "dag.looking:resolve",
+        "log": "dag.looking:log",
+        "export": "dag.bundle:export",
+        "import": "dag.bundle:import_",
+        "collect": "dag.dropping:collect",
+        "drop": "dag.dropping:drop",
+        "sync": "dag.exchange:sync",
+        "serve": "dag.exchange:serve",
+    },
 )
-
-COMMANDS: Final[dict[str, Callable[..., None]]] = {
-    "put": put,
-    "get": get,
-    "status": status,
-    "join": join,
-    "publish": publish,
-    "delegate": delegate,
-    "revoke": revoke,
-    "resolve": resolve,
-    "log": log,
-    "export": export,
-    "import": import_,
-    "collect": collect,
-    "drop": drop,
-    "sync": sync,
-    "serve": serve,
-}
-
-for name, command in COMMANDS.items():
-    app.command(name)(command)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import (
     DEFAULT_FOLDER,
     Folder,
@@ -19,11 +18,23 @@ from culm_infra.cli.dag.folder import (
     parse_key,
     space_of,
 )
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table
+from culm_infra.cli.output import EXIT_DEGRADED
+from culm_infra.cli.results import Columns, Results, of
 
 if TYPE_CHECKING:
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.dag.store.outcomes import OrderedPublish
+
+
+SPACES: Final[Columns] = {
+    "space": "space",
+    "heads": "heads",
+    "shards": "shards",
+    "bytes": of("bytes", "{:,}".format),
+    "missing nodes": of("missing_nodes", len),
+    "missing shards": of("missing_shards", len),
+    "tip": lambda row: row["tip"] or "",
+}
 
 
 def status(
@@ -31,7 +42,7 @@ def status(
     folder: Folder = DEFAULT_FOLDER,
     space: Space = None,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """How each space of a folder stands: its heads, its shards, and what is missing.
 
@@ -42,27 +53,7 @@ def status(
     with open_folder(folder, policy) as store:
         spaces = store.spaces() if space is None else [parse_key(space)]
         rows = [_space_row(store, one) for one in spaces]
-    if json:
-        for row in rows:
-            emit_json(row)
-    else:
-        columns = ("space", "heads", "shards", "bytes", "missing nodes", "missing shards", "tip")
-        print_table(
-            None,
-            columns,
-            (
-                (
-                    row["space"].hex(),
-                    "\n".join(row["heads"]),
-                    row["shards"],
-                    f"{row['bytes']:,}",
-                    len(row["missing_nodes"]),
-                    len(row["missing_shards"]),
-                    row["tip"] or "",
-                )
-                for row in rows
-            ),
-        )
+    results.rows(rows, SPACES)
     if any(row["missing_nodes"] or row["missing_shards"] for row in rows):
         raise typer.Exit(EXIT_DEGRADED)
 
@@ -96,7 +87,7 @@ def resolve(
     *,
     folder: Folder = DEFAULT_FOLDER,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """What is published under an id: the tip, and the latest publish of which everything is here.
 
@@ -125,16 +116,13 @@ def resolve(
         "other_heads": [] if mark else [cid.text for cid in published.heads],
         "waiting": [] if mark else [cid.text for cid in published.waiting],
     }
-    if json:
-        emit_json(row)
-    elif tip is None:
-        out.print("nothing is published")
-    else:
-        out.print(f"tip       {tip.cid.text} ({tip.state.value}, of {len(order)})")
+    lines = ["nothing is published"]
+    if tip is not None:
+        lines = [f"tip       {tip.cid.text} ({tip.state.value}, of {len(order)})"]
         if complete is not None:
-            out.print(f"complete  {complete.cid.text}\nlink      {complete.link.text}")
-        for head in row["other_heads"]:
-            out.print(f"beside    {head}")
+            lines.append(f"complete  {complete.cid.text}\nlink      {complete.link.text}")
+        lines += [f"beside    {head}" for head in row["other_heads"]]
+    results.one(row, "\n".join(lines))
     if complete is None:
         raise typer.Exit(EXIT_DEGRADED)
 
@@ -144,7 +132,7 @@ def log(
     *,
     folder: Folder = DEFAULT_FOLDER,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """All publishes of an id in their order, the oldest first, with the state of each.
 
@@ -153,12 +141,7 @@ def log(
     with open_folder(folder, policy) as store:
         published = store.published(space_of(id, folder))
     rows = [{"position": place, **_publish_row(one)} for place, one in enumerate(published.order)]
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    columns = ("position", "publish", "state", "link")
-    print_table(None, columns, ((row["position"], row["publish"], row["state"], row["link"]) for row in rows))
+    results.rows(rows, ("position", "publish", "state", "link"))
 
 
 def _publish_row(one: OrderedPublish) -> dict[str, Any]:

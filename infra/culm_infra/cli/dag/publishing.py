@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.dag.folder import (
     DEFAULT_FOLDER,
     Expires,
@@ -23,7 +22,7 @@ from culm_infra.cli.dag.folder import (
     parse_key,
 )
 from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import emit_json, out
+from culm_infra.cli.results import Results
 from culm_infra.errors import InfraError
 
 Id = Annotated[
@@ -48,7 +47,7 @@ def publish(
     proofs: Proofs = None,
     expires: Expires = None,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Publish a root under an id, on top of what is published there, and say its state.
 
@@ -75,19 +74,17 @@ def publish(
         )
         order = store.published(whose).order
     state = next((one.state.value for one in order if one.cid == outcome.cid), None)
-    if json:
-        emit_json(
-            {
-                "publish": outcome.cid.text,
-                "id": whose,
-                "in_order": outcome.in_order,
-                "state": state,
-                "missing": [one.text for one in outcome.missing],
-            }
-        )
-    else:
-        became = f"published ({state})" if outcome.in_order else "waits for what is missing"
-        out.print(f"{outcome.cid.text} {became}")
+    became = f"published ({state})" if outcome.in_order else "waits for what is missing"
+    results.one(
+        {
+            "publish": outcome.cid.text,
+            "id": whose,
+            "in_order": outcome.in_order,
+            "state": state,
+            "missing": [one.text for one in outcome.missing],
+        },
+        f"{outcome.cid.text} {became}",
+    )
 
 
 def delegate(
@@ -105,7 +102,7 @@ def delegate(
         Path | None, typer.Option("--output", metavar="FILE", help="Also write the UCAN there.")
     ] = None,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Let another key publish under an id; the UCAN lies in the id's space and is exchanged with it.
 
@@ -131,10 +128,7 @@ def delegate(
     if output is not None:
         with new_path(output, replaces_file=True) as path:
             path.write_bytes(ucan.block)
-    if json:
-        emit_json({"ucan": ucan.cid.text, "id": whose, "can": ability})
-    else:
-        out.print(ucan.cid.text)
+    results.one({"ucan": ucan.cid.text, "id": whose, "can": ability}, ucan.cid.text)
 
 
 def revoke(
@@ -143,7 +137,7 @@ def revoke(
     folder: Folder = DEFAULT_FOLDER,
     key: KeyFolder = None,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Revoke delegations, or the leaf of a publish: the latest complete state is published again with that.
 
@@ -171,8 +165,6 @@ def revoke(
             shard=latest.shard,
             revokes=revoked,
         )
-    if json:
-        names = [cid.text for cid in revoked]
-        emit_json({"publish": outcome.cid.text, "revokes": names, "in_order": outcome.in_order})
-    else:
-        out.print(f"{outcome.cid.text} revokes {', '.join(cid.text for cid in revoked)}")
+    names = [cid.text for cid in revoked]
+    row = {"publish": outcome.cid.text, "revokes": names, "in_order": outcome.in_order}
+    results.one(row, f"{outcome.cid.text} revokes {', '.join(names)}")

@@ -1,10 +1,10 @@
-"""``culm dag put``: a file or a directory becomes a DAG, cut into shards, appended to a space."""
+"""``culm dag put`` and ``join``: a DAG in shards is appended to a space; its heads become one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,12 +18,13 @@ from culm_infra.cli.dag.folder import (
     now_s,
     open_folder,
     parse_key,
+    space_of,
 )
-from culm_infra.cli.output import emit_json, out, progress, say
+from culm_infra.cli.output import progress, say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from culm_connectors.dag.files.block_file import BlockFile
-    from culm_connectors.dag.store.folder import DagFolder
     from culm_models.dag.blocks.cid import Cid
 
 _PROFILES = ("ipfs-cid-v1", "unixfs-v1-2025")
@@ -41,7 +42,7 @@ def put(
         typer.Option(
             "--profile",
             help="How files are cut: ipfs-cid-v1 or unixfs-v1-2025.",
-            autocompletion=lambda incomplete: [one for one in _PROFILES if one.startswith(incomplete)],
+            autocompletion=options.words(*_PROFILES),
         ),
     ] = "ipfs-cid-v1",
     codec: Annotated[
@@ -49,7 +50,7 @@ def put(
         typer.Option(
             "--as",
             help="unixfs, or one block as it is: raw, dag-cbor or dag-json.",
-            autocompletion=lambda incomplete: [one for one in _CODECS if one.startswith(incomplete)],
+            autocompletion=options.words(*_CODECS),
         ),
     ] = "unixfs",
     raw: Annotated[bool, typer.Option("--raw", help="The same as --as raw.")] = False,
@@ -63,7 +64,7 @@ def put(
         int, typer.Option("--per-append", min=1, max=4_096, help="Shards of an append at most.")
     ] = 4_096,
     policy: Policy = "bound",
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Make a DAG of a file or a directory, cut it into shards, and append these to a space.
 
@@ -104,35 +105,47 @@ def put(
         bar = bars.add_task("cutting into shards", total=None)
         shards: list[Cid] = []
         for shard in cut_dag(root, blocks.find, shard_size, bounds=store.settings.verdict.bounds):
-            _keep(store, whose, shard.cid, shard.data)
+            store.add_shard(whose, shard.cid, shard.data)
+            # Shards by themselves are harmless, and what is on the disk need not be done again.
+            store.commit()
             shards.append(shard.cid)
             bars.advance(bar)
         origin = append_shards(store, whose, shards, now=now_s(), per_append=per_append)
         count = len(blocks)
-    row: dict[str, Any] = {
-        "cid": root.text,
-        "space": whose,
-        "origin": origin.text,
-        "shard": shards[0].text,
-        "shards": len(shards),
-        "blocks": count,
-        "bytes": size,
-    }
-    if json:
-        emit_json(row)
-    else:
-        inside = f"{count_of(count, 'block')} and {count_of(len(shards), 'shard')}"
-        out.print(f"{root.text}  {count_of(size, 'byte')} in {inside}")
-        out.print(f"origin {origin.text}")
+    inside = f"{count_of(count, 'block')} and {count_of(len(shards), 'shard')}"
+    results.one(
+        {
+            "cid": root.text,
+            "space": whose,
+            "origin": origin.text,
+            "shard": shards[0].text,
+            "shards": len(shards),
+            "blocks": count,
+            "bytes": size,
+        },
+        f"{root.text}  {count_of(size, 'byte')} in {inside}\norigin {origin.text}",
+    )
     if below.left_out:
         entries = count_of(below.left_out, "hidden entry", "hidden entries")
         say(f"[yellow]{entries} left out (--hidden puts them, too)[/]")
 
 
-def _keep(store: DagFolder, space: bytes, cid: Cid, data: bytes) -> None:
-    store.add_shard(space, cid, data)
-    # Shards by themselves are harmless, and what is on the disk need not be done again.
-    store.commit()
+def join(
+    *,
+    folder: Folder = DEFAULT_FOLDER,
+    space: Space = None,
+    policy: Policy = "bound",
+    results: Results,
+) -> None:
+    """Join the heads of a space. Whoever holds the same heads makes the same join, with the same CID.
+
+    Example: `culm dag join`
+    """
+    from culm_connectors.dag.author import join_heads
+
+    with open_folder(folder, policy) as store:
+        cid = join_heads(store, space_of(space, folder), now=now_s())
+    results.one({"join": cid.text}, cid.text)
 
 
 def _import(

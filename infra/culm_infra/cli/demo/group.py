@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import typer
-
-from culm_infra.cli.loading import load
+from culm_infra.cli.noun import load, noun, spread
 from culm_infra.protocols import DEMOS
 
-app = typer.Typer(
+_first, *_others = DEMOS
+
+app = noun(
+    "The main job, seen, in about a minute and a half.",
+    {name: DEMOS[name] for name in _others},
+    callback=spread(load(DEMOS[_first])),
     invoke_without_command=True,
     no_args_is_help=False,
-    help="The main job, seen, in about a minute and a half.",
 )
-
-_first, *_others = DEMOS
-app.callback()(load(DEMOS[_first]))
-for _name in _others:
-    app.command(_name)(load(DEMOS[_name]))

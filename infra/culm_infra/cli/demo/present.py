@@ -14,6 +14,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,12 +41,12 @@ class DemoFlags:
 
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up and say what to try next.")] = False
     directory: options.StackDirectory = None
-    json: options.Json = False
 
 
 def present(
     flags: DemoFlags,
     kafka: options.KafkaFlags,
+    results: Results,
     plan: Callable[..., Plan],
     play: Callable[[Plan, Callable[[str], None]], Coroutine[Any, Any, AReport]],
     tables: Callable[[AReport], Iterable[Table]],
@@ -66,7 +67,7 @@ def present(
         kafka=resolve_kafka(settings) if settings.bootstrap is not None else None,
         heap_mb=settings.stack.heap_mb,
     )
-    report = _shown(story, play, tables, is_json=flags.json)
+    report = _shown(story, play, tables, results=results)
     if flags.keep:
         from culm_infra.stack import Stack
 
@@ -90,11 +91,11 @@ def present_folders(
     play: Callable[[Plan, Callable[[str], None]], Coroutine[Any, Any, AReport]],
     tables: Callable[[AReport], Iterable[Table]],
     *,
-    is_json: bool,
+    results: Results,
 ) -> None:
     """Play a demo that keeps no Kafka: `plan` lacks nothing but its `directory`. Otherwise as `present`."""
     folder = directory or Path(tempfile.mkdtemp(prefix="culm-demo-"))
-    report = _shown(plan(directory=folder.absolute()), play, tables, is_json=is_json)
+    report = _shown(plan(directory=folder.absolute()), play, tables, results=results)
     _leave(folder, report, is_temporary=directory is None)
 
 
@@ -103,7 +104,7 @@ def _shown(
     play: Callable[[Plan, Callable[[str], None]], Coroutine[Any, Any, AReport]],
     tables: Callable[[AReport], Iterable[Table]],
     *,
-    is_json: bool,
+    results: Results,
 ) -> AReport:
     with err.status("") as status:
 
@@ -113,7 +114,7 @@ def _shown(
             status.update(f"{chapter} …")
 
         report = asyncio.run(play(story, show))
-    if is_json:
+    if results.json:
         emit_json(report.as_json())
     else:
         for table in tables(report):

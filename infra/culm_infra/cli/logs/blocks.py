@@ -11,8 +11,9 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.logs.peers import find_peer, short_id
-from culm_infra.cli.options import KafkaFlags, refuse, spread
-from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
+from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.output import say
+from culm_infra.cli.results import Columns, Results, of
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _LIFT = "add128"
 
 
-@spread
 def blocks(
     context: typer.Context,
     *,
@@ -37,7 +37,7 @@ def blocks(
         typer.Option("--peer", metavar="PEER", help="What this peer holds of it: its id, or how it starts."),
     ] = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Per schema the blocks, logs, entries and fingerprint, and how many records of `logs` are still to come.
 
@@ -52,7 +52,7 @@ def blocks(
         refuse(context, ["each"], "--block shows the logs of one block")
     reached = kafka.settings()
     found = read_blocks(reached, schema)
-    show_passed_over(found.passed_over, json=json)
+    results.passed_over(found.passed_over)
     if found.torn:
         say(f"[yellow]{len(found.torn)} blocks could not be put together and are left out[/]")
     if block is not None and found.block_bits is not None and block >> found.block_bits:
@@ -63,23 +63,23 @@ def blocks(
     vectors = None
     if peer is not None:
         every = read_block_vectors(reached, block_bits=found.block_bits)
-        show_passed_over(every.passed_over, json=json)
+        results.passed_over(every.passed_over)
         peer_id = find_peer(peer.lower(), sorted({vector.peer_id for vector in every}))
         vectors = _only_peer(every, peer_id)
         say(f"peer {peer_id.hex()}")
     if block is not None:
-        _show_logs(found, vectors, block, json=json)
+        _show_logs(found, vectors, block, results)
     elif vectors is not None:
-        _show_peer(found, vectors, each=each, json=json)
+        _show_peer(found, vectors, results, each=each)
     else:
-        _show_blocks(reached, found, each=each, json=json)
+        _show_blocks(reached, found, results, each=each)
 
 
 def _only_peer(vectors: Blocks, peer_id: bytes) -> Blocks:
     return replace(vectors, blocks=tuple(one for one in vectors if one.peer_id == peer_id))
 
 
-def _show_blocks(kafka: KafkaSettings, found: Blocks, *, each: bool, json: bool) -> None:
+def _show_blocks(kafka: KafkaSettings, found: Blocks, results: Results, *, each: bool) -> None:
     from culm_topics.logs.block_lag import total_fingerprints
     from culm_topics.readers.whole_topic import offsets_of
 
@@ -101,29 +101,18 @@ def _show_blocks(kafka: KafkaSettings, found: Blocks, *, each: bool, json: bool)
                 "lag": lag,
             }
         )
-    if json:
-        for row in rows:
-            emit_json(row)
+    bits = found.block_bits
+    if bits is None:
+        results.say("no blocks yet: `culm job run blocks` writes them")
         return
-    if found.block_bits is None:
-        say("no blocks yet: `culm job run blocks` writes them")
-        return
-    say(f"{1 << found.block_bits} blocks a schema ({found.block_bits} bits); {lag} records of `logs` to come")
-    print_table(
-        None,
-        ("schema", "block" if each else "blocks", "logs", "entries", f"fingerprint ({_LIFT})", "lag"),
-        (
-            (
-                row["schema"],
-                row["block" if each else "blocks"],
-                row["logs"],
-                row["entries"],
-                row["fingerprints"][_LIFT].hex() if _LIFT in row["fingerprints"] else "-",
-                row["lag"],
-            )
-            for row in rows
-        ),
-    )
+    results.say(f"{1 << bits} blocks a schema ({bits} bits); {lag} records of `logs` to come")
+    place = "block" if each else "blocks"
+    columns: Columns = {
+        **{name: name for name in ("schema", place, "logs", "entries")},
+        f"fingerprint ({_LIFT})": of("fingerprints", lambda lifts: lifts.get(_LIFT)),
+        "lag": "lag",
+    }
+    results.rows(rows, columns)
 
 
 def _grouped(found: Blocks, *, each: bool) -> dict[tuple[str, int | None], list[Block]]:
@@ -133,32 +122,21 @@ def _grouped(found: Blocks, *, each: bool) -> dict[tuple[str, int | None], list[
     return groups
 
 
-def _show_peer(found: Blocks, vectors: Blocks, *, each: bool, json: bool) -> None:
+def _show_peer(found: Blocks, vectors: Blocks, results: Results, *, each: bool) -> None:
     from culm_topics.logs.block_lag import block_lags
 
     stands = list(block_lags(found, vectors))
     rows = [_row(one) for one in stands] if each else list(_by_schema(found, stands))
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    place = "block" if each else "blocks"
-    print_table(
-        None,
-        ("schema", place, "equal", "logs", "held", "logs behind", "entries behind"),
-        (
-            (
-                row["schema"],
-                row[place],
-                ("yes" if row["equal"] else "no") if each else row["equal_blocks"],
-                row["logs"],
-                row["logs_held"],
-                row["logs_behind"],
-                row["entries_behind"],
-            )
-            for row in rows
-        ),
-    )
+    columns: Columns = {
+        "schema": "schema",
+        **({"block": "block"} if each else {"blocks": "blocks"}),
+        "equal": of("equal", lambda equal: "yes" if equal else "no") if each else "equal_blocks",
+        "logs": "logs",
+        "held": "logs_held",
+        "logs behind": "logs_behind",
+        "entries behind": "entries_behind",
+    }
+    results.rows(rows, columns)
 
 
 def _row(one: BlockLag) -> dict[str, Any]:
@@ -183,7 +161,7 @@ def _by_schema(found: Blocks, stands: Collection[BlockLag]) -> Iterable[dict[str
         }
 
 
-def _show_logs(found: Blocks, vectors: Blocks | None, block: int, *, json: bool) -> None:
+def _show_logs(found: Blocks, vectors: Blocks | None, block: int, results: Results) -> None:
     from culm_topics.logs.block_lag import rows_of
     from culm_topics.records import split_log_key
 
@@ -201,22 +179,11 @@ def _show_logs(found: Blocks, vectors: Blocks | None, block: int, *, json: bool)
                 seq_num = held.get(log, 0)
                 row |= {"seq_num": seq_num, "behind": max(height - seq_num, 0)}
             rows.append(row)
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    more = () if held is None else ("seq_num", "behind")
-    print_table(
-        None,
-        ("schema", "author", "log", "height", *(("holds", "behind") if more else ())),
-        (
-            (
-                row["schema"],
-                short_id(row["public_key"]),
-                row["log_id"],
-                row["height"],
-                *(row[name] for name in more),
-            )
-            for row in rows
-        ),
-    )
+    columns: Columns = {
+        "schema": "schema",
+        "author": of("public_key", short_id),
+        "log": "log_id",
+        "height": "height",
+        **({} if held is None else {"holds": "seq_num", "behind": "behind"}),
+    }
+    results.rows(rows, columns)

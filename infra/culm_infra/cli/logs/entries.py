@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,20 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import (
-    EXIT_DEGRADED,
-    emit_json,
-    out,
-    print_table,
-    progress,
-    safe,
-    say,
-    say_nothing_replicated,
-)
+from culm_infra.cli.options import KafkaFlags, public_key
+from culm_infra.cli.output import EXIT_DEGRADED, NOTHING_REPLICATED, counting, emit_json, out, safe, say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
-    from culm_topics.logs.consumer import LogConsumer, Problem
+    from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
 
 _PROGRESS_EVERY = 500
 _SHOWN_PROBLEMS = 20
@@ -52,7 +45,7 @@ class Selection:
         """A consumer of these logs."""
         from culm_topics.logs.consumer import LogConsumer
 
-        authors = [_public_key(text, "--author") for text in self.author] if self.author else None
+        authors = [public_key(text, "--author") for text in self.author] if self.author else None
         logs = [_log(text) for text in self.log] if self.log else None
         # What is passed over is shown by the command itself.
         arguments.setdefault("on_problem", lambda _: None)
@@ -61,7 +54,6 @@ class Selection:
         )
 
 
-@spread
 def tail(
     *,
     kafka: KafkaFlags,
@@ -73,7 +65,7 @@ def tail(
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
     bare: Bare = False,
     sparse: Sparse = False,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Print entries as they are replicated, until interrupted.
 
@@ -87,11 +79,11 @@ def tail(
         start=since,
         bare_logs=bare,
         sparse=sparse,
-        on_problem=lambda problem: _show_problem(problem, json=json),
+        on_problem=lambda problem: _show_problem(problem, results),
     )
     with consumer:
         for entry in consumer:
-            if json:
+            if results.json:
                 emit_json(as_json(entry))
             else:
                 out.print(safe(as_text(entry)))
@@ -101,7 +93,6 @@ def tail(
                     return
 
 
-@spread
 def export(
     *,
     output: Annotated[
@@ -132,29 +123,23 @@ def export(
         with consumer() as entries:
             for entry in entries:
                 emit_json(as_json(entry))
-            _show_problems(entries, json=False)
+            _show_problems(entries, Results())
         return
     exported = 0
-    with writer(output, bare=bare or sparse) as write, consumer() as entries, progress() as display:
-        total = entries.remaining_records()
-        task = display.add_task("records read", total=total)
-        for entry in entries:
+    with writer(output, bare=bare or sparse) as write, consumer() as entries:
+        for entry in _counted(entries):
             write(entry)
             exported += 1
-            if exported % _PROGRESS_EVERY == 0:
-                display.update(task, completed=total - entries.remaining_records())
-        display.update(task, completed=total)
     say(f"{exported} entries in {safe(output)}")
-    _show_problems(entries, json=False)
+    _show_problems(entries, Results())
 
 
-@spread
 def list_(
     *,
     kafka: KafkaFlags,
     selection: Selection,
     bare: Bare = False,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Every log with its height and its schema, read from the topic itself.
 
@@ -164,48 +149,50 @@ def list_(
     Example: `culm logs list --author 2f8e...`
     """
     heights: dict[tuple[bytes, int, str], tuple[int, str]] = {}
-    consumer = selection.consumer(kafka, stop_at_end=True, bare_logs=bare)
-    with consumer, progress() as display:
-        total = consumer.remaining_records()
-        task = display.add_task("records read", total=total)
-        for number, entry in enumerate(consumer):
+    with selection.consumer(kafka, stop_at_end=True, bare_logs=bare) as consumer:
+        for entry in _counted(consumer):
             place = entry.public_key, entry.log_id, entry.flavour.name
             heights[place] = (entry.seq_num, entry.schema_id)
-            if number % _PROGRESS_EVERY == 0:
-                display.update(task, completed=total - consumer.remaining_records())
-    rows = [
-        (public_key.hex(), log_id, height, schema_id, flavour)[: 5 if bare else 4]
-        for (public_key, log_id, flavour), (height, schema_id) in sorted(heights.items())
-    ]
     names = ("public_key", "log_id", "height", "schema_id", "flavour")[: 5 if bare else 4]
-    if json:
-        for row in rows:
-            emit_json(dict(zip(names, row, strict=True)))
-    else:
-        print_table(None, names, rows)
-        if not rows:
-            say_nothing_replicated()
-    _show_problems(consumer, json=json)
+    rows = [
+        dict(zip(names, (key.hex(), log_id, height, schema_id, flavour), strict=False))
+        for (key, log_id, flavour), (height, schema_id) in sorted(heights.items())
+    ]
+    results.rows(rows, names)
+    if not rows:
+        results.say(NOTHING_REPLICATED)
+    _show_problems(consumer, results)
 
 
-def _show_problems(consumer: LogConsumer, *, json: bool) -> None:
+def _counted(consumer: LogConsumer) -> Iterator[LogEntry]:
+    """The entries of a consumer that stops at the end, with the records read on a progress display."""
+    total = consumer.remaining_records()
+    with counting("records read", total) as count:
+        for number, entry in enumerate(consumer):
+            yield entry
+            if number % _PROGRESS_EVERY == 0:
+                count(completed=total - consumer.remaining_records())
+        count(completed=total)
+
+
+def _show_problems(consumer: LogConsumer, results: Results) -> None:
     """What was passed over; ends the command with the exit status for that, where it is something."""
     for problem in consumer.logs_set_aside[:_SHOWN_PROBLEMS]:
-        _show_problem(problem, json=json)
+        _show_problem(problem, results)
     more = len(consumer.logs_set_aside) - _SHOWN_PROBLEMS
     if more > 0:
         say(f"[yellow]{more} more logs are set aside[/]")
     if consumer.bad_records:
-        if json:
+        if results.json:
             emit_json({"problem": "topics.record", "topic": "logs", "records": consumer.bad_records})
         say(f"[yellow]{consumer.bad_records} records of `logs` were passed over: they are none[/]")
     if consumer.logs_set_aside or consumer.bad_records:
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _show_problem(problem: Problem, *, json: bool) -> None:
-    if json:
-        public_key, log_id = problem.log or (None, None)
+def _show_problem(problem: Problem, results: Results) -> None:
+    if results.json:
+        author, log_id = problem.log or (None, None)
         emit_json(
             {
                 "problem": problem.code,
@@ -213,7 +200,7 @@ def _show_problem(problem: Problem, *, json: bool) -> None:
                 "message": str(problem.error),
                 "partition": problem.partition,
                 "offset": problem.offset,
-                "public_key": public_key,
+                "public_key": author,
                 "log_id": log_id,
                 "missing_seq_num": problem.missing_seq_num,
             }
@@ -223,18 +210,8 @@ def _show_problem(problem: Problem, *, json: bool) -> None:
     say(f"[yellow]{what}: {safe(problem.error)} ({problem.code})[/]")
 
 
-def _public_key(text: str, option: str) -> bytes:
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != 32:
-        raise typer.BadParameter(f"{text!r} is not a public key: 64 hexadecimal digits", param_hint=option)
-    return key
-
-
 def _log(text: str) -> tuple[bytes, int]:
-    public_key, sign, number = text.partition(":")
+    key, sign, number = text.partition(":")
     if not sign or not (number.isascii() and number.isdigit()) or int(number) >= 1 << 64:
         raise typer.BadParameter(f"{text!r} is not PUBLIC_KEY:LOG_ID", param_hint="--log")
-    return _public_key(public_key, "--log"), int(number)
+    return public_key(key, "--log"), int(number)

@@ -11,23 +11,16 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.connector import home
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, safe, say, show_parts
+from culm_infra.cli.noun import noun
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, safe, say, show_parts
+from culm_infra.cli.results import Results, table
 
 if TYPE_CHECKING:
     from culm_connectors.logs.warm_start.index_check import IndexCheck
     from culm_connectors.logs.warm_start.verification import BlockDifference
 
-app = typer.Typer(no_args_is_help=True, help="The index of a connector that is stopped.")
 
-
-@app.callback()
-def index() -> None:
-    """The index of a connector that is stopped."""
-
-
-@app.command()
-@spread
 def verify(
     *,
     repair: Annotated[
@@ -35,7 +28,7 @@ def verify(
     ] = False,
     directory: options.ConnectorDirectory = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Compare the index with `blocks`, block by block, and its records with each other; say what differs.
 
@@ -64,7 +57,7 @@ def verify(
                 progress=show_parts(display),
             )
         )
-    if json:
+    if results.json:
         emit_json(_row(checked))
     else:
         _print(checked)
@@ -94,23 +87,13 @@ def _difference(one: BlockDifference) -> dict[str, Any]:
 def _print(checked: IndexCheck) -> None:
     found = checked.found
     if found.differences:
-        print_table(
-            None,
-            ("schema", "block", "logs", "missing", "behind", "ahead", "other", ""),
-            (
-                (
-                    one.schema_id,
-                    f"{one.block}/{one.block_bits}",
-                    one.logs,
-                    one.missing,
-                    one.behind,
-                    one.ahead,
-                    one.other,
-                    "damaged" if one.is_damage else "not read yet" if one.pending else "newer",
-                )
-                for one in found.differences
-            ),
-        )
+        columns = {
+            "schema": "schema_id",
+            "block": lambda row: f"{row['block']}/{row['block_bits']}",
+            **{name: name for name in ("logs", "missing", "behind", "ahead", "other")},
+            "": lambda row: "damaged" if row["damage"] else "not read yet" if row["pending"] else "newer",
+        }
+        table(None, columns, map(_difference, found.differences))
     if not checked.block_schemas:
         say("`blocks` holds nothing of what this index holds: its records were only compared with each other")
     out.print(
@@ -126,3 +109,6 @@ def _print(checked: IndexCheck) -> None:
         say(f"[bold red]{safe(len(checked.left.damaged))} logs are still damaged[/]: `logs` lacks them too")
     elif not checked.left.is_sound:
         say("[bold]hint[/]: `culm logs index verify --repair` reads them from `logs` once more")
+
+
+app = noun("The index of a connector that is stopped.", {"verify": verify})

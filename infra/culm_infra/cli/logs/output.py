@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from culm_infra.cli.new_paths import new_path
+from culm_infra.cli.output import at
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def as_text(entry: LogEntry) -> str:
         return _bare_as_text(entry)
     operation = _operation(entry)
     line = (
-        f"{_taken_at(entry)}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
+        f"{at(entry.timestamp_ms)}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
         f"{'?' if operation is None else operation.action:<6}  {_short_schema(entry.schema_id)}"
     )
     if operation is None:
@@ -189,14 +189,10 @@ def _operation(entry: LogEntry) -> Operation | None:
 def _bare_as_text(entry: LogEntry) -> str:
     size = entry.entry().payload_size
     return (
-        f"{_taken_at(entry)}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
+        f"{at(entry.timestamp_ms)}  {entry.public_key.hex()[:12]}…  log {entry.log_id}  #{entry.seq_num}  "
         f"{entry.flavour.name}  {'with gaps before it, ' if entry.is_sparse else ''}payload of {size} bytes"
         f"{'' if entry.payload is not None else ', not beside it'}"
     )
-
-
-def _taken_at(entry: LogEntry) -> str:
-    return datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _short_schema(schema_id: str) -> str:

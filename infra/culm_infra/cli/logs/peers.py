@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say, say_nothing_replicated, show_passed_over
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import NOTHING_REPLICATED
+from culm_infra.cli.results import Columns, Results, of
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -18,12 +18,40 @@ if TYPE_CHECKING:
 _SHOWN_SCHEMAS = 3
 
 
-@spread
-def peers(
-    *,
-    kafka: KafkaFlags,
-    json: options.Json = False,
-) -> None:
+def _short_offer(offer: dict[str, Any]) -> str:
+    modes, lifts = (", ".join(map(str, offer[name])) for name in ("modes", "lifts"))
+    return f"mode {modes}; {lifts}" if lifts else f"mode {modes}"
+
+
+def short_id(identifier: bytes) -> str:
+    """Enough to tell peers and authors apart, and for `culm logs vv`; `--json` gives all of it."""
+    return identifier.hex()[:16] + "…"
+
+
+def _short_schemas(schema_ids: tuple[str, ...]) -> str:
+    shown = ", ".join(name if len(name) <= 24 else f"{name[:23]}…" for name in schema_ids[:_SHOWN_SCHEMAS])
+    more = len(schema_ids) - _SHOWN_SCHEMAS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+PEERS: Final[Columns] = {
+    "peer": of("peer", short_id),
+    "announces": of("schemas", _short_schemas),
+    "offers": of("offers", _short_offer),
+    "logs held": "logs",
+    "logs behind": "logs_behind",
+    "entries behind": "entries_behind",
+}
+VECTOR: Final[Columns] = {
+    "author": of("public_key", short_id),
+    "log": "log_id",
+    "holds": "seq_num",
+    "height": "height",
+    "behind": "behind",
+}
+
+
+def peers(*, kafka: KafkaFlags, results: Results) -> None:
     """Every peer that was heard of: its schemas, the logs it holds, and how many entries it lacks of them.
 
     A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, which say how it makes
@@ -54,37 +82,18 @@ def peers(
                 "entries_behind": sum(behind),
             }
         )
-    show_passed_over(vectors.passed_over, json=json)
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    say(f"{len(heights)} replicated logs, {sum(heights.values())} entries")
+    results.passed_over(vectors.passed_over)
+    results.say(f"{len(heights)} replicated logs, {sum(heights.values())} entries")
     if not heights:
-        say_nothing_replicated()
-    print_table(
-        None,
-        ("peer", "announces", "offers", "logs held", "logs behind", "entries behind"),
-        (
-            (
-                short_id(row["peer"]),
-                _short_schemas(row["schemas"]),
-                _short_offer(row["offers"]),
-                row["logs"],
-                row["logs_behind"],
-                row["entries_behind"],
-            )
-            for row in rows
-        ),
-    )
+        results.say(NOTHING_REPLICATED)
+    results.rows(rows, PEERS)
 
 
-@spread
 def vv(
     peer: Annotated[str, typer.Argument(metavar="PEER", help="The peer's id in hex, or how it starts.")],
     *,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """One peer's version vector: per log what it holds, the log's height, and how far it is behind.
 
@@ -98,6 +107,7 @@ def vv(
     peer_id = find_peer(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
     rows: list[dict[str, Any]] = [
         {
+            "peer": peer_id,
             "public_key": public_key,
             "log_id": log_id,
             "seq_num": seq_num,
@@ -106,20 +116,9 @@ def vv(
         }
         for (public_key, log_id), seq_num in sorted(vectors.by_peer[peer_id].items())
     ]
-    show_passed_over(vectors.passed_over, json=json)
-    if json:
-        for row in rows:
-            emit_json({"peer": peer_id, **row})
-        return
-    say(f"peer {peer_id.hex()}")
-    print_table(
-        None,
-        ("author", "log", "holds", "height", "behind"),
-        (
-            (short_id(row["public_key"]), row["log_id"], row["seq_num"], row["height"], row["behind"])
-            for row in rows
-        ),
-    )
+    results.passed_over(vectors.passed_over)
+    results.say(f"peer {peer_id.hex()}")
+    results.rows(rows, VECTOR)
 
 
 def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
@@ -170,23 +169,3 @@ def _offered(offer: Offer | None) -> dict[str, Any] | None:
         "lifts": [names.get(code, str(code)) for code in sorted(offer.lifts)],
         "compact": offer.compact,
     }
-
-
-def _short_offer(offer: dict[str, Any] | None) -> str:
-    if offer is None:
-        return "-"
-    modes, lifts = (", ".join(map(str, offer[name])) for name in ("modes", "lifts"))
-    return f"mode {modes}; {lifts}" if lifts else f"mode {modes}"
-
-
-def short_id(identifier: bytes) -> str:
-    """Enough to tell peers and authors apart, and for `culm logs vv`; `--json` gives all of it."""
-    return identifier.hex()[:16] + "…"
-
-
-def _short_schemas(schema_ids: tuple[str, ...] | None) -> str:
-    if schema_ids is None:
-        return "-"
-    shown = ", ".join(name if len(name) <= 24 else f"{name[:23]}…" for name in schema_ids[:_SHOWN_SCHEMAS])
-    more = len(schema_ids) - _SHOWN_SCHEMAS
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.connector import home
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, print_table, progress, say, show_parts
+from culm_infra.cli.options import KafkaFlags, public_key
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say, show_parts
+from culm_infra.cli.results import Columns, Results, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +20,15 @@ if TYPE_CHECKING:
     from culm_connectors.logs.lost_entries.survey import LostPart
 
 _SHOWN = 50
+_PARTS: Final[Columns] = {
+    "author": "public_key",
+    "log": "log_id",
+    "height": "height",
+    "held here": lambda row: None if row["first"] is None else f"{row['first']} to {row['last']}",
+    "missing from": "missing_from",
+}
 
 
-@spread
 def repair(
     *,
     author: Annotated[
@@ -33,7 +40,7 @@ def repair(
     ] = False,
     directory: options.ConnectorDirectory = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Produce to `entries` again what a stopped connector's index holds and `logs` can get from nowhere else.
 
@@ -50,7 +57,7 @@ def repair(
     from culm_connectors.protocols import LOG_PAYLOADS, load
     from culm_infra.settings import resolve_kafka
 
-    authors = frozenset(map(_public_key, author or ()))
+    authors = frozenset(public_key(text, "--author") for text in author or ())
     settings = kafka.load(connector={"directory": directory})
     with progress() as display:
         done = asyncio.run(
@@ -65,23 +72,13 @@ def repair(
                 progress=show_parts(display),
             )
         )
-    if json:
+    if results.json:
         rows = [_row(part) for part in done.parts]
         emit_json({"logs": rows, "missing_logs": len(_missing(done)), "produced": done.produced})
     else:
         _print(done, dry_run=dry_run)
     if done.parts if dry_run else _missing(done):
         raise typer.Exit(EXIT_DEGRADED)
-
-
-def _public_key(text: str) -> bytes:
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != 32:
-        raise typer.BadParameter(f"{text[:80]!r} is no public key: 64 hex digits", param_hint="--author")
-    return key
 
 
 def _missing(done: Repair) -> Sequence[LostPart]:
@@ -91,9 +88,9 @@ def _missing(done: Repair) -> Sequence[LostPart]:
 def _row(part: LostPart) -> dict[str, Any]:
     from culm_topics.records import split_flavoured_log_key
 
-    _, (public_key, log_id) = split_flavoured_log_key(part.key)
+    _, (author, log_id) = split_flavoured_log_key(part.key)
     return {
-        "public_key": public_key,
+        "public_key": author,
         "log_id": log_id,
         "height": part.height,
         "first": part.first if part.count else None,
@@ -107,20 +104,7 @@ def _print(done: Repair, *, dry_run: bool) -> None:
         say("nothing is missing: what `logs` lacks of this index is still to be read by the job")
         return
     rows = [_row(part) for part in done.parts]
-    print_table(
-        None,
-        ("author", "log", "height", "held here", "missing from"),
-        (
-            (
-                row["public_key"].hex(),
-                row["log_id"],
-                row["height"],
-                "-" if row["first"] is None else f"{row['first']} to {row['last']}",
-                "-" if row["missing_from"] is None else row["missing_from"],
-            )
-            for row in rows[:_SHOWN]
-        ),
-    )
+    table(None, _PARTS, rows[:_SHOWN])
     if len(rows) > _SHOWN:
         say(f"and {len(rows) - _SHOWN} further logs: `--json` lists all of them")
     held = sum(part.count for part in done.parts)

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags, refuse, spread
+from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.results import Results
 
 
-@spread
 def demo(
     context: typer.Context,
     *,
@@ -30,6 +30,7 @@ def demo(
     ] = 120.0,
     flags: DemoFlags,
     kafka: KafkaFlags,
+    results: Results,
 ) -> None:
     """Peers at two edges converge through QUIC, Kafka and Spark; one connector is killed on the way.
 
@@ -61,6 +62,7 @@ def demo(
     present(
         flags,
         kafka,
+        results,
         plan,
         play,
         tables,

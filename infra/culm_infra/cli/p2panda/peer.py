@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,27 +13,26 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.output import EXIT_FAILED, emit_json, out, print_table, progress, safe, say
+from culm_infra.cli.noun import noun
+from culm_infra.cli.options import from_hex, optional_hex
+from culm_infra.cli.output import EXIT_FAILED, counting, emit_json, print_table, safe, say
 from culm_infra.cli.p2panda.peer_home import (
     entry_row,
     folder,
-    from_hex,
     log_rows,
-    optional_hex,
     print_summary,
     serve_until_interrupted,
     store,
     when_it_answers,
     with_peer,
 )
+from culm_infra.cli.results import Results
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
     from culm_models.p2panda.operations.operation import CheckedOperation
-
-app = typer.Typer(no_args_is_help=True, help="The reference peer: its own logs, synchronised over QUIC.")
 
 _IMPORT_CHUNK = 1_000
 
@@ -49,8 +50,7 @@ Schemas = Annotated[
 ]
 
 
-@app.command()
-def init(directory: Directory = None, *, json: options.Json = False) -> None:
+def init(directory: Directory = None, *, results: Results) -> None:
     """Make a key of one's own.
 
     Example: `culm p2panda peer init --dir ./alice`
@@ -59,14 +59,10 @@ def init(directory: Directory = None, *, json: options.Json = False) -> None:
 
     home = folder(directory)
     key_pair = make_key(home)
-    if json:
-        emit_json({"peer_id": key_pair.public_key, "directory": str(home)})
-    else:
-        out.print(key_pair.public_key.hex(), markup=False)
-        say(f"the key is in {safe(home)}; keep it: whoever has it can write in this peer's name")
+    results.one({"peer_id": key_pair.public_key, "directory": str(home)}, key_pair.public_key.hex())
+    results.say(f"the key is in {safe(home)}; keep it: whoever has it can write in this peer's name")
 
 
-@app.command()
 def publish(
     action: Annotated[Literal["create", "update", "delete"], typer.Argument(help="What to do.")],
     field: Annotated[
@@ -91,7 +87,7 @@ def publish(
         typer.Option("--previous", help="Operations that it follows, in hex; by default the latest."),
     ] = None,
     directory: Directory = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Write one operation to a log of this peer, if p2panda nodes take it.
 
@@ -117,18 +113,14 @@ def publish(
         return await peer.publish([draft])
 
     (checked,) = asyncio.run(with_peer(directory, work))
-    if json:
-        emit_json(entry_row(checked))
-    else:
-        out.print(checked.hash.hex(), markup=False)
+    results.one(entry_row(checked), checked.hash.hex())
 
 
-@app.command("import")
 def import_logs(
     file: Annotated[typer.FileText, typer.Argument(help="JSON Lines of entry and operation; - for stdin.")],
     directory: Directory = None,
     *,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Take entries, signed by anyone, from a file: JSON Lines or a document with `chains`.
 
@@ -136,39 +128,25 @@ def import_logs(
     """
     from culm_connectors.logs.interchange import read_pairs
 
-    codes: dict[str, int] = {}
+    codes: Counter[str] = Counter()
     taken = 0
 
     async def work(peer: ReferencePeer) -> None:
         nonlocal taken
-        chunk: list[tuple[bytes, bytes]] = []
-        for pair in read_pairs(file):
-            chunk.append(pair)
-            if len(chunk) >= _IMPORT_CHUNK:
-                await add(peer, chunk)
-                chunk = []
-        await add(peer, chunk)
-
-    async def add(peer: ReferencePeer, chunk: list[tuple[bytes, bytes]]) -> None:
-        nonlocal taken
-        for error in await peer.add(chunk):
-            if error is None:
-                taken += 1
-            else:
-                codes[error.code] = codes.get(error.code, 0) + 1
+        pairs = read_pairs(file)
+        while chunk := list(itertools.islice(pairs, _IMPORT_CHUNK)):
+            errors = await peer.add(chunk)
+            codes.update(error.code for error in errors if error is not None)
+            taken += errors.count(None)
 
     asyncio.run(with_peer(directory, work))
-    if json:
-        emit_json({"taken": taken, "refused": codes})
-    else:
-        out.print(f"{taken} entries taken", markup=False)
-        for code, count in sorted(codes.items()):
-            say(f"{count} refused: {safe(code)}")
+    results.one({"taken": taken, "refused": codes}, f"{taken} entries taken")
+    for code, count in sorted(codes.items()):
+        results.say(f"{count} refused: {safe(code)}")
     if codes:
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command()
 def export(
     directory: Directory = None,
     *,
@@ -185,7 +163,6 @@ def export(
             write_pairs(sys.stdout, held.entries(public_key, log_id, 1, height))
 
 
-@app.command()
 def sync(
     context: typer.Context,
     where: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A connector or another peer.")],
@@ -206,7 +183,7 @@ def sync(
     datagram_size: options.DatagramSize = None,
     mode: options.SyncMode = None,
     latency: options.Latency = False,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Bring both sides up to date.
 
@@ -222,12 +199,11 @@ def sync(
     from culm_connectors.p2panda.reference_peer.sync_progress import QUIET_S
 
     async def work(peer: ReferencePeer) -> bool:
-        with progress() as display:
-            task = display.add_task("catching up", total=None)
+        with counting("catching up") as count:
 
             def show(summary: SyncSummary) -> None:
                 text = f"received {summary.entries_received}, sent {summary.entries_sent}"
-                display.update(task, description=text, completed=summary.entries_received)
+                count(description=text, completed=summary.entries_received)
 
             summary = await when_it_answers(
                 lambda: peer.sync(
@@ -235,7 +211,7 @@ def sync(
                 ),
                 wait_s,
             )
-        print_summary(summary, json=json)
+        print_summary(summary, results)
         if live:
             say("staying; interrupt to leave")
             await serve_until_interrupted(peer.dial(target, summary.remote))
@@ -256,7 +232,6 @@ def sync(
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command()
 def serve(
     listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Where to accept peers.")] = (
         "127.0.0.1:0"
@@ -264,7 +239,7 @@ def serve(
     *,
     schema: Schemas = None,
     directory: Directory = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Accept peers until interrupted.
 
@@ -275,17 +250,13 @@ def serve(
     async def work(peer: ReferencePeer) -> None:
         async with peer.serve(where) as listener:
             host, port = listener.address
-            if json:
-                emit_json({"address": f"{host}:{port}", "peer_id": peer.peer_id})
-            else:
-                out.print(f"{host}:{port}", markup=False)
-                say(f"serving as {peer.peer_id.hex()}")
+            results.one({"address": f"{host}:{port}", "peer_id": peer.peer_id}, f"{host}:{port}")
+            results.say(f"serving as {peer.peer_id.hex()}")
             await serve_until_interrupted()
 
     asyncio.run(with_peer(directory, work, schemas=schema, make=True))
 
 
-@app.command("log")
 def show_log(
     public_key: Annotated[str | None, typer.Argument(help="The author; by default this peer.")] = None,
     log_id: Annotated[
@@ -293,7 +264,7 @@ def show_log(
     ] = None,
     *,
     directory: Directory = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """List an author's logs, or the entries of one.
 
@@ -310,20 +281,13 @@ def show_log(
         else:
             pairs = held.entries(author, log_id, 1, held.height(author, log_id))
             rows = [entry_row(check_entry(*pair, verify_signature=False)) for pair in pairs]
-    if json:
-        for row in rows:
-            emit_json(row)
-    elif rows:
-        shown = [
-            [value.hex() if isinstance(value, bytes) else value for value in row.values()] for row in rows
-        ]
-        print_table(None, list(rows[0]), shown)
+    if rows or results.json:
+        results.rows(rows, list(rows[0]) if rows else ())
     else:
         say("nothing is held of it")
 
 
-@app.command()
-def status(directory: Directory = None, *, json: options.Json = False) -> None:
+def status(directory: Directory = None, *, results: Results) -> None:
     """What this peer holds.
 
     Example: `culm p2panda peer status --json`
@@ -342,11 +306,22 @@ def status(directory: Directory = None, *, json: options.Json = False) -> None:
             "schemas": list(held.schema_ids()),
             "bytes": held.size_bytes(),
         }
-    if json:
+    if results.json:
         emit_json(row)
     else:
         print_table(None, ["", ""], [[name, value] for name, value in row.items()])
 
 
-def _shown(value: object) -> object:
-    return value.hex() if isinstance(value, bytes) else value
+app = noun(
+    "The reference peer: its own logs, synchronised over QUIC.",
+    {
+        "init": init,
+        "publish": publish,
+        "import": import_logs,
+        "export": export,
+        "sync": sync,
+        "serve": serve,
+        "log": show_log,
+        "status": status,
+    },
+)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-
-from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.cli.output import safe, say
+from culm_infra.cli.results import Results
+from culm_infra.interrupts import interrupted
 from culm_infra.patience import Patience
 from culm_models.p2panda.operations.operation import peek
 
@@ -59,34 +58,15 @@ def entry_row(checked: CheckedOperation) -> dict[str, Any]:
     }
 
 
-def print_summary(summary: SyncSummary, *, json: bool) -> None:
+def print_summary(summary: SyncSummary, results: Results) -> None:
     """What a synchronisation did."""
-    if json:
-        emit_json(
-            {
-                "remote": summary.remote,
-                "schema_ids": list(summary.schema_ids),
-                "not_served": list(summary.not_served),
-                "sessions": summary.sessions,
-                "modes": list(summary.modes),
-                "rounds": summary.rounds,
-                "reconciliation_bytes": summary.reconciliation_bytes,
-                "differing_logs": summary.differing_logs,
-                "entries_received": summary.entries_received,
-                "entries_sent": summary.entries_sent,
-                "entries_rejected": summary.entries_rejected,
-                "refused": [asdict(report) for report in summary.refused],
-                "logs_withheld": summary.logs_withheld,
-                "undelivered": [asdict(report) for report in summary.undelivered],
-                "duration_s": round(summary.duration_s, 3),
-            }
-        )
-        return
-    out.print(
+    results.one(
+        asdict(summary) | {"duration_s": round(summary.duration_s, 3)},
         f"received {summary.entries_received} entries, sent {summary.entries_sent}, "
         f"in {summary.duration_s:.1f} s, with {summary.remote.hex()}",
-        markup=False,
     )
+    if results.json:
+        return
     if summary.rounds:
         say(
             f"set reconciliation: {summary.differing_logs} logs differed, found in {summary.rounds} rounds "
@@ -115,11 +95,7 @@ def _say_reports(count: int, what: str, reports: Sequence[EntryReport]) -> None:
 
 async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> None:
     """Wait for an interrupt; `task` is cancelled then."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    await interrupted().wait()
     if task is not None:
         task.cancel()
         await asyncio.wait({task})
@@ -204,16 +180,3 @@ def store(directory: Path | None) -> contextlib.closing[LmdbLogStore]:
     from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
 
     return contextlib.closing(LmdbLogStore(peek, folder(directory) / STORE_FOLDER, durable=True))
-
-
-def optional_hex(text: str | None, name: str) -> bytes | None:
-    """Bytes of hex, or None."""
-    return None if text is None else from_hex(text, name)
-
-
-def from_hex(text: str, name: str) -> bytes:
-    """Bytes of hex; what is none is an error of usage."""
-    try:
-        return bytes.fromhex(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text[:80]!r} is no hex", param_hint=name) from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli.output import progress
+from culm_infra.cli.output import counting
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ def open_index(kafka: KafkaSettings, channel: str) -> SdsIndex:
     name = sha256(f"{kafka.bootstrap}\n{kafka.prefix}".encode()).hexdigest()[:16]
     index = SdsIndex(kafka, _folder() / name / _INDEX_NAME, channels=[channel])
     try:
-        with progress() as display:
-            task = display.add_task("records of the index read", total=None)
+        with counting("records of the index read") as count:
             for left in index.catching_up():
-                display.update(task, total=index.goal, completed=index.goal - left)
+                count(total=index.goal, completed=index.goal - left)
     except BaseException:
         index.close()
         raise

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.results import Results
 
 
-@spread
 def demo(
     *,
     participants: Annotated[
@@ -32,6 +32,7 @@ def demo(
     ] = 180.0,
     flags: DemoFlags,
     kafka: KafkaFlags,
+    results: Results,
 ) -> None:
     """Channels of SDS on a bad network: hosted and full participants end with the same log, and know it.
 
@@ -59,6 +60,7 @@ def demo(
     present(
         flags,
         kafka,
+        results,
         plan,
         play,
         tables,

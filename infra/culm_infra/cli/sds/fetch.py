@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel, open_index
 from culm_infra.errors import InfraError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _HINT = re.compile(r"4b[0-9a-f]{32}", re.IGNORECASE)
 
 
-@spread
 def fetch(
     channel: Channel,
     wanted: Annotated[
@@ -38,7 +37,7 @@ def fetch(
         typer.Option("--output", "-o", help="Write the message's bytes to this file; - prints them."),
     ] = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Print a message of a channel out of the store.
 
@@ -48,7 +47,7 @@ def fetch(
     Example: `culm sds fetch general 2c26b46b...`, `culm sds fetch general 4b00000003... -o message.bin`
     """
     check_channel(channel)
-    if output is not None and json:
+    if output is not None and results.json:
         raise typer.BadParameter("--output writes the message's bytes as they are", param_hint="--json")
     reached = kafka.settings()
     found = (
@@ -63,10 +62,10 @@ def fetch(
             say(f"{len(found.wire)} bytes in {safe(output)}")
         return
     row = _row(channel, found)
-    if json:
+    if results.json:
         emit_json(row)
-        return
-    _show(row)
+    else:
+        _show(row)
 
 
 def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage:

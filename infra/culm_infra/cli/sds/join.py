@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 import threading
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.output import emit_json, out, safe, say
-from culm_infra.cli.p2panda.peer_home import optional_hex
+from culm_infra.cli.options import optional_hex
+from culm_infra.cli.output import safe, say
+from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
+from culm_infra.cli.sds.lines import Screen
 from culm_infra.cli.sds.participation import Home, Participant, ProfileName
-from culm_infra.cli.sds.view import ChannelView
+from culm_infra.cli.sds.view import STATES
+from culm_infra.interrupts import interrupted
 
 if TYPE_CHECKING:
     from culm_connectors.transport import Address
     from culm_infra.cli.sds.participation import Participation, Who
-    from culm_topics.sds.records import SdsEventRecord
 
-_STATES = ("acknowledged", "possibly_acknowledged", "gave_up")
-_WORTH_A_LINE = (*_STATES, "lost", "rejected", "clock_ahead")
+_WORTH_A_LINE = frozenset({"lost", "rejected", "clock_ahead"})
 _MAX_LINES = 256
 _MAX_LAST = 1_000_000
 _WATCH_S = 0.2
@@ -53,7 +52,7 @@ def join(
         int, typer.Option("--last", min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
     ] = 20,
     expect: options.ExpectedPeer = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Take part in a channel until interrupted: print its messages, send the lines that are typed.
 
@@ -72,7 +71,7 @@ def join(
     if since is not None and not hosted:
         raise typer.BadParameter("a full participant knows where it was", param_hint="--from")
     target, expected = address(where), optional_hex(expect, "--expect")
-    asyncio.run(_run(whose, target, expected, since, last, json=json))
+    asyncio.run(_run(whose, target, expected, since, last, json=results.json))
 
 
 async def _run(
@@ -87,16 +86,14 @@ async def _run(
     from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING
     from culm_infra.cli.sds.participation import history, participating
 
-    screen = _Screen(whose.channel_id, json=json)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    # Programs are told of states of messages, too, that came before the present process.
+    screen = Screen(whose.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
+    stop = interrupted()
     if not whose.hosted:
         for event in history(whose, last):
-            screen.show(event)
+            screen.event(event)
     place = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
-    async with participating(whose, target, expected, screen.show, since=place) as participation:
+    async with participating(whose, target, expected, screen.event, since=place) as participation:
         say(f"you are {safe(whose.participant_id)}; lines that you type are sent, /help says what else")
         connection_shown = asyncio.create_task(_show_connection(participation, target))
         typing = asyncio.create_task(_send_lines(participation, stop))
@@ -109,32 +106,6 @@ async def _run(
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
                 await participation.leave()
-
-
-@dataclass
-class _Screen:
-    """Prints what happens."""
-
-    channel_id: str
-    json: bool
-    view: ChannelView = field(default_factory=ChannelView)
-
-    def show(self, event: SdsEventRecord) -> None:
-        from culm_infra.cli.sds.lines import event_json, event_line, message_json, message_line, state_line
-
-        message = self.view.take(event)
-        if message is not None and event.kind not in _STATES:
-            if self.json:
-                emit_json(message_json(self.channel_id, message))
-            else:
-                out.print(message_line(message))
-        elif event.kind in _WORTH_A_LINE:
-            if self.json:
-                emit_json(event_json(self.channel_id, event))
-            elif message is not None:
-                out.print(state_line(message, event.time_ms))
-            elif event.kind not in _STATES:
-                out.print(event_line(event))
 
 
 async def _show_connection(participation: Participation, target: Address) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from culm_infra.cli.output import safe
+from culm_infra.cli.output import at, emit_json, out, safe
+from culm_infra.cli.sds.view import STATES, ChannelMessage, ChannelView
 
 if TYPE_CHECKING:
-    from culm_infra.cli.sds.view import ChannelMessage
     from culm_topics.sds.records import SdsEventRecord
 
 _ID_SIZE = 10
@@ -19,6 +19,34 @@ _STATES = {
     "acknowledged": "✓ acknowledged",
     "gave_up": "✗ given up",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Prints what happens in a channel. `kinds` are events with a line of their own; None: all of them."""
+
+    channel_id: str
+    kinds: frozenset[str] | None
+    json: bool
+    view: ChannelView = field(default_factory=ChannelView)
+
+    def message(self, message: ChannelMessage) -> None:
+        """A message as it stands."""
+        if self.json:
+            emit_json(message_json(self.channel_id, message))
+        else:
+            out.print(message_line(message))
+
+    def event(self, event: SdsEventRecord) -> None:
+        """A message that an event brings, a state that it changes, or the event itself."""
+        message = self.view.take(event)
+        if message is not None and event.kind not in STATES:
+            self.message(message)
+        elif message is not None or self.kinds is None or event.kind in self.kinds:
+            if self.json:
+                emit_json(event_json(self.channel_id, event))
+            else:
+                out.print(event_line(event) if message is None else state_line(message, event.time_ms))
 
 
 def message_line(message: ChannelMessage) -> str:
@@ -101,14 +129,6 @@ def state_words(message: ChannelMessage) -> str:
     if message.state == "gave_up":
         words += f" after {message.attempts} attempts"
     return words
-
-
-def at(time_ms: int) -> str:
-    """A time in UTC, to the second."""
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"
 
 
 def short(identifier: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.output import emit_json, out, safe, say
+from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import Home, Participant, ProfileName
 from culm_infra.errors import InfraError
@@ -34,7 +34,7 @@ def reset_clock(
     profile: ProfileName = "spec",
     participant: Participant = None,
     home: Home = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Undo what a full participant sent while its clock was ahead.
 
@@ -50,7 +50,7 @@ def reset_clock(
     check_channel(channel)
     whose = who(channel, profile, hosted=False, participant=participant, home=home)
     withdrawn = _reset(whose, send_again=send_again, force=force)
-    if json:
+    if results.json:
         emit_json({"channel": channel, "participant_id": whose.participant_id, "withdrawn": withdrawn})
         return
     for message in withdrawn:

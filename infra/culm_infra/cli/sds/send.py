@@ -10,8 +10,9 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.connector import address
-from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, progress, safe, say
-from culm_infra.cli.p2panda.peer_home import optional_hex
+from culm_infra.cli.options import optional_hex
+from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, counting, safe, say
+from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import Home, Participant, ProfileName
 
@@ -44,7 +45,7 @@ def send(
     participant: Participant = None,
     home: Home = None,
     expect: options.ExpectedPeer = None,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Send one message; print its id.
 
@@ -64,10 +65,9 @@ def send(
     found = asyncio.run(
         _run(whose, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
     )
-    if json:
-        emit_json({"channel": channel, "participant_id": whose.participant_id, **found})
-    elif found["message_id"] is not None:
-        out.print(found["message_id"], markup=False)
+    if results.json or found["message_id"] is not None:
+        row = {"channel": channel, "participant_id": whose.participant_id, **found}
+        results.one(row, found["message_id"])
     state = found["state"]
     if state == "not_sent":
         why = f": {safe(found['problem'])}" if found["problem"] else ""
@@ -97,14 +97,13 @@ async def _run(
     found: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
     heard_by: set[str] = set()
 
-    with progress() as display:
-        task = display.add_task("calling", total=None)
+    with counting("calling") as count:
 
         def show(event: SdsEventRecord) -> None:
             evidence = event.details.get("evidence")
             if event.message_id == found["message_id"] and isinstance(evidence, tuple):
                 heard_by.update(evidence)
-                display.update(task, description=f"sent; perhaps heard by {len(heard_by)}")
+                count(description=f"sent; perhaps heard by {len(heard_by)}")
 
         async with participating(
             whose, target, expected, show, since=FROM_NOW, keep_place=False

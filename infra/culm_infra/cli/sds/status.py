@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, out, print_table, safe, say, show_passed_over
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import at, out, safe, say
+from culm_infra.cli.results import Columns, Results, Row, of, table
 from culm_infra.cli.sds.channel import check_channel, complete_channel
+from culm_infra.cli.sds.lines import short
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -18,7 +19,37 @@ if TYPE_CHECKING:
 _SHOWN_MESSAGES = 20
 
 
-@spread
+def _ahead(row: Row) -> str:
+    ahead = row["ahead_ms"]
+    if ahead is None:
+        return "-"
+    return f"{ahead} ms" if abs(ahead) < 10_000 else f"{ahead / 1000:.0f} s"
+
+
+CHANNELS: Final[Columns] = {
+    **{name: name for name in ("channel", "profile", "log", "waiting", "missing", "lost", "outgoing")},
+    "participants": of("participants", len),
+    "ahead": _ahead,
+}
+PARTICIPANTS: Final[Columns] = {
+    "participant": "participant_id",
+    "joined": of("joined_ms", at),
+    "unacknowledged": "unacknowledged",
+    "possibly": "possibly_acknowledged",
+    "acknowledged": "acknowledged",
+    "given up": "gave_up",
+    "next due": of("next_due_ms", at),
+}
+MESSAGES: Final[Columns] = {
+    "participant": of("participant_id", short),
+    "message": "message_id",
+    "state": of("state", lambda state: state.replace("_", " ")),
+    "heard by": of("evidence", lambda ids: ", ".join(map(short, ids[:3]))),
+    "attempts": "attempts",
+    "next due": of("next_due_ms", at),
+}
+
+
 def status(
     channel: Annotated[
         str | None,
@@ -30,7 +61,7 @@ def status(
     ] = None,
     *,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """How channels stand, as the job `sds` last wrote it; of one channel also its hosted participants.
 
@@ -47,47 +78,26 @@ def status(
         check_channel(channel)
     passed_over = PassedOver("sds.acks")
     channels = read_channels(kafka.settings(), channel, passed_over=passed_over)
-    show_passed_over(passed_over, json=json)
+    results.passed_over(passed_over)
     if channel is not None and channel not in channels:
         raise InfraError(
             f"no channel {channel!r} has been written about",
             hint="`culm sds status` lists those that have; is `culm job run sds` running, did somebody join?",
         )
     rows = [_row(name, found) for name, found in sorted(channels.items())]
-    if json:
-        for row in rows:
-            emit_json(row)
-        return
-    if channel is not None:
+    if channel is not None and not results.json:
         _show_channel(rows[0], channels[channel])
-        return
-    if not rows:
+    elif rows or results.json:
+        results.rows(rows, CHANNELS)
+    else:
         say("no channels yet: `culm job run sds` writes them when somebody joins one")
-        return
-    columns = ("channel", "profile", "log", "waiting", "missing", "lost", "outgoing", "participants", "ahead")
-    print_table(
-        None,
-        columns,
-        (
-            (*(_cell(row[name]) for name in columns[:-2]), len(row["participants"]), _ahead(row))
-            for row in rows
-        ),
-    )
 
 
 def _row(name: str, found: ChannelStatus) -> dict[str, Any]:
     summary = found.summary
     names = (
-        "profile",
-        "time_ms",
-        "lamport_timestamp",
-        "log",
-        "waiting",
-        "missing",
-        "lost",
-        "outgoing",
-        "event_number",
-        "next_due_ms",
+        *("profile", "time_ms", "lamport_timestamp", "log", "waiting", "missing", "lost", "outgoing"),
+        *("event_number", "next_due_ms"),
     )
     return {
         "channel": name,
@@ -129,8 +139,6 @@ def _participant(participant_id: str, participant: ParticipantStatus) -> dict[st
 
 
 def _show_channel(row: dict[str, Any], found: ChannelStatus) -> None:
-    from culm_infra.cli.sds.lines import at, short
-
     if found.summary is None:
         say("the channel's summary has not been written yet")
     else:
@@ -141,47 +149,12 @@ def _show_channel(row: dict[str, Any], found: ChannelStatus) -> None:
                 f"clock {at(row['time_ms'])}, Lamport {row['lamport_timestamp']} ({_ahead(row)}), {due}"
             )
         )
-        names = ("log", "waiting", "missing", "lost", "outgoing")
-        print_table(None, names, [[row[name] for name in names]])
-    columns = (
-        "joined_ms",
-        "unacknowledged",
-        "possibly_acknowledged",
-        "acknowledged",
-        "gave_up",
-        "next_due_ms",
-    )
-    print_table(
-        None,
-        ("participant", "joined", "unacknowledged", "possibly", "acknowledged", "given up", "next due"),
-        (
-            (
-                one["participant_id"],
-                *(
-                    "-" if one[name] is None else at(one[name]) if name.endswith("_ms") else one[name]
-                    for name in columns
-                ),
-            )
-            for one in row["participants"]
-        ),
-    )
-    waiting = [(one["participant_id"], message) for one in row["participants"] for message in one["messages"]]
+        table(None, ("log", "waiting", "missing", "lost", "outgoing"), [row])
+    table(None, PARTICIPANTS, row["participants"])
+    waiting = [{**who, **message} for who in row["participants"] for message in who["messages"]]
     if waiting:
-        print_table(
-            f"not acknowledged ({min(len(waiting), _SHOWN_MESSAGES)} of {len(waiting)})",
-            ("participant", "message", "state", "heard by", "attempts", "next due"),
-            (
-                (
-                    short(participant_id),
-                    message["message_id"],
-                    message["state"].replace("_", " "),
-                    ", ".join(short(one) for one in message["evidence"][:3]),
-                    message["attempts"],
-                    "-" if message["next_due_ms"] is None else at(message["next_due_ms"]),
-                )
-                for participant_id, message in waiting[:_SHOWN_MESSAGES]
-            ),
-        )
+        title = f"not acknowledged ({min(len(waiting), _SHOWN_MESSAGES)} of {len(waiting)})"
+        table(title, MESSAGES, waiting[:_SHOWN_MESSAGES])
 
 
 def _ahead_ms(found: ChannelStatus) -> int | None:
@@ -191,14 +164,3 @@ def _ahead_ms(found: ChannelStatus) -> int | None:
         return None
     unit_ms = 1000 if summary.profile == "nim" else 1
     return summary.lamport_timestamp * unit_ms - summary.time_ms // unit_ms * unit_ms
-
-
-def _ahead(row: dict[str, Any]) -> str:
-    ahead = row["ahead_ms"]
-    if ahead is None:
-        return "-"
-    return f"{ahead} ms" if abs(ahead) < 10_000 else f"{ahead / 1000:.0f} s"
-
-
-def _cell(value: object) -> object:
-    return "-" if value is None else value

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, out, say, show_passed_over
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import say
+from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
+from culm_infra.cli.sds.lines import Screen
 
 if TYPE_CHECKING:
-    from culm_infra.cli.sds.view import ChannelView
     from culm_topics.sds.events import SdsEventReader
-    from culm_topics.sds.records import SdsEventRecord
 
-_ALWAYS = {"lost"}
+_ALWAYS = frozenset({"lost"})
 
 
 def _complete_start(incomplete: str) -> list[str]:
     return [word for word in ("beginning", "now") if word.startswith(incomplete)]
 
 
-@spread
 def tail(
     channel: Channel,
     *,
@@ -49,7 +46,7 @@ def tail(
         typer.Option("--count", "-n", min=1, help="Of what is there, only the last so many messages."),
     ] = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Print a channel's messages in causal order, and what becomes of them, until interrupted.
 
@@ -60,7 +57,6 @@ def tail(
 
     Example: `culm sds tail general --from beginning`, `culm sds tail general --no-follow --json`
     """
-    from culm_infra.cli.sds.view import ChannelView
     from culm_topics.sds.events import SdsEventReader
 
     check_channel(channel)
@@ -70,65 +66,33 @@ def tail(
     if start is None and count is not None:
         raise typer.BadParameter("is about what is there: give --from, other than now", param_hint="--count")
     arguments: dict[str, Any] = {"start": "now"} if start is None else {"after": {channel: start}}
-    shown = _Shown(channel, every=every, json=json)
-    view = ChannelView()
+    screen = Screen(channel, None if every else _ALWAYS, results.json)
     with SdsEventReader(kafka.settings(), [channel], follow=follow, strict=True, **arguments) as events:
-        if start is not None and not _take_former(events, view, shown, every=every):
+        if start is not None and not _take_former(events, screen):
             say("no such events in this channel yet: `culm sds status` lists the channels that there are")
         if start is not None and not every:
-            messages = view.messages()
+            messages = screen.view.messages()
             for message in messages[-count:] if count else messages:
-                shown.message(message)
+                screen.message(message)
         if follow:
             for found in events:
-                shown.event(view, found.event)
-        show_passed_over(events.passed_over, json=json)
+                screen.event(found.event)
+        results.passed_over(events.passed_over)
 
 
-def _take_former(events: SdsEventReader, view: ChannelView, shown: _Shown, *, every: bool) -> bool:
-    """Take in what is already there; with `every` it is printed as it happened. Whether there was any."""
+def _take_former(events: SdsEventReader, screen: Screen) -> bool:
+    """Take in what is already there; where every event is shown, as it happened. Whether there was any."""
     there_was = False
     while not (events.at_present or events.finished):
         found = events.poll(1.0)
         if found is None:
             continue
         there_was = True
-        if every:
-            shown.event(view, found.event)
+        if screen.kinds is None:
+            screen.event(found.event)
         else:
-            view.take(found.event)
+            screen.view.take(found.event)
     return there_was
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """Where lines go to."""
-
-    channel: str
-    every: bool
-    json: bool
-
-    def message(self, message: Any) -> None:
-        from culm_infra.cli.sds.lines import message_json, message_line
-
-        if self.json:
-            emit_json(message_json(self.channel, message))
-        else:
-            out.print(message_line(message))
-
-    def event(self, view: ChannelView, event: SdsEventRecord) -> None:
-        from culm_infra.cli.sds.lines import event_json, event_line, state_line
-
-        message = view.take(event)
-        if message is not None and event.kind in ("sent", "delivered"):
-            self.message(message)
-        elif message is not None or self.every or event.kind in _ALWAYS:
-            if self.json:
-                emit_json(event_json(self.channel, event))
-            elif message is not None:
-                out.print(state_line(message, event.time_ms))
-            else:
-                out.print(event_line(event))
 
 
 def _start_of(text: str) -> int | None:

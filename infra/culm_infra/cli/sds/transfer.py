@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags, from_hex
 from culm_infra.cli.output import emit_json, safe, say
-from culm_infra.cli.p2panda.peer_home import from_hex
+from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import ProfileName, check_participant
 from culm_infra.errors import InfraError
@@ -24,7 +23,6 @@ _TIMEOUT_S = 30.0
 _OPERATOR = "operator"
 
 
-@spread
 def transfer(
     channel: Channel,
     peer_id: Annotated[str, typer.Argument(metavar="PEER_ID", help="Whose it is to be: 64 hex digits.")],
@@ -35,7 +33,7 @@ def transfer(
     ] = None,
     profile: ProfileName = "spec",
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Give a hosted participant's id to another key, or a channel to an owner.
 
@@ -61,7 +59,7 @@ def transfer(
         owner,
     )
     _write(kafka.settings(), channel, record)
-    if json:
+    if results.json:
         emit_json({"channel": channel, "kind": kind, "participant_id": participant, "peer_id": owner})
     else:
         say(f"asked for; the job sds gives {safe(participant or channel)} to {owner.hex()[:16]}…")

@@ -1,1 +1,1 @@
-"""Classes and objects: `classes`, `new` and `edit` write, and share `writing`; `get` and `export` read."""
+"""Classes and objects: `classes` and `edit` write, and share `writing`; `get` and `export` read."""

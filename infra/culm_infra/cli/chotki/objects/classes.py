@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.objects.writing import WRITER_FLAGS, WriterFlags, write
 from culm_infra.cli.chotki.reading import class_as_json, whole_state
-from culm_infra.cli.options import KafkaFlags, named_once, refuse, spread
-from culm_infra.cli.output import emit_json, print_table
+from culm_infra.cli.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.results import Columns, Results, of, table
 
 if TYPE_CHECKING:
     from culm_topics.chotki.objects import ChotkiClass, Objects
     from culm_topics.kafka.clients import KafkaSettings
 
 
-@spread
+CLASSES: Final[Columns] = {
+    "id": "id",
+    "names": "names",
+    "fields": of("fields", lambda fields: " ".join(f"{one['name']}:{one['type']}" for one in fields)),
+}
+
+
 def class_(
     context: typer.Context,
     name: Annotated[
@@ -41,7 +46,7 @@ def class_(
     ] = None,
     kafka: KafkaFlags,
     flags: WriterFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Make a class of this name; where there is one, give it these fields too.
 
@@ -52,11 +57,11 @@ def class_(
     """
     added, renamed = _pairs(fields, ":", "FIELD:TYPE"), _pairs(rename, "=", "--rename")
     if name is not None and (added or renamed):
-        _write(kafka, name, added, renamed, flags, json=json)
+        _write(kafka, name, added, renamed, flags, results)
         return
     refuse(context, ["rename"], "which class? give its NAME")
     refuse(context, WRITER_FLAGS, "nothing is written without a FIELD:TYPE or --rename")
-    _show(kafka.settings(), name, json=json)
+    _show(kafka.settings(), name, results)
 
 
 def _write(
@@ -65,8 +70,7 @@ def _write(
     added: dict[str, str],
     renamed: dict[str, str],
     flags: WriterFlags,
-    *,
-    json: bool,
+    results: Results,
 ) -> None:
     from culm_topics.chotki.changes import Change, EditClass, NewClass
     from culm_topics.chotki.errors import NameUnknown
@@ -81,38 +85,29 @@ def _write(
             raise
         return [EditClass(name, added, renamed)]
 
-    write(kafka, flags, change, json=json)
+    write(kafka, flags, change, results)
 
 
-def _show(settings: KafkaSettings, name: str | None, *, json: bool) -> None:
+def _show(settings: KafkaSettings, name: str | None, results: Results) -> None:
     from culm_topics.chotki.errors import ObjectUnknown
     from culm_topics.chotki.objects import Objects
 
-    with whole_state(settings, json=json) as reader:
+    with whole_state(settings, results) as reader:
         view = Objects(reader.state.table)
         found = list(view.classes()) if name is None else _one(view, name)
     if not found:
         raise ObjectUnknown(f"{name} is no class")
-    if json:
-        for one in found:
-            emit_json(class_as_json(one))
-    elif name is None:
-        rows = ((one.id, ", ".join(one.names), _fields(one)) for one in found)
-        print_table(None, ("id", "names", "fields"), rows)
+    rows = [class_as_json(one) for one in found]
+    if name is None or results.json:
+        results.rows(rows, CLASSES)
     else:
-        rows_of_one = class_as_json(found[0])["fields"]
-        title = f"{found[0].id}  {', '.join(found[0].names)}"
-        columns = ("number", "name", "type")
-        print_table(title, columns, ([row[column] for column in columns] for row in rows_of_one))
+        title = f"{rows[0]['id']}  {', '.join(rows[0]['names'])}"
+        table(title, ("number", "name", "type"), rows[0]["fields"])
 
 
 def _one(view: Objects, name: str) -> list[ChotkiClass]:
     found = view.class_of(view.resolve(name))
     return [] if found is None else [found]
-
-
-def _fields(found: ChotkiClass) -> str:
-    return " ".join(f"{name}:{one.letter}" for name, one in found.fields.items())
 
 
 def _pairs(given: Iterable[str] | None, mark: str, what: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``culm chotki edit``: change an object."""
+"""``culm chotki new`` and ``edit``: make an object, change one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,41 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.objects.writing import GlobalName, Values, WriterFlags, values_of, write
-from culm_infra.cli.options import KafkaFlags, spread
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
     from culm_topics.chotki.changes import Change
 
 
-@spread
+def new(
+    class_: Annotated[
+        str,
+        typer.Argument(
+            metavar="CLASS", help="The class, by its global name or ID.", autocompletion=complete_name
+        ),
+    ],
+    values: Values = None,
+    *,
+    name: GlobalName = None,
+    kafka: KafkaFlags,
+    flags: WriterFlags,
+    results: Results,
+) -> None:
+    """Make an object of a class; print its ID once Kafka has it.
+
+    It is merged, and can be read, with the next epoch of the job `chotki`.
+
+    Example: `culm chotki new person Name=Ann Age=42 'Tags={a,b}' --name ann`
+    """
+    from culm_topics.chotki.changes import NewObject
+
+    change = NewObject(class_, values_of(values), name)
+    write(kafka, flags, lambda _: [change], results)
+
+
 def edit(
     object_: Annotated[
         str,
@@ -28,7 +53,7 @@ def edit(
     name: GlobalName = None,
     kafka: KafkaFlags,
     flags: WriterFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Give fields of an object other values; print the ID of the change once Kafka has it.
 
@@ -42,4 +67,4 @@ def edit(
     changes: list[Change] = [Edit(object_, values_of(values))]
     if name is not None:
         changes.append(Name(name, object_))
-    write(kafka, flags, lambda _: changes, json=json)
+    write(kafka, flags, lambda _: changes, results)

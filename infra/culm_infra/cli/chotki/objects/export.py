@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import whole_state
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, print_table
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import EXIT_DEGRADED
+from culm_infra.cli.results import Results
 
 
-@spread
 def export(
     *,
     output: Annotated[
@@ -35,7 +34,7 @@ def export(
         typer.Option("--state-dir", help="Keep the state here, for the next export to go on from."),
     ] = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Write objects as Parquet, as of the last epoch; again in the same folder, what has changed since.
 
@@ -46,15 +45,19 @@ def export(
     """
     from culm_topics.chotki.parquet import write_tables
 
-    with whole_state(kafka.settings(), state_dir=state_dir, json=json) as reader:
+    with whole_state(kafka.settings(), results, state_dir=state_dir) as reader:
         done = write_tables(reader.state, reader.origin, output, classes=class_ or None)
         is_whole = not reader.passed_over.records
-    rows = [(str(one.class_id), str(output / one.folder), one.rows, one.is_whole) for one in done.tables]
-    names = ("class", "folder", "rows", "whole")
-    if json:
-        for row in rows:
-            emit_json({**dict(zip(names, row, strict=True)), "epoch": done.epoch})
-    else:
-        print_table(f"epoch {done.epoch}", names, rows)
+    rows = [
+        {
+            "class": str(one.class_id),
+            "folder": str(output / one.folder),
+            "rows": one.rows,
+            "whole": one.is_whole,
+            "epoch": done.epoch,
+        }
+        for one in done.tables
+    ]
+    results.rows(rows, ("class", "folder", "rows", "whole"), title=f"epoch {done.epoch}")
     if not is_whole:
         raise typer.Exit(EXIT_DEGRADED)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-import json as json_text
-from typing import TYPE_CHECKING, Annotated, Any
+import json
+from typing import Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import object_as_json, whole_state
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say
-
-if TYPE_CHECKING:
-    from culm_topics.chotki.objects import ChotkiObject
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import print_table, say
+from culm_infra.cli.results import Columns, Results, Row, of
 
 
-@spread
+def _class_name(row: Row) -> str:
+    return str(row["class_names"][0] if row["class_names"] else row["class"])
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _fields(fields: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_text(value)}" for name, value in fields.items() if value is not None)
+
+
+OBJECTS: Final[Columns] = {
+    "id": "id",
+    "class": _class_name,
+    "names": "names",
+    "fields": of("fields", _fields),
+}
+
+
 def get(
     name: Annotated[
         str | None,
@@ -38,7 +54,7 @@ def get(
         ),
     ] = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Print an object, those of a class, or all of them, as of the last epoch; with `--json` one a line.
 
@@ -49,7 +65,7 @@ def get(
     from culm_topics.chotki.errors import ObjectUnknown
     from culm_topics.chotki.objects import Objects
 
-    with whole_state(kafka.settings(), json=json) as reader:
+    with whole_state(kafka.settings(), results) as reader:
         view = Objects(reader.state.table)
         ids = None if class_ is None else view.ids_of_class(view.resolve(class_))
         if name is not None:
@@ -58,39 +74,21 @@ def get(
         found = list(view.objects(ids))
     if name is not None and not found:
         raise ObjectUnknown(f"there is no such object: {name}")
-    if json:
-        for one in found:
-            emit_json(object_as_json(one))
-    elif name is not None:
-        _show(found[0])
-    elif not found:
-        say("no objects")
+    rows = list(map(object_as_json, found))
+    if name is not None and not results.json:
+        _show(rows[0])
+    elif rows or results.json:
+        results.rows(rows, OBJECTS)
     else:
-        rows = (
-            (one.id, _class_name(one), ", ".join(one.names), _fields(object_as_json(one))) for one in found
-        )
-        print_table(None, ("id", "class", "names", "fields"), rows)
+        say("no objects")
 
 
-def _show(found: ChotkiObject) -> None:
-    plain = object_as_json(found)
+def _show(plain: Row) -> None:
     removed = plain.get("removed", {})
     rows = [
         (name, plain["types"].get(name, ""), _text(value), _text(removed[name]) if name in removed else "")
         for name, value in plain["fields"].items()
     ]
     rows += [(place[:-1], place[-1], _text(value), "") for place, value in plain.get("others", {}).items()]
-    title = f"{found.id}  {_class_name(found)}  {', '.join(found.names)}".rstrip()
+    title = f"{plain['id']}  {_class_name(plain)}  {', '.join(plain['names'])}".rstrip()
     print_table(title, ("field", "type", "value", "removed"), rows)
-
-
-def _class_name(found: ChotkiObject) -> str:
-    return str(found.class_id) if found.class_ is None else found.class_.name
-
-
-def _fields(plain: dict[str, Any]) -> str:
-    return " ".join(f"{name}={_text(value)}" for name, value in plain["fields"].items() if value is not None)
-
-
-def _text(value: object) -> str:
-    return json_text.dumps(value, ensure_ascii=False)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from culm_infra.cli.options import KafkaFlags, named_once
-from culm_infra.cli.output import emit_json, out, say
+from culm_infra.cli.output import say
+from culm_infra.cli.results import Results
 
 if TYPE_CHECKING:
-    from culm_models.chotki.ids import Id
     from culm_topics.chotki.changes import Change, FromText, Plus
     from culm_topics.chotki.writer import ChotkiWriter
 
@@ -54,8 +54,7 @@ def write(
     kafka: KafkaFlags,
     flags: WriterFlags,
     changes: Callable[[ChotkiWriter], list[Change]],
-    *,
-    json: bool,
+    results: Results,
 ) -> None:
     """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
     from culm_topics.chotki.writer import ChotkiWriter
@@ -65,8 +64,11 @@ def write(
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
     source = None if flags.source is None else source_number(flags.source, "--source")
     with ChotkiWriter(kafka.settings(), owner=owner, source=source, take_over=flags.take_over) as writer:
-        ids = writer.write(*changes(writer))
-        _show(ids, writer.source, json=json)
+        id = next((str(one) for one in writer.write(*changes(writer)) if one is not None), None)
+        if id is not None or results.json:
+            results.one({"id": id, "source": f"{writer.source:x}"}, str(id))
+        else:
+            say("nothing to change: it is so already")
 
 
 def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
@@ -93,13 +95,3 @@ def source_number(text: str, hint: str = "HEX") -> int:
     if re.fullmatch("[0-9a-fA-F]{1,16}", text) is None:
         raise typer.BadParameter(f"{text!r} is not a number in hex, of 16 digits at most", param_hint=hint)
     return int(text, 16)
-
-
-def _show(ids: list[Id | None], source: int, *, json: bool) -> None:
-    id = next((str(one) for one in ids if one is not None), None)
-    if json:
-        emit_json({"id": id, "source": f"{source:x}"})
-    elif id is None:
-        say("nothing to change: it is so already")
-    else:
-        out.print(id, markup=False)

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.chotki.reading import whole_state
-from culm_infra.cli.options import KAFKA_FLAGS, KafkaFlags, refuse, spread
+from culm_infra.cli.options import KAFKA_FLAGS, KafkaFlags, refuse
 from culm_infra.cli.output import emit_json
+from culm_infra.cli.results import Results
 
 
-@spread
 def dump(
     context: typer.Context,
     url: Annotated[
@@ -30,7 +29,7 @@ def dump(
     directory: Key = None,
     silence_s: Silence = 60.0,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Print every field and vector as the Go replica dumps its store, so that `diff` compares them.
 
@@ -43,14 +42,14 @@ def dump(
 
     if url is None:
         refuse(context, ["directory", "silence_s"], "is about a replica: give its URL")
-        with whole_state(kafka.settings(), json=json) as reader:
+        with whole_state(kafka.settings(), results) as reader:
             values = reader.state.store()
     else:
         refuse(context, KAFKA_FLAGS, "is about the deployment: a replica is read at its URL")
         check_address(url)
         values = read_replica(url, kafka.load(connector={"directory": directory}), silence_s).store
     store = sorted(values.items())
-    if json:
+    if results.json:
         for key, value in store:
             letter = chr(key[17])
             emit_json({"key": key, "type": letter, "text": print_field(letter, value), "value": value})

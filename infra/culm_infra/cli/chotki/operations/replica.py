@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.output import progress, safe
+from culm_infra.cli.output import counting, safe
 
 if TYPE_CHECKING:
     from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
@@ -43,12 +43,10 @@ def read_replica(url: str, settings: Settings, silence_s: float) -> ReplicaCopy:
     chotki, transport = settings.connector.chotki, settings.connector.transport
 
     async def copied() -> ReplicaCopy:
-        with progress() as display:
-            task = display.add_task(f"reading {safe(url)}", total=None)
+        with counting(f"reading {safe(url)}") as count:
 
             def show(received_bytes: int) -> None:
-                kilobytes = received_bytes // 1_000
-                display.update(task, description=f"reading {safe(url)}: {kilobytes:,} kB")
+                count(description=f"reading {safe(url)}: {received_bytes // 1_000:,} kB")
 
             async with dialled(url, _identity(settings), chotki.tls, transport) as channel:
                 return await copy_replica(channel, silence_s=silence_s, progress=show)

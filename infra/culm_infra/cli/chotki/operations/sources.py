@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.objects.writing import source_number
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, print_table, say, show_passed_over
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import at
+from culm_infra.cli.results import Columns, Results, of
 
 if TYPE_CHECKING:
     from culm_topics.chotki.records import SourceRecord
 
-_COLUMNS = ("source", "owner", "state", "since")
+SOURCES: Final[Columns] = {
+    "source": "source",
+    "owner": "owner",
+    "state": "state",
+    "since": of("since_ms", at),
+}
 
 
 def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
@@ -37,30 +41,18 @@ def sources_as_json(holders: Mapping[int, SourceRecord]) -> list[dict[str, Any]]
     return [source_as_json(src, one) for src, one in sorted(holders.items())]
 
 
-@spread
-def sources(*, kafka: KafkaFlags, json: options.Json = False) -> None:
+def sources(*, kafka: KafkaFlags, results: Results) -> None:
     """The sources that edges and writers of this deployment were given: whose, and whether in use.
 
     Example: `culm chotki sources`
     """
     from culm_topics.chotki.sources import read_sources
 
-    table = read_sources(kafka.settings())
-    show_passed_over(table.passed_over, json=json)
-    found = sources_as_json(table.holders)
-    if json:
-        for one in found:
-            emit_json(one)
-    else:
-        print_table("sources", _COLUMNS, (_row(one) for one in found))
+    found = read_sources(kafka.settings())
+    results.passed_over(found.passed_over)
+    results.rows(sources_as_json(found.holders), SOURCES, title="sources")
 
 
-def _row(one: Mapping[str, Any]) -> list[str]:
-    since = datetime.fromtimestamp(one["since_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return [one["source"], one["owner"], one["state"], since]
-
-
-@spread
 def retire(
     source: Annotated[str, typer.Argument(metavar="HEX", help="The source.")],
     *,
@@ -68,7 +60,7 @@ def retire(
         bool, typer.Option("--in-use", help="Although an edge or a writer uses it, which ends by it.")
     ] = False,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Never use a source again: it stays in vectors, and is given to nobody.
 
@@ -78,7 +70,4 @@ def retire(
 
     src = source_number(source)
     told = retire_source(kafka.settings(), src, in_use=in_use)
-    if json:
-        emit_json(source_as_json(src, told))
-    else:
-        say(f"source {src:x} of {told.owner} is retired")
+    results.event(source_as_json(src, told), f"source {src:x} of {told.owner} is retired")

@@ -3,32 +3,71 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.operations.edge_metrics import read_edge
-from culm_infra.cli.chotki.operations.sources import sources_as_json
+from culm_infra.cli.chotki.operations.sources import SOURCES, sources_as_json
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.options import KafkaFlags, spread
-from culm_infra.cli.output import emit_json, out, print_table, safe, say, show_passed_over
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import at, emit_json, out, print_table, safe, say
+from culm_infra.cli.results import Columns, Results, Row, of, table
 
 if TYPE_CHECKING:
     from culm_topics.chotki.operations import PeerSession
     from culm_topics.chotki.state_reader import ObjectState
 
 _SHOWN_BLOCKS = 20
-_BLOCK_COLUMNS = ("block", "objects", "vector")
-_CODE_COLUMNS = ("code", "sessions")
-_SESSION_COLUMNS = (
-    *("peer", "state", "address", "mode", "diff in", "diff out"),
-    *("open syncs", "pings", "pongs", "code"),
-)
 
 
-@spread
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{key}: {count:,}" for key, count in counts.items())
+
+
+def _diff(progress: dict[str, int]) -> str:
+    if not progress["blocks_total"]:
+        return "–"
+    share = f"/{progress['bytes_total']:,}" if progress["bytes_total"] else ""
+    return f"{progress['blocks_done']}/{progress['blocks_total']}, {progress['bytes_done']:,}{share} B"
+
+
+def _open_syncs(syncs: list[Row]) -> list[str]:
+    return [f"{one['t']} {one['age_ms'] / 1000:,.0f} s {one['bytes']:,} B" for one in syncs]
+
+
+def _state(row: Row) -> str:
+    return f"{row['state']} (its edge's run is over)" if row["run_is_over"] else str(row["state"])
+
+
+PEERS: Final[Columns] = {
+    "source": "source",
+    "behind": "behind",
+    "lag": of("lag", _counts),
+    "vector": "vector",
+    "time": of("time_ms", at),
+}
+SESSIONS: Final[Columns] = {
+    "peer": "peer",
+    "state": _state,
+    "address": "address",
+    "mode": "mode",
+    "diff in": of("received", _diff),
+    "diff out": of("sent", _diff),
+    "open syncs": of("open_syncs", _open_syncs),
+    "pings": "pings",
+    "pongs": "pongs",
+    "code": "code",
+}
+TRACES: Final[Columns] = {
+    "peer": "peer",
+    "traces": "traces",
+    "bytes in": "bytes_in",
+    "bytes out": "bytes_out",
+    "time": of("time_ms", at),
+}
+
+
 def status(
     *,
     all_: Annotated[bool, typer.Option("--all", help="All blocks, and sessions that are over too.")] = False,
@@ -37,7 +76,7 @@ def status(
         typer.Option("--edge", metavar="HOST:PORT", help="An edge's --metrics-port; repeatable."),
     ] = None,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """How the deployment and its peers stand: vectors, blocks, peers, sessions, sources; edges where named.
 
@@ -57,7 +96,7 @@ def status(
     from culm_topics.chotki.sources import is_of_former_run, read_sources
 
     settings = kafka.settings()
-    with whole_state(settings, json=json) as reader:
+    with whole_state(settings, results) as reader:
         state = {
             "epoch": reader.state.epoch,
             "waiting_records": reader.waiting,
@@ -68,7 +107,7 @@ def status(
         vector = reader.state.vector
     holdings, sessions, sources = read_holdings(settings), read_sessions(settings), read_sources(settings)
     for passed_over in (holdings.passed_over, sessions.passed_over, sources.passed_over):
-        show_passed_over(passed_over, json=json)
+        results.passed_over(passed_over)
     told = [_session(one, is_of_former_run(one.edge, sources.holders)) for one in sessions.sessions]
     found = {
         **state,
@@ -98,7 +137,7 @@ def status(
         "sources": sources_as_json(sources.holders),
         "edges": [read_edge(one) for one in edge or ()],
     }
-    if json:
+    if results.json:
         emit_json(found)
     else:
         _show(found, all_=all_)
@@ -172,64 +211,28 @@ def _show(found: dict[str, Any], *, all_: bool) -> None:
     blocks = found["blocks"] if all_ else found["blocks"][:_SHOWN_BLOCKS]
     whole = len(blocks) == len(found["blocks"])
     title = "blocks" if whole else f"blocks ({len(blocks)} of {len(found['blocks'])})"
-    print_table(title, _BLOCK_COLUMNS, (_row(one, *_BLOCK_COLUMNS) for one in blocks))
+    table(title, ("block", "objects", "vector"), blocks)
     for one in found["duplicates"]:
         holders = ", ".join(f"{held['id']} (written by {held['writer']})" for held in one["objects"])
         where = f"field {one['field']} of class {one['class']}"
         out.print(f"a Go replica would refuse {safe(one['value'])} in {where}: it is in {holders}")
     for one in found["warnings"]:
-        when = _cell("time_ms", one["time_ms"])
-        out.print(
-            f"{one['code']}: {safe(one['text'])} (brought by {one['peer']} at {safe(one['address'])}, {when})"
-        )
-    tables: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
-        "peers": (found["peers"], ("source", "behind", "lag", "vector", "time_ms")),
-        "sessions": ([_session_row(one) for one in found["sessions"]], _SESSION_COLUMNS),
-        "traces": (found["sessions"], ("peer", "traces", "bytes_in", "bytes_out", "time_ms")),
-        "codes": ([{"code": one, "sessions": count} for one, count in found["codes"].items()], _CODE_COLUMNS),
-        "sources": (found["sources"], ("source", "owner", "state", "since_ms")),
+        brought = f"brought by {one['peer']} at {safe(one['address'])}, {at(one['time_ms'])}"
+        out.print(f"{one['code']}: {safe(one['text'])} ({brought})")
+    tables: dict[str, tuple[list[Row], Columns]] = {
+        "peers": (found["peers"], PEERS),
+        "sessions": (found["sessions"], SESSIONS),
+        "traces": (found["sessions"], TRACES),
+        "codes": (
+            [{"code": code, "sessions": count} for code, count in found["codes"].items()],
+            ("code", "sessions"),
+        ),
+        "sources": (found["sources"], SOURCES),
     }
     for name, (rows, columns) in tables.items():
         if rows:
-            titles = [column.removesuffix("_ms").replace("_", " ") for column in columns]
-            print_table(name, titles, (_row(one, *columns) for one in rows))
+            table(name, columns, rows)
     for one in found["edges"]:
         ready = "ready" if one["ready"] else f"not ready: {'; '.join(one['reasons'])}"
         figures = ((name, f"{value:,.0f}") for name, value in one["metrics"].items())
         print_table(f"edge {one['address']}: {ready}", ("metric", "value"), figures)
-
-
-def _session_row(session: dict[str, Any]) -> dict[str, Any]:
-    """A session with its diffs and open syncs as people read them."""
-    return {
-        **session,
-        "state": f"{session['state']} (its edge's run is over)"
-        if session["run_is_over"]
-        else session["state"],
-        "diff in": _diff(session["received"]),
-        "diff out": _diff(session["sent"]),
-        "open syncs": [
-            f"{one['t']} {one['age_ms'] / 1000:,.0f} s {one['bytes']:,} B" for one in session["open_syncs"]
-        ],
-    }
-
-
-def _diff(progress: dict[str, int]) -> str:
-    if not progress["blocks_total"]:
-        return "–"
-    share = f"/{progress['bytes_total']:,}" if progress["bytes_total"] else ""
-    return f"{progress['blocks_done']}/{progress['blocks_total']}, {progress['bytes_done']:,}{share} B"
-
-
-def _row(one: dict[str, Any], *columns: str) -> list[object]:
-    return [_cell(name, one[name]) for name in columns]
-
-
-def _cell(name: str, value: object) -> object:
-    if name.endswith("_ms") and isinstance(value, int):
-        return datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    if isinstance(value, list):
-        return ", ".join(value)
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {count:,}" for key, count in value.items())
-    return value

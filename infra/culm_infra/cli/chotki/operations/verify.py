@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
 from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.options import KafkaFlags, refuse, spread
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, print_table, say
+from culm_infra.cli.options import KafkaFlags, refuse
+from culm_infra.cli.output import EXIT_DEGRADED, emit_json, say
+from culm_infra.cli.results import Cell, Columns, Results, Row, table
 from culm_infra.patience import Patience
 
 if TYPE_CHECKING:
@@ -24,7 +24,40 @@ _PAUSE_S = 1.0
 _TEXT_LIMIT = 60
 
 
-@spread
+def _value(side: str) -> Cell:
+    """A value as it fits into a table; nothing of a field that is not there."""
+
+    def text(row: Row) -> str:
+        value = row[side]
+        if value is None:
+            return "–"
+        return value if len(value) <= _TEXT_LIMIT else f"{value[: _TEXT_LIMIT - 1]}…"
+
+    return text
+
+
+def _vector_of(side: str) -> Cell:
+    def text(row: Row) -> str:
+        lacks = row["vector"][f"{side}_lacks"]
+        return f"lacks {', '.join(lacks)}" if lacks else "whole"
+
+    return text
+
+
+_SIDES: Final = ("deployment", "replica")
+BLOCKS: Final[Columns] = {
+    "block": "block",
+    "fields": "fields",
+    **{f"{side} lacks": f"{side}_lacks" for side in _SIDES},
+    **{f"{side}'s vector": _vector_of(side) for side in _SIDES},
+}
+FIELDS: Final[Columns] = {
+    "field": lambda row: f"{row['id']}.{row['type']}",
+    "who lacks": "lacks",
+    **{side: _value(side) for side in _SIDES},
+}
+
+
 def verify(
     context: typer.Context,
     url: Annotated[
@@ -48,7 +81,7 @@ def verify(
     directory: Key = None,
     silence_s: Silence = 60.0,
     kafka: KafkaFlags,
-    json: options.Json = False,
+    results: Results,
 ) -> None:
     """Compare what a running replica holds with what the deployment does: vectors, and field by field.
 
@@ -60,17 +93,17 @@ def verify(
     Example: `culm chotki verify tcp://replica.example:4321 --wait 30`
     """
     check_address(url)
-    if json:
+    if results.json:
         refuse(context, ["fields"], "--json prints all fields that differ")
     settings = kafka.load(connector={"directory": directory})
-    copy, epoch, found = _compared(url, settings, silence_s, json=json)
+    copy, epoch, found = _compared(url, settings, silence_s, results)
     patience = Patience(wait, lambda: (found.vector, found.blocks))
     while not found.are_equal and not patience.is_over():
         say(f"{sum(len(one.fields) for one in found.blocks)} fields differ yet: looking again")
         time.sleep(_PAUSE_S)
-        copy, epoch, found = _compared(url, settings, silence_s, json=json)
+        copy, epoch, found = _compared(url, settings, silence_s, results)
     told = _as_json(url, copy, epoch, found)
-    if json:
+    if results.json:
         emit_json(told)
     else:
         _show(told, shown_fields=fields)
@@ -79,14 +112,14 @@ def verify(
 
 
 def _compared(
-    url: str, settings: Settings, silence_s: float, *, json: bool
+    url: str, settings: Settings, silence_s: float, results: Results
 ) -> tuple[ReplicaCopy, int, Comparison]:
     """The replica first: what it holds is then at least on its way into the deployment."""
     from culm_infra.settings import resolve_kafka
     from culm_models.chotki.compare import compare
 
     copy = read_replica(url, settings, silence_s)
-    with whole_state(resolve_kafka(settings), json=json) as reader:
+    with whole_state(resolve_kafka(settings), results) as reader:
         epoch, store = reader.state.epoch, reader.state.store()
     return copy, epoch, compare(store, copy.store)
 
@@ -143,58 +176,22 @@ def _field(one: FieldDifference) -> dict[str, Any]:
 
 
 def _show(told: dict[str, Any], *, shown_fields: int) -> None:
-    vector = told["vector"]
-    if any(vector.values()):
-        rows = [
-            (side, ", ".join(vector[f"{side}_lacks"]))
-            for side in ("deployment", "replica")
-            if vector[f"{side}_lacks"]
-        ]
-        print_table("vectors", ("side", "lacks, up to"), rows)
+    lacks = [
+        {"side": side, "lacks": told["vector"][f"{side}_lacks"]}
+        for side in _SIDES
+        if told["vector"][f"{side}_lacks"]
+    ]
+    if lacks:
+        table("vectors", {"side": "side", "lacks, up to": "lacks"}, lacks)
     if told["blocks"]:
-        print_table("blocks", *_blocks(told["blocks"]))
+        table("blocks", BLOCKS, told["blocks"])
     fields = told["fields"]
     if fields and shown_fields:
         shown = fields[:shown_fields]
         title = "fields" if len(shown) == len(fields) else f"fields ({len(shown)} of {len(fields)})"
-        rows_of_fields = (
-            (f"{one['id']}.{one['type']}", one["lacks"], _cut(one["deployment"]), _cut(one["replica"]))
-            for one in shown
-        )
-        print_table(title, ("field", "who lacks", "deployment", "replica"), rows_of_fields)
+        table(title, FIELDS, shown)
     for one in told["unreadable"]:
         say(f"[yellow]left out at the replica, since it does not parse: {one['id']}.{one['type']}[/]")
     lists = f", {told['left_out_fields']:,} lists left out" if told["left_out_fields"] else ""
     verdict = "[green]the same[/]" if told["equal"] else "[bold red]they differ[/]"
     say(f"{verdict}: {told['compared_fields']:,} fields compared{lists}, as of epoch {told['epoch']}")
-
-
-def _blocks(blocks: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[list[object]]]:
-    sides = ("deployment", "replica")
-    titles = (
-        "block",
-        "fields",
-        *(f"{side} lacks" for side in sides),
-        *(f"{side}'s vector" for side in sides),
-    )
-    rows = [
-        [
-            one["block"],
-            one["fields"],
-            *(one[f"{side}_lacks"] for side in sides),
-            *(_lack(one["vector"][f"{side}_lacks"]) for side in sides),
-        ]
-        for one in blocks
-    ]
-    return titles, rows
-
-
-def _lack(entries: list[str]) -> str:
-    return f"lacks {', '.join(entries)}" if entries else "whole"
-
-
-def _cut(text: str | None) -> str:
-    """A value as it fits into a table; nothing of a field that is not there."""
-    if text is None:
-        return "–"
-    return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"

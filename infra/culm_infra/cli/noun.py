@@ -1,0 +1,111 @@
+"""Groups of commands as tables: a command is loaded when it is used.
+
+A command may take dataclasses of options, and refuses an option that takes one value and is given twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+
+def load(place: str) -> Any:
+    """The attribute that an entry of a table names: `module:attribute` below `culm_infra.cli`."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(f"culm_infra.cli.{module}"), attribute)
+
+
+def noun(help: str, commands: Mapping[str, Any], **settings: Any) -> typer.Typer:
+    """A group of commands by name, in the order of the help: functions, groups, or places to load them from.
+
+    A place is imported when it is used, so that `culm --help` and completion stay quick.
+    """
+    made = functools.cache(lambda name: _command(commands[name], name))
+
+    class Group(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            return made(cmd_name) if cmd_name in commands else None
+
+    return typer.Typer(cls=Group, help=help, **({"no_args_is_help": True} | settings))
+
+
+def _command(target: Any, name: str) -> Any:
+    target = load(target) if isinstance(target, str) else target
+    if isinstance(target, typer.Typer):
+        command: Any = get_group(target)
+    else:
+        single = typer.Typer(add_completion=False)
+        single.command(name=name)(spread(target))
+        command = get_command(single)
+    command.name = name
+    _refuse_repeats(command)
+    return command
+
+
+def _refuse_repeats(command: Any) -> None:
+    """Otherwise the last of several values would win, and the others would be ignored."""
+    parse = command.parse_args
+
+    def parse_args(context: Any, arguments: list[str]) -> Any:
+        if arguments and not context.resilient_parsing:
+            _, _, order = command.make_parser(context).parse_args(args=list(arguments))
+            seen: set[str] = set()
+            for one in order:
+                is_single = one.param_type_name == "option" and not one.multiple
+                if is_single and (not one.is_flag or one.secondary_opts):
+                    if one.name in seen:
+                        raise typer.BadParameter("given twice, and takes one value", param_hint=one.opts[0])
+                    seen.add(one.name)
+        return parse(context, arguments)
+
+    command.parse_args = parse_args
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: Typer sees their fields, the command gets the dataclass.
+
+    Every field is an option, so it has a default.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    group_types: dict[str, type[Any]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            group_types[parameter.name] = hint
+            parameters += _options_of(hint)
+        else:
+            parameters.append(parameter.replace(annotation=hint))
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        for name, group_type in group_types.items():
+            values[name] = group_type(**{field.name: values.pop(field.name) for field in fields(group_type)})
+        command(**values)
+
+    positional = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    run.__signature__ = inspect.Signature([*positional, *named])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _options_of(group_type: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group_type, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(group_type)
+    ]
