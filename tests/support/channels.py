@@ -22,7 +22,7 @@ from culm_connectors.transport.memory import memory_pair
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsClientSettings, TlsServerSettings
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
 from tests.support.quic import ALPN, LOOPBACK, identity, lossy_proxy, quick_settings
 
 TCP = TcpSettings(
@@ -54,12 +54,13 @@ class Certificates:
         self._authority = Ed25519PrivateKey.generate()
         self.ca = self._write("ca", self._authority, None)
         server, client = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-        self.server = TlsServerSettings(
+        self.server = TlsFiles(
             certificate=self._write("server", server, SERVER_NAME),
             private_key=self._key("server", server),
-            client_ca=self.ca,
+            ca=self.ca,
+            require_client_certificate=False,
         )
-        self.client = TlsClientSettings(
+        self.client = TlsFiles(
             ca=self.ca,
             server_name=SERVER_NAME,
             certificate=self._write("client", client, "client"),

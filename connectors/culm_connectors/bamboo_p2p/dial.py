@@ -11,11 +11,9 @@ from culm_connectors.bamboo_p2p.channels.two_streams import TwoStreams, accept_s
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, Url
 from culm_connectors.transport import Identity, connect, serve
-from culm_connectors.transport.errors import IdentityError
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.tcp.settings import TlsClientSettings, TlsServerSettings
 from culm_models.bamboo.hashes import HashFlavour
 
 OnChannels = Callable[[TwoChannels], Awaitable[None]]
@@ -43,14 +41,8 @@ async def dial(
             speak_first=open_both,
         )
         return opened[0]
-    files = settings.tls
-    tls = TlsClientSettings(
-        ca=files.ca,
-        server_name=files.server_name,
-        certificate=files.certificate,
-        private_key=files.private_key,
-    )
-    channel = await connect_tcp((url.host, url.port), settings.tcp, tls if url.scheme == "tls" else None)
+    tls = settings.tls if url.scheme == "tls" else None
+    channel = await connect_tcp((url.host, url.port), settings.tcp, tls)
     return Multiplexed(channel, window=settings.data_window_bytes)
 
 
@@ -85,20 +77,6 @@ async def listening(
     async def on_channel(channel: ByteChannel) -> None:
         await on_channels(Multiplexed(channel, window=settings.data_window_bytes))
 
-    tls = _server_files(settings) if url.scheme == "tls" else None
+    tls = settings.tls if url.scheme == "tls" else None
     async with serve_tcp((url.host, url.port), on_channel, settings.tcp, tls=tls) as tcp:
         yield Url(url.scheme, url.host, tcp.address[1])
-
-
-def _server_files(settings: BambooPeerSettings) -> TlsServerSettings:
-    files = settings.tls
-    if files.certificate is None or files.private_key is None:
-        raise IdentityError(
-            "a TLS server shows a certificate", hint="give its file, and that of its private key"
-        )
-    return TlsServerSettings(
-        certificate=files.certificate,
-        private_key=files.private_key,
-        client_ca=files.ca,
-        require_client_certificate=files.ca is not None,
-    )

@@ -20,9 +20,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import TopicReader, TopicReaders, ask_origin, watch_origin
-from culm_connectors.transport.tcp.settings import TlsServerSettings
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka.acls import connector_group_prefix
@@ -85,24 +83,10 @@ class BambooProtocol:
                 if url.scheme == "quic":
                     doors.append(QuicDoor(ALPNS[name], address, edge.serve_quic, access.judge))
                 else:
-                    tls = self._tls_server() if url.scheme == "tls" else None
+                    tls = self._settings.tls if url.scheme == "tls" else None
                     door = f"bamboo-{name}-{url.scheme}"
                     doors.append(TcpDoor(door, address, edge.serve, access.judge, tls))
         return doors
-
-    def _tls_server(self) -> TlsServerSettings:
-        files = self._settings.tls
-        if files.certificate is None or files.private_key is None:
-            raise ConnectorError(
-                "tls:// cannot be served without a certificate",
-                hint="set certificate and private_key in [connector.bamboo.tls]",
-            )
-        return TlsServerSettings(
-            certificate=files.certificate,
-            private_key=files.private_key,
-            client_ca=files.ca,
-            require_client_certificate=files.ca is not None,
-        )
 
     @property
     def readers(self) -> Sequence[TopicReader]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from culm_connectors.bamboo_p2p.channels.address import SCHEMES, Scheme, Url, parse_url
 from culm_connectors.transport.settings import TransportSettings
-from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
 from culm_models.bamboo_p2p.settings import PeerSettings
 
 __all__ = [
@@ -16,24 +15,12 @@ __all__ = [
     "SCHEMES",
     "BambooPeerSettings",
     "Scheme",
-    "TlsFiles",
     "Url",
     "parse_url",
 ]
 
 ALPNS: Final = {"yamf": "bamboo-p2p/2019-10", "yasmf": "bamboo-p2p/2019-10+yasmf"}
 """The application protocol over QUIC, by the flavour of the hashes (R62)."""
-
-
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """PEM files: what this side shows over `tls://`, and whom it believes."""
-
-    certificate: Path | None = None
-    private_key: Path | None = None
-    ca: Path | None = None
-    """The authority of the other side; by default the system's."""
-    server_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

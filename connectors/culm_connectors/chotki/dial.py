@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from culm_connectors.chotki.settings import ALPN, TlsFiles, parse_url
+from culm_connectors.chotki.settings import ALPN, parse_url
 from culm_connectors.transport import Identity, TransportSettings, connect
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
-from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings, TlsClientSettings
+from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings, TlsFiles
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def dialled(
         finally:
             await connection.close()
         return
-    channel = await connect_tcp(address, tcp, tls_client(tls) if scheme == "tls" else None)
+    channel = await connect_tcp(address, tcp, tls if scheme == "tls" else None)
     try:
         yield channel
     finally:
@@ -51,14 +51,3 @@ async def stream_for(connection: Connection) -> ByteChannel:
     stream = await connection.open_stream(bidirectional=True)
     assert stream.receive is not None, "a bidirectional stream"
     return StreamChannel(connection, stream, stream.receive)
-
-
-def tls_client(files: TlsFiles) -> TlsClientSettings:
-    """What a caller over TLS believes and shows."""
-    return TlsClientSettings(
-        ca=files.ca,
-        server_name=files.server_name,
-        certificate=files.certificate,
-        private_key=files.private_key,
-        minimum_version=files.minimum_version,
-    )

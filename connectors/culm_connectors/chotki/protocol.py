@@ -29,11 +29,9 @@ from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
 from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
-from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.transport import Identity
-from culm_connectors.transport.tcp.settings import TlsServerSettings
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.unique_values import Duplicate
@@ -120,24 +118,9 @@ class ChotkiProtocol:
                 doors.append(QuicDoor(ALPN, address, self.driver.serve_quic, access.judge))
             else:
                 name = f"chotki-{scheme}"
-                tls = self._tls_server() if scheme == "tls" else None
+                tls = self._settings.tls if scheme == "tls" else None
                 doors.append(TcpDoor(name, address, self.driver.serve, access.judge, tls))
         return doors
-
-    def _tls_server(self) -> TlsServerSettings:
-        files = self._settings.tls
-        if files.certificate is None or files.private_key is None:
-            raise ConnectorError(
-                "tls:// cannot be served without a certificate",
-                hint="set certificate and private_key in [connector.chotki.tls]",
-            )
-        return TlsServerSettings(
-            certificate=files.certificate,
-            private_key=files.private_key,
-            client_ca=files.ca,
-            require_client_certificate=files.require_client_certificate,
-            minimum_version=files.minimum_version,
-        )
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Follow Kafka, and serve and call once the store has what was there, until cancelled."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from culm_connectors.transport.tcp.settings import TlsFiles
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.settings import ChotkiSettings as SessionTimes
 
@@ -26,19 +26,6 @@ def parse_url(text: str) -> tuple[Scheme, tuple[str, int]]:
         )
     scheme = next(one for one in SCHEMES if one == parts.scheme)
     return scheme, (parts.hostname, parts.port)
-
-
-class TlsFiles(BaseModel):
-    """TLS as the Go replica is given it; all files are PEM, and read again when they have changed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    certificate: Path | None = Field(None, description="own certificate and the chain behind it")
-    private_key: Path | None = None
-    ca: Path | None = Field(None, description="the authority of the other side; by default the system's")
-    server_name: str | None = Field(None, description="what a server's certificate must be for")
-    require_client_certificate: bool = Field(False, description="who calls must have one of `ca`")
-    minimum_version: Literal["1.2", "1.3"] = Field("1.3", description="of TLS; QUIC has 1.3 in any case")
 
 
 class ChotkiEdgeSettings(BaseModel):

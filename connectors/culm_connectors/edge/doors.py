@@ -36,7 +36,7 @@ from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.quic.listener import Listener, serve_all
 from culm_connectors.transport.tcp.listener import TcpListener, serve_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class TcpDoor:
     address: Address
     serve: ChannelHandler
     judge: Judge
-    tls: TlsServerSettings | None = None
+    tls: TlsFiles | None = None
 
 
 Door = QuicDoor | Libp2pDoor | TcpDoor

@@ -18,7 +18,7 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.proof import prove
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks
-from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, TlsFiles, Url
+from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.transport import CloseReason, ConnectError, Connection, TransportSettings, connect
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
@@ -44,8 +44,8 @@ def url(request: pytest.FixtureRequest) -> Url:
 @pytest.fixture
 def settings(tmp_path: Path) -> BambooPeerSettings:
     files = Certificates(tmp_path)
-    shown = TlsFiles(
-        files.server.certificate, files.server.private_key, files.client.ca, files.client.server_name
+    shown = files.server.model_copy(
+        update={"server_name": files.client.server_name, "require_client_certificate": True}
     )
     return BambooPeerSettings(tls=shown, refresh_s=0.05)
 

@@ -16,7 +16,7 @@ from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.tcp.settings import TlsClientSettings
+from culm_connectors.transport.tcp.settings import TlsFiles
 from tests.support.channels import TCP, Certificates, Pair, channel_pair
 from tests.support.quic import LOOPBACK
 from tests.support.waiting import ended, until
@@ -300,4 +300,4 @@ async def test_where_nothing_listens_that_is_said() -> None:
         taken.bind(LOOPBACK)
         with pytest.raises(ConnectError, match="nothing listens"):
             await connect_tcp(taken.getsockname(), TCP, None)
-    assert TlsClientSettings().server_name is None
+    assert TlsFiles().server_name is None

@@ -8,14 +8,15 @@ import ssl
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from culm_connectors.transport import TransportError
-from culm_connectors.transport.errors import ConnectError
+from culm_connectors.transport.errors import ConnectError, IdentityError
 from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.tcp import tls
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.tcp.settings import TlsClientSettings
+from culm_connectors.transport.tcp.settings import TlsFiles
 from tests.support.channels import TCP, Certificates
 from tests.support.quic import LOOPBACK
 
@@ -38,8 +39,9 @@ def folder(parent: Path, name: str) -> Path:
     return found
 
 
-def replace(old: Path, new: Path) -> None:
+def replace(old: Path | None, new: Path | None) -> None:
     """As tools that rotate certificates do: a new file under the old name."""
+    assert old is not None and new is not None
     shutil.copy(new, old.with_suffix(".new"))
     old.with_suffix(".new").replace(old)
 
@@ -49,10 +51,9 @@ async def test_new_files_are_used_from_the_next_connection_on_and_sessions_live_
     async with serve_tcp(LOOPBACK, echo, SETTINGS, tls=first.server) as listener:
         before = await connect_tcp(listener.address, SETTINGS, first.client)
         await say(before, b"before")
-        assert second.server.client_ca is not None and first.server.client_ca is not None
         replace(first.server.certificate, second.server.certificate)
         replace(first.server.private_key, second.server.private_key)
-        replace(first.server.client_ca, second.server.client_ca)
+        replace(first.server.ca, second.server.ca)
         after = await connect_tcp(listener.address, SETTINGS, second.client)
         await say(after, b"after")
         assert after.principal.name != before.principal.name
@@ -86,7 +87,6 @@ async def test_a_certificate_whose_key_has_not_come_yet_changes_nothing(
 
 async def test_a_caller_reads_its_files_at_each_call(tmp_path: Path) -> None:
     first, second = Certificates(folder(tmp_path, "first")), Certificates(folder(tmp_path, "second"))
-    assert first.client.ca is not None and second.client.ca is not None
     async with serve_tcp(LOOPBACK, echo, SETTINGS, tls=second.server) as listener:
         with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             await connect_tcp(listener.address, SETTINGS, first.client)
@@ -105,7 +105,7 @@ async def test_versions_below_the_minimum_are_not_spoken(
     server = certificates.server.model_copy(update={"minimum_version": minimum})
     make = tls.client_context
 
-    def old(settings: TlsClientSettings) -> ssl.SSLContext:
+    def old(settings: TlsFiles) -> ssl.SSLContext:
         context = make(settings)
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         return context
@@ -120,3 +120,25 @@ async def test_versions_below_the_minimum_are_not_spoken(
             channel = await connect_tcp(listener.address, SETTINGS, client)
             await say(channel, b"of old")
             await channel.close()
+
+
+async def test_who_calls_must_show_a_certificate_where_an_authority_is_named(tmp_path: Path) -> None:
+    files = Certificates(tmp_path)
+    strict = files.server.model_copy(update={"require_client_certificate": None})
+    nobody = files.client.model_copy(update={"certificate": None, "private_key": None})
+    async with serve_tcp(LOOPBACK, echo, SETTINGS, tls=strict) as listener:
+        with pytest.raises(TransportError):
+            refused = await connect_tcp(listener.address, SETTINGS, nobody)
+            await refused.read()
+        channel = await connect_tcp(listener.address, SETTINGS, files.client)
+        await say(channel, b"known")
+        await channel.close()
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="go together"):
+        TlsFiles(certificate=tmp_path / "own.pem")
+    with pytest.raises(ValidationError, match="needs ca"):
+        TlsFiles(require_client_certificate=True)
+    with pytest.raises(IdentityError, match="without a certificate"):
+        tls.server_context(TlsFiles())

@@ -31,7 +31,7 @@ from culm_connectors.bamboo_p2p.edge.rules import edge_rules
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.budgets import RememberedBudgets
 from culm_connectors.edge.fair_turns import calling
@@ -300,7 +300,6 @@ async def open_flavour(
 def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPeerSettings:
     """What the connections are told."""
     settings = context.settings.bamboo
-    files = settings.tls
     return BambooPeerSettings(
         connection=PeerSettings(
             sends_greedily=settings.greedy,
@@ -312,7 +311,7 @@ def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPe
         ),
         transport=context.settings.transport,
         tcp=context.settings.tcp,
-        tls=TlsFiles(files.certificate, files.private_key, files.ca, files.server_name),
+        tls=settings.tls,
         data_window_bytes=settings.data_window_bytes,
         max_spool_bytes=settings.max_spool_bytes,
         max_spool_bytes_per_peer=settings.max_spool_bytes_per_peer,

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from culm_connectors.bamboo_p2p.channels.address import Url, parse_url
+from culm_connectors.transport.tcp.settings import TlsFiles
 
 FlavourName = Literal["yamf", "yasmf"]
 MAX_INLINE_BYTES: Final = 768 * 1024
@@ -33,17 +34,6 @@ def parse_edge_address(text: str) -> EdgeAddress:
     return EdgeAddress(parse_url(text), None)
 
 
-class BambooTls(BaseModel):
-    """What this side shows over `tls://`, and whom it believes: PEM files."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    certificate: Path | None = Field(None, description="own certificate and the chain behind it")
-    private_key: Path | None = None
-    ca: Path | None = Field(None, description="the authority of the other side; who calls needs one of it")
-    server_name: str | None = Field(None, description="what a server's certificate must be for")
-
-
 class BambooEdgeSettings(BaseModel):
     """Bamboo Point-2-Point at the edge; nothing is served or called unless an address is given."""
 
@@ -56,7 +46,7 @@ class BambooEdgeSettings(BaseModel):
     flavours: tuple[FlavourName, ...] = Field(
         ("yamf", "yasmf"), min_length=1, description="of hashes; the first is that of TCP without a name"
     )
-    tls: BambooTls = Field(BambooTls(), description="what tls:// shows, and whom it believes")
+    tls: TlsFiles = Field(TlsFiles(), description="what tls:// shows, and whom it believes")
     policy: Path | None = Field(
         None, description="a policy.toml: which logs peers may read, write, are asked for; quotas, retention"
     )

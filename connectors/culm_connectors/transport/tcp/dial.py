@@ -7,13 +7,11 @@ import asyncio
 from culm_connectors.transport.errors import AddressError, ConnectError
 from culm_connectors.transport.interface import Address, ByteChannel
 from culm_connectors.transport.tcp.channel import TcpChannel
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsClientSettings
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
 from culm_connectors.transport.tcp.tls import TlsSession, client_context
 
 
-async def connect_tcp(
-    address: Address, settings: TcpSettings, tls: TlsClientSettings | None = None
-) -> ByteChannel:
+async def connect_tcp(address: Address, settings: TcpSettings, tls: TlsFiles | None = None) -> ByteChannel:
     """Call a server; with `tls`, once its certificate has been believed.
 
     In TLS 1.3 a client is done before the server has judged the client's certificate: a refusal shows at the

@@ -15,7 +15,7 @@ from culm_connectors.transport.interface import Address, AuthorisePrincipal, Cha
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.channel import TcpChannel
 from culm_connectors.transport.tcp.rotation import FollowedContext
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsServerSettings
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
 from culm_connectors.transport.tcp.tls import TlsSession, followed_server_context
 
 _LOGGER = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ async def serve_tcp(
     handler: ChannelHandler,
     settings: TcpSettings,
     *,
-    tls: TlsServerSettings | None = None,
+    tls: TlsFiles | None = None,
     authorise: AuthorisePrincipal = allow_everybody,
 ) -> AsyncIterator[TcpListener]:
     """Accept channels at `address` while the context lasts; `handler` runs as one task a channel.

@@ -7,9 +7,6 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-TlsVersion = Literal["1.2", "1.3"]
-"""A version of TLS."""
-
 _KIB = 1_024
 _MIB = 1_024 * 1_024
 
@@ -48,35 +45,29 @@ class TcpSettings(BaseModel):
 DEFAULT_TCP: Final = TcpSettings()
 
 
-class TlsServerSettings(BaseModel):
-    """What a server shows, and whom it asks to prove a key. PEM files, read again when they change."""
+class TlsFiles(BaseModel):
+    """TLS of one protocol: what this side shows, and whom it believes.
+
+    Files are PEM. A server reads them again when they have changed, a client at each call.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    certificate: Path
-    """The certificate and the chain behind it."""
-    private_key: Path
-    client_ca: Path | None = None
-    """Clients may show a certificate of this authority; without one none is asked for."""
-    require_client_certificate: bool = False
-    minimum_version: TlsVersion = "1.3"
+    certificate: Path | None = Field(None, description="own certificate and the chain behind it")
+    private_key: Path | None = None
+    ca: Path | None = Field(None, description="the authority of the other side; by default the system's")
+    server_name: str | None = Field(
+        None, description="what a server's certificate must be for; by default the host that is called"
+    )
+    require_client_certificate: bool | None = Field(
+        None, description="who calls must show one of `ca`; by default where `ca` is set"
+    )
+    minimum_version: Literal["1.2", "1.3"] = Field("1.3", description="of TLS; QUIC has 1.3 in any case")
 
     @model_validator(mode="after")
-    def _check_authority(self) -> Self:
-        if self.require_client_certificate and self.client_ca is None:
-            raise ValueError("require_client_certificate needs client_ca")
+    def _check_pairs(self) -> Self:
+        if (self.certificate is None) != (self.private_key is None):
+            raise ValueError("certificate and private_key go together")
+        if self.require_client_certificate and self.ca is None:
+            raise ValueError("require_client_certificate needs ca")
         return self
-
-
-class TlsClientSettings(BaseModel):
-    """Whom a client believes, and what it shows. Files are PEM, and read at each call."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    ca: Path | None = None
-    """The authority of servers; None: those of the system."""
-    server_name: str | None = None
-    """What the server's certificate must be for; None: the host that is called."""
-    certificate: Path | None = None
-    private_key: Path | None = None
-    minimum_version: TlsVersion = "1.3"

@@ -16,42 +16,46 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from culm_connectors.transport.errors import IdentityError
 from culm_connectors.transport.tcp.rotation import FollowedContext
-from culm_connectors.transport.tcp.settings import TlsClientSettings, TlsServerSettings, TlsVersion
+from culm_connectors.transport.tcp.settings import TlsFiles
 
 _READ_BYTES = 64 * 1024
-_VERSIONS: dict[TlsVersion, ssl.TLSVersion] = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
-def followed_server_context(settings: TlsServerSettings) -> FollowedContext:
-    """The context of a server, as its files are. Error: `IdentityError` where one cannot be used now."""
-    files = (settings.certificate, settings.private_key, settings.client_ca)
-    return FollowedContext(lambda: server_context(settings), files)
+def followed_server_context(tls: TlsFiles) -> FollowedContext:
+    """The context of a server, as its files are. Error: `IdentityError` if one cannot be used now."""
+    return FollowedContext(lambda: server_context(tls), (tls.certificate, tls.private_key, tls.ca))
 
 
-def server_context(settings: TlsServerSettings) -> ssl.SSLContext:
-    """The context of a server. Error: `IdentityError` where a file cannot be used."""
+def server_context(tls: TlsFiles) -> ssl.SSLContext:
+    """The context of a server. Error: `IdentityError` if a file is missing or cannot be used."""
+    if tls.certificate is None:
+        raise IdentityError(
+            "TLS cannot be served without a certificate",
+            hint="set certificate and private_key in the tls table of the protocol",
+        )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = _VERSIONS[settings.minimum_version]
+    context.minimum_version = _VERSIONS[tls.minimum_version]
     try:
-        context.load_cert_chain(settings.certificate, settings.private_key)
-        if settings.client_ca is not None:
-            context.load_verify_locations(settings.client_ca)
-            required = settings.require_client_certificate
-            context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+        context.load_cert_chain(tls.certificate, tls.private_key)
+        if tls.ca is not None:
+            context.load_verify_locations(tls.ca)
+            is_optional = tls.require_client_certificate is False
+            context.verify_mode = ssl.CERT_OPTIONAL if is_optional else ssl.CERT_REQUIRED
     except (OSError, ssl.SSLError) as error:
         raise IdentityError(f"TLS cannot be served: {error}", hint="check the files of [tls]") from error
     return context
 
 
-def client_context(settings: TlsClientSettings) -> ssl.SSLContext:
-    """The context of a client. Error: `IdentityError` where a file cannot be used."""
+def client_context(tls: TlsFiles) -> ssl.SSLContext:
+    """The context of a client. Error: `IdentityError` if a file cannot be used."""
     try:
-        context = ssl.create_default_context(cafile=settings.ca)
-        if settings.certificate is not None:
-            context.load_cert_chain(settings.certificate, settings.private_key)
+        context = ssl.create_default_context(cafile=tls.ca)
+        if tls.certificate is not None:
+            context.load_cert_chain(tls.certificate, tls.private_key)
     except (OSError, ssl.SSLError) as error:
         raise IdentityError(f"TLS cannot be spoken: {error}", hint="check the files of [tls]") from error
-    context.minimum_version = _VERSIONS[settings.minimum_version]
+    context.minimum_version = _VERSIONS[tls.minimum_version]
     return context
 
 

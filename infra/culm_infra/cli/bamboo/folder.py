@@ -97,14 +97,20 @@ class TlsFlags:
 
     def settings(self, urls: Sequence[Url], **fields: Any) -> BambooPeerSettings:
         """Settings of a peer with these files, for these addresses. Raises `typer.BadParameter`."""
-        from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, TlsFiles
+        from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
+        from culm_connectors.transport.tcp.settings import TlsFiles
 
         flags = (self.certificate, self.private_key, self.ca, self.server_name)
         if any(one is not None for one in flags) and all(url.scheme != "tls" for url in urls):
             raise typer.BadParameter("certificates are those of tls://, and no address is one of it")
         if (self.certificate is None) != (self.private_key is None):
             raise typer.BadParameter("a certificate goes with its private key", param_hint="--tls-key")
-        files = TlsFiles(self.certificate, self.private_key, self.ca, self.server_name)
+        files = TlsFiles(
+            certificate=self.certificate,
+            private_key=self.private_key,
+            ca=self.ca,
+            server_name=self.server_name,
+        )
         return BambooPeerSettings(tls=files, **fields)
 
 

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from culm_connectors.chotki.settings import TlsFiles
+from culm_connectors.transport.tcp.settings import TlsFiles
 
 HOST = "127.0.0.1"
 _LIFE = datetime.timedelta(days=1)

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from culm_connectors.chotki.settings import TlsFiles
+from culm_connectors.transport.tcp.settings import TlsFiles
 from culm_infra.demo.chotki.certificate import HOST, make_certificate
 from culm_infra.demo.chotki.plan import EDGES, SCHEMES_OF
 from culm_infra.demo.kit.broker import broker
