@@ -26,6 +26,7 @@ from culm_models.bamboo.hashes import YASMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 
 _CASE = "bamboo-stream"
@@ -97,15 +98,15 @@ async def _bare_rate(scheme: Scheme, total: int) -> float:
 
         async def send() -> None:
             for _ in range(-(-total // len(data))):
-                await sender.room_for_data()
-                await sender.write_data(data)
+                await sender.capacity(DATA)
+                await sender.write(DATA, data)
 
         started = time.perf_counter()
         sending = asyncio.create_task(send())
         left = -(-total // len(data)) * len(data)
         size = left
         while left > 0:
-            left -= len(await receiver.read_data())
+            left -= len(await receiver.read(DATA))
         await sending
         return size / (time.perf_counter() - started)
 
@@ -205,7 +206,7 @@ async def _two_channels(scheme: Scheme) -> AsyncIterator[tuple[TwoChannels, TwoC
     over = asyncio.Event()
 
     async def on_channels(channels: TwoChannels) -> None:
-        await channels.write_control(_SETUP)
+        await channels.write(CONTROL, _SETUP)
         called.set_result(channels)
         await over.wait()
         await channels.close(None)
@@ -213,7 +214,7 @@ async def _two_channels(scheme: Scheme) -> AsyncIterator[tuple[TwoChannels, TwoC
     identities = [Identity.from_private_key(os.urandom(32)) for _ in range(2)]
     async with listening(Url(scheme, "127.0.0.1", 0), YASMF, identities[0], settings, on_channels) as url:
         calling = await dial(url, YASMF, identities[1], settings)
-        await calling.write_control(_SETUP)
+        await calling.write(CONTROL, _SETUP)
         yield calling, await called
         over.set()
         await calling.close(None)

@@ -6,7 +6,7 @@ What is said is what the hand-made ends of the models' tests say, byte by byte.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
@@ -24,6 +24,7 @@ from culm_connectors.transport import (
     serve,
 )
 from culm_models.bamboo.hashes import YAMF
+from culm_models.bymux.endpoint import CONTROL, DATA
 from tests.models.bamboo_p2p.hand_made import HandMade
 
 SOMEBODY = Identity.from_private_key(b"who breaks the rules of others ".ljust(32))
@@ -35,31 +36,23 @@ class WatchedChannels:
     def __init__(self, inner: TwoChannels) -> None:
         self._inner = inner
         self.remote = inner.remote
-        self._given = {"control": 0, "data": 0}
-        self._done = {"control": 0, "data": 0}
+        self._given, self._done = [0, 0], [0, 0]
         self._changed = asyncio.Event()
         self.is_read = asyncio.Event()
-        self.room_for_data = inner.room_for_data
-        self.write_control, self.write_data, self.close = inner.write_control, inner.write_data, inner.close
+        self.capacity, self.write, self.close = inner.capacity, inner.write, inner.close
 
-    async def read_control(self) -> bytes:
-        return await self._read("control", self._inner.read_control)
-
-    async def read_data(self) -> bytes:
-        return await self._read("data", self._inner.read_data)
-
-    async def _read(self, name: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def read(self, lane: int) -> bytes:
         # Who asks for more has dealt with what was given before.
         self.is_read.set()
-        self._done[name] = self._given[name]
+        self._done[lane] = self._given[lane]
         self._changed.set()
-        data = await read()
-        self._given[name] += len(data)
+        data = await self._inner.read(lane)
+        self._given[lane] += len(data)
         return data
 
-    async def until_read(self, name: str, size: int) -> None:
+    async def until_read(self, lane: int, size: int) -> None:
         """Wait until so many bytes of a channel are dealt with."""
-        while self._done[name] < size:
+        while self._done[lane] < size:
             self._changed.clear()
             await self._changed.wait()
 
@@ -68,17 +61,18 @@ async def say(
     channels: TwoChannels, made: HandMade, remote: RemotePeer, real: WatchedChannels | None
 ) -> None:
     """Say what the hand-made end says, in its order, though two channels have none of their own."""
-    sizes = {"control": 0, "data": 0}
+    sizes = [0, 0]
     for number, (name, data) in enumerate(made.said):
         if made.asked is not None and made.asked[0] == number:
             await remote.propose(made.asked[1])
         if number == 0 and real is None:
             continue  # whoever calls waits for the first byte of who is called: the setup is out already
-        other = "data" if name == "control" else "control"
+        lane = CONTROL if name == "control" else DATA
+        other = CONTROL + DATA - lane
         if real is not None:
             await real.until_read(other, sizes[other])
-        await (channels.write_control if name == "control" else channels.write_data)(data)
-        sizes[name] += len(data)
+        await channels.write(lane, data)
+        sizes[lane] += len(data)
 
 
 async def broken(
@@ -157,13 +151,13 @@ async def be_called_and_break(
 
     async def on_connection(connection: Connection) -> None:
         channels = await accept_streams(connection)
-        await channels.write_control(made.said[0][1])
+        await channels.write(CONTROL, made.said[0][1])
         called.set_result(channels)
         reasons.append(await connection.wait_closed())
         over.set()
 
     async def on_channels(channels: TwoChannels) -> None:
-        await channels.write_control(made.said[0][1])
+        await channels.write(CONTROL, made.said[0][1])
         called.set_result(channels)
         await over.wait()
         await channels.close(None)

@@ -36,6 +36,7 @@ from culm_models.bamboo_p2p.wire.messages import (
     Switch,
 )
 from culm_models.bamboo_p2p.wire.setup import encode_setup
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_models.lzfoo import Compressor
 from tests.support.source_address import under_keys
@@ -65,17 +66,15 @@ async def hostile_channels(
     channels = await dial(url, YAMF, identity, BambooPeerSettings())
     tasks = []
 
-    async def throw_away(read: Callable[[], Awaitable[bytes]]) -> None:
-        while await read():
+    async def throw_away(lane: int) -> None:
+        while await channels.read(lane):
             pass
 
     try:
-        await channels.write_control(encode_setup(Setup(True, True, 65_536, 65_536)))
-        await channels.write_control(encode_control(Grant(2**20)))
+        await channels.write(CONTROL, encode_setup(Setup(True, True, 65_536, 65_536)))
+        await channels.write(CONTROL, encode_control(Grant(2**20)))
         if reads:
-            tasks = [
-                asyncio.create_task(throw_away(read)) for read in (channels.read_control, channels.read_data)
-            ]
+            tasks = [asyncio.create_task(throw_away(lane)) for lane in (CONTROL, DATA)]
         yield channels
     finally:
         for task in tasks:
@@ -88,37 +87,37 @@ async def proposals(address: Address) -> None:
     """Logs that nobody has are asked for, as many at a time as are allowed."""
     async with hostile_channels(address) as channels:
         for request in range(_PROPOSED_AT_ONCE):
-            await channels.write_control(open_proposal(2 * request, _author(), Eagerness.ALL))
+            await channels.write(CONTROL, open_proposal(2 * request, _author(), Eagerness.ALL))
         await asyncio.sleep(_HEARD_S)
 
 
 async def deaf(address: Address) -> None:
     """Requests begin and change, and nothing of the answers is read."""
     async with hostile_channels(address, reads=False) as channels:
-        await channels.write_control(open_proposal(0, _author()))
+        await channels.write(CONTROL, open_proposal(0, _author()))
         for number in itertools.count():
             adjusts = (Adjust(0, end=None, min_size=0, max_size=one % 1_000) for one in range(_AT_ONCE))
-            await channels.write_control(b"".join(map(encode_control, adjusts)))
-            await channels.write_control(open_proposal(2 * (number % 32 + 1), _author()))
+            await channels.write(CONTROL, b"".join(map(encode_control, adjusts)))
+            await channels.write(CONTROL, open_proposal(2 * (number % 32 + 1), _author()))
 
 
 async def adjusts(address: Address) -> None:
     """One setting of a request again and again: nothing is to be done about any of them."""
     message = encode_control(Adjust(0, eagerness=Eagerness.NOTIFY)) * _AT_ONCE
     async with hostile_channels(address) as channels:
-        await channels.write_control(open_proposal(0, _author()))
+        await channels.write(CONTROL, open_proposal(0, _author()))
         while True:
-            await channels.write_control(message)
+            await channels.write(CONTROL, message)
 
 
 async def switches(address: Address) -> None:
     """Data that says nothing: what follows is about the request that it was about."""
     message = encode_data(Switch(0)) * _AT_ONCE
     async with hostile_channels(address) as channels:
-        await channels.write_control(open_proposal(0, _author()))
+        await channels.write(CONTROL, open_proposal(0, _author()))
         await asyncio.sleep(_HEARD_S)
         while True:
-            await channels.write_data(message)
+            await channels.write(DATA, message)
 
 
 def first_entry(author: KeyPair, payload: bytes) -> bytes:
@@ -133,12 +132,12 @@ async def tiny_parts(address: Address) -> None:
     """A large payload byte by byte."""
     author, size = _author(), 4_000_000
     async with hostile_channels(address) as channels:
-        await channels.write_control(open_proposal(0, author))
+        await channels.write(CONTROL, open_proposal(0, author))
         await asyncio.sleep(_HEARD_S)
-        await channels.write_data(first_entry(author, bytes(size)))
+        await channels.write(DATA, first_entry(author, bytes(size)))
         part = (encode_data(RawPayload(1)) + b"\0") * _AT_ONCE
         for _ in range(size // _AT_ONCE - 1):
-            await channels.write_data(part)
+            await channels.write(DATA, part)
 
 
 async def bombs(address: Address) -> None:
@@ -146,10 +145,10 @@ async def bombs(address: Address) -> None:
     author, payload = _author(), bytes(_MESSAGE_MAX)
     compressed = Compressor(65_536).compress(payload) or b""
     async with hostile_channels(address) as channels:
-        await channels.write_control(open_proposal(0, author))
+        await channels.write(CONTROL, open_proposal(0, author))
         await asyncio.sleep(_HEARD_S)
         head = encode_data(CompressedPayload(len(payload), len(compressed)))
-        await channels.write_data(first_entry(author, payload) + head + compressed)
+        await channels.write(DATA, first_entry(author, payload) + head + compressed)
         await asyncio.sleep(_HEARD_S)
 
 
@@ -159,9 +158,9 @@ async def forged(address: Address) -> None:
     data = bytearray(first_entry(author, b"x"))
     data[-1] ^= 1
     async with hostile_channels(address) as channels:
-        await channels.write_control(open_proposal(0, author))
+        await channels.write(CONTROL, open_proposal(0, author))
         await asyncio.sleep(_HEARD_S)
-        await channels.write_data(bytes(data))
+        await channels.write(DATA, bytes(data))
         await asyncio.sleep(_HEARD_S)
 
 
@@ -202,12 +201,12 @@ async def mutated(address: Address) -> None:
     """Messages that a few bits make into something else, on both channels."""
     messages = _mutated(int.from_bytes(os.urandom(4), "big"))
     async with hostile_channels(address) as channels:
-        await channels.write_control(open_proposal(0, _author()))
+        await channels.write(CONTROL, open_proposal(0, _author()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 while True:
-                    await channels.write_control(next(messages))
-                    await channels.write_data(next(messages))
+                    await channels.write(CONTROL, next(messages))
+                    await channels.write(DATA, next(messages))
 
 
 BAMBOO_ATTACKS: Mapping[str, Callable[[Address], Awaitable[None]]] = {

@@ -9,22 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.edge.fair_turns import FairWorker
+from culm_connectors.edge.pump import Pump
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
+from culm_models.bymux.endpoint import CONTROL, DATA
 
-_TICK_S: Final = 1.0
 _CONTROL_BYTES_A_STEP: Final = 4_096
-CONTROL_IN, CONTROL_OUT, DATA_IN, DATA_OUT = "control <", "control >", "data <", "data >"
+_RECEIVED: Final = ("control <", "data <")
+_SENT: Final = ("control >", "data >")
 Trace = Callable[[str, bytes], None]
-"""Is told what passes: one of the four names above, and the bytes."""
+"""Is told what passes: one of these four names, and the bytes."""
 
 
 def no_trace(name: str, data: bytes) -> None:
@@ -32,11 +34,13 @@ def no_trace(name: str, data: bytes) -> None:
 
 
 class BambooSession:
-    """Drives `connection` over `channels` until either ends.
+    """Drives `connection` over `channels`, its lanes, until either ends.
 
     `until_room` is awaited behind all data that was read: only then the other end may send as much again; and
     before the first of it is taken in. `taking` is around all that takes in what came, in the worker.
     """
+
+    lanes: ClassVar = 2
 
     def __init__(
         self,
@@ -51,128 +55,100 @@ class BambooSession:
         self.connection = connection
         self.error: BaseException | None = None
         """Why it ended, where that was not in good order."""
+        self.received_bytes = self.sent_bytes = 0
+        """Of the data channel."""
         self._channels = channels
         self._worker = worker
         self._settings = settings
         self._until_room = until_room
         self._taking = taking
         self._trace = trace
-        self._control_due = asyncio.Event()
-        self._data_due = asyncio.Event()
-        self._understood = asyncio.Event()
-        self._stopped = asyncio.Event()
-        self.received_bytes = self.sent_bytes = 0
-        """Of the data channel."""
+        self._pump = Pump(
+            self, worker.call, partial(worker.call, metered=True), lambda: connection.tick(now_ms())
+        )
+        self.stop = self._pump.stop
 
-    def wake(self, *, control: bool = True, data: bool = True) -> None:
+    def wake(self, *, control: bool, data: bool) -> None:
         """The connection may have something to send on these channels."""
-        if control:
-            self._control_due.set()
-        if data:
-            self._data_due.set()
-
-    def stop(self) -> None:
-        """Have `run` come to its end."""
-        self._stopped.set()
+        for lane, is_due in enumerate((control, data)):
+            if is_due:
+                self._pump.wake(lane)
 
     async def run(self) -> None:
         """Until either end closes; `error` says then how."""
-        self.wake()
-        steps = (self._read_control, self._write_control, self._read_data, self._write_data, self._tick)
-        tasks = [asyncio.create_task(step()) for step in steps]
-        tasks.append(asyncio.create_task(self._until_stopped()))
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            self.error = self.connection.dropped or next(
-                (failed for task in done if (failed := task.exception()) is not None), None
-            )
+            self.error = await self._pump.run()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            error = self.error
             with contextlib.suppress(asyncio.CancelledError):
-                await self._channels.close(error if isinstance(error, BambooP2pError) else None)
+                await self._channels.close(self.error if isinstance(self.error, BambooP2pError) else None)
 
-    async def _read_control(self) -> None:
-        while data := await self._channels.read_control():
-            self._trace(CONTROL_IN, data)
-            for at in range(0, len(data), _CONTROL_BYTES_A_STEP):
-                piece = data[at : at + _CONTROL_BYTES_A_STEP]
-                step = partial(self._take_in, self.connection.receive_control, piece)
-                await self._worker.call(step, metered=True)
-                self._understood.set()
-                if self.connection.dropped is not None:
-                    return
-            if self.connection.control_waiting > self._settings.control_backlog_bytes:
-                raise LimitReached("the other end does not read what is said on the control channel")
-            await self._worker.until_allowed()
+    # The machine and its lanes; see `ByteMachine`.
 
-    async def _write_control(self) -> None:
-        while True:
-            await self._control_due.wait()
-            self._control_due.clear()
-            if data := await self._worker.call(self.connection.take_control):
-                self._trace(CONTROL_OUT, data)
-                await self._channels.write_control(data)
+    @property
+    def dropped(self) -> BambooP2pError | None:
+        """The violation that ended it."""
+        return self.connection.dropped
 
-    async def _read_data(self) -> None:
-        is_first = True
-        while data := await self._channels.read_data():
-            self._trace(DATA_IN, data)
+    async def read(self, lane: int) -> bytes:
+        """Return what comes next."""
+        data = await self._channels.read(lane)
+        if data:
+            self._trace(_RECEIVED[lane], data)
+        elif lane == DATA:
+            # The other end may still have something to say on the control channel.
+            await asyncio.Event().wait()
+        if lane == DATA:
+            is_first = not self.received_bytes
             self.received_bytes += len(data)
             if is_first:
                 # What connections before it brought may have left no room.
                 await self._until_room()
-                is_first = False
-            is_left = True
-            while is_left:
-                step = partial(self._take_in, self.connection.receive_data, data)
-                await self._worker.call(step, metered=True)
-                while self.connection.data_waits and self.connection.dropped is None:
-                    self._understood.clear()
-                    await self._understood.wait()
-                if self.connection.dropped is not None:
-                    return
-                await self._until_room()
-                data, is_left = b"", self.connection.data_is_left
-        # The other end may still have something to say on the control channel.
-        await asyncio.Event().wait()
+        return data
 
-    async def _write_data(self) -> None:
-        while True:
-            await self._data_due.wait()
-            self._data_due.clear()
-            is_due = True
-            while is_due:
-                room = await self._channels.room_for_data()
-                turns, is_due = await self._worker.call(partial(self._next_turns, room))
-                for data in turns:
-                    self._trace(DATA_OUT, data)
-                    self.sent_bytes += len(data)
-                # In one write: over TCP the other end counts frames.
-                if turns:
-                    await self._channels.write_data(b"".join(turns))
+    def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
+        """Take in control in small pieces, and data as far as is done at once."""
+        receive, size = self.connection.receive_data, max(1, len(data))
+        if lane == CONTROL:
+            receive, size = self.connection.receive_control, _CONTROL_BYTES_A_STEP
+        for at in range(0, max(1, len(data)), size):
+            with self._taking():
+                receive(data[at : at + size], now_ms())
+            yield
+            if self.dropped is not None:
+                return
 
-    def _next_turns(self, room: int) -> tuple[list[bytes], bool]:
-        """Turns that would go out at once, and whether there may be more: going to the worker costs time."""
+    async def until_ready(self, lane: int, size: int) -> bool:
+        """Wait until more may be taken in."""
+        connection = self.connection
+        if lane == CONTROL:
+            if connection.control_waiting > self._settings.control_backlog_bytes:
+                raise LimitReached("the other end does not read what is said on the control channel")
+            await self._worker.until_allowed()
+            return False
+        await self._pump.wait_until(lambda: not connection.data_waits or connection.dropped is not None)
+        if connection.dropped is None:
+            await self._until_room()
+        return connection.data_is_left
+
+    async def capacity(self, lane: int) -> int:
+        """Return how much may go out."""
+        return await self._channels.capacity(lane)
+
+    def take(self, lane: int, capacity: int) -> tuple[bytes, bool]:
+        """Return control, or turns of data in one piece: over TCP the other end counts frames."""
+        if lane == CONTROL:
+            return self.connection.take_control(), False
         turns: list[bytes] = []
-        while room > 0 and (data := self.connection.next_data()):
+        while capacity > 0 and (data := self.connection.next_data()):
             turns.append(data)
-            room -= len(data)
-        return turns, self.connection.data_is_due
+            capacity -= len(data)
+        return b"".join(turns), self.connection.data_is_due
 
-    def _take_in(self, receive: Callable[[bytes, int], None], data: bytes) -> None:
-        with self._taking():
-            receive(data, now_ms())
-
-    async def _until_stopped(self) -> None:
-        await self._stopped.wait()
-
-    async def _tick(self) -> None:
-        while self.connection.dropped is None:
-            await asyncio.sleep(_TICK_S)
-            await self._worker.call(lambda: self.connection.tick(now_ms()))
+    async def write(self, lane: int, data: bytes) -> None:
+        """Send bytes."""
+        self._trace(_SENT[lane], data)
+        self.sent_bytes += len(data) if lane == DATA else 0
+        await self._channels.write(lane, data)
 
 
 def now_ms() -> int:

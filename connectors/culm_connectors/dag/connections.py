@@ -81,6 +81,9 @@ class DagConnection:
         self.moved_at_s = time.monotonic()
         self.moved = asyncio.Event()
         """Is set whenever something came."""
+        self.error: BaseException | None = None
+        """Why it ended, where that was not in good order."""
+        self.received_bytes = self.sent_bytes = 0
         self._connections = connections
         self._room = room = connections.room
         self._stream = stream
@@ -89,7 +92,7 @@ class DagConnection:
         """What became of nodes, by space: the other end hears of it behind the next commit."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self.pump = Pump(self, self, lambda step: room.work(lambda _: step()), self._take_in)
+        self.pump = Pump(self, lambda step: room.work(lambda _: step()), self._take_in)
 
     @property
     def peer(self) -> bytes:
@@ -102,10 +105,9 @@ class DagConnection:
 
     def why_ended(self) -> CulmError:
         """Why there is no connection any more."""
-        error = self.pump.error
-        if isinstance(error, TransportError):
-            return error
-        return DagSyncError(f"the connection ended: {error or 'the other end closed it'}")
+        if isinstance(self.error, TransportError):
+            return self.error
+        return DagSyncError(f"the connection ended: {self.error or 'the other end closed it'}")
 
     async def close(self) -> None:
         """End what goes on for it."""
@@ -114,46 +116,27 @@ class DagConnection:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._room.work(lambda _: self.exchange.close())
 
-    # The lane.
-
-    async def read(self, lane: int) -> bytes:
-        """See `Lanes`."""
-        return await self._stream.read(_READ_BYTES)
-
-    async def capacity(self, lane: int) -> int:
-        """See `Lanes`: writing waits."""
-        return _WRITE_BYTES
-
-    async def write(self, lane: int, data: bytes) -> None:
-        """See `Lanes`."""
-        assert self._stream.send is not None, "it is bidirectional"
-        await self._stream.send.write(data)
-
-    # The machine, in the thread of the folder.
+    # The machine and its one lane; see `ByteMachine`.
 
     @property
     def dropped(self) -> DagError | None:
-        """See `ByteMachine`."""
+        """The violation that ended it."""
         return self.exchange.dropped
 
+    async def read(self, lane: int) -> bytes:
+        """Return what comes next."""
+        data = await self._stream.read(_READ_BYTES)
+        self.received_bytes += len(data)
+        return data
+
     def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
-        """See `ByteMachine`."""
+        """Take in bytes, a message a step."""
         for events in self.exchange.receive_steps(data):
             self._on_events(events)
             yield
 
-    def take(self, lane: int, capacity: int) -> bytes:
-        """See `ByteMachine`."""
-        frames: list[bytes] = []
-        size = 0
-        until_s = time.monotonic() + TURN_S
-        while size < capacity and time.monotonic() < until_s and (frame := self.exchange.next_frame()):
-            frames.append(frame)
-            size += len(frame)
-        return frames[0] if len(frames) == 1 else b"".join(frames)
-
     async def until_ready(self, lane: int, size: int) -> bool:
-        """See `ByteMachine`: whoever does not read answers is asked for no more questions."""
+        """Wait until more may be taken in: whoever does not read answers is asked for no more questions."""
         pause_s = self.pause_s(size)
         try:
             async with asyncio.timeout(_BACKLOG_TIMEOUT_S):
@@ -163,6 +146,28 @@ class DagConnection:
         await asyncio.sleep(pause_s)
         await self._room.until_allowed()
         return False
+
+    async def capacity(self, lane: int) -> int:
+        """Writing waits where there is none, so whoever has written has capacity."""
+        return _WRITE_BYTES
+
+    def take(self, lane: int, capacity: int) -> tuple[bytes, bool]:
+        """Return frames, for so long as others wait for."""
+        frames: list[bytes] = []
+        size = 0
+        until_s = time.monotonic() + TURN_S
+        while size < capacity and time.monotonic() < until_s and (frame := self.exchange.next_frame()):
+            frames.append(frame)
+            size += len(frame)
+        return frames[0] if len(frames) == 1 else b"".join(frames), bool(frames)
+
+    async def write(self, lane: int, data: bytes) -> None:
+        """Send bytes."""
+        assert self._stream.send is not None, "it is bidirectional"
+        self.sent_bytes += len(data)
+        await self._stream.send.write(data)
+
+    # What comes, in the thread of the folder.
 
     async def _take_in(self, step: Callable[[], Any]) -> Any:
         def turn(_: object) -> Any:
@@ -306,16 +311,15 @@ class DagConnections:
         self.open.add(one)
         with calling(connection.remote_address[0], one.peer.hex()):
             try:
-                await one.pump.run()
+                one.error = await one.pump.run()
             finally:
                 self.open.discard(one)
                 await one.close()
-                error = one.pump.error
-                if isinstance(error, DagError):
-                    self._on_violation(error, one.peer)
-                    connection.abort(CloseCode.PROTOCOL, error.code)
-                elif error is not None:
-                    _LOGGER.debug("%s: %s", one.peer.hex(), error)
+                if isinstance(one.error, DagError):
+                    self._on_violation(one.error, one.peer)
+                    connection.abort(CloseCode.PROTOCOL, one.error.code)
+                elif one.error is not None:
+                    _LOGGER.debug("%s: %s", one.peer.hex(), one.error)
                 await connection.close()
 
     def _offer(self, changes: FolderChanges, by: object) -> None:

@@ -1,8 +1,7 @@
 """Moves the bytes of one connection: who reads, writes and ticks a machine that is bytes in and bytes out.
 
-A connection has *lanes*, streams of bytes by number, which wait for nothing but themselves. All that touches
-the machine runs where `call` runs it, in turns of a bounded time; bytes are moved by the event loop. What was
-read is taken in before more is read, so whoever is slow here holds up the other end and fills no memory.
+A connection has *lanes*, streams of bytes by number, none of which waits for another one. What was read is
+taken in before more is read, so whoever is slow here holds up the other end and fills no memory.
 """
 
 from __future__ import annotations
@@ -18,27 +17,11 @@ _TICK_S: Final = 1.0
 _T = TypeVar("_T")
 
 
-class Lanes(Protocol):
-    """The lanes of one connection. Each direction of each is for one task."""
-
-    async def read(self, lane: int) -> bytes:
-        """Return what comes next; `b""` at the end.
-
-        Asking says that what was returned before is done with: the other end may send as much again.
-        """
-        ...
-
-    async def capacity(self, lane: int) -> int:
-        """Return how many bytes would go out now, once there are any. A control lane never waits."""
-        ...
-
-    async def write(self, lane: int, data: bytes) -> None:
-        """Send bytes."""
-        ...
-
-
 class ByteMachine(Protocol):
-    """One end of a connection. `receive` and `take` are called where `call` runs them."""
+    """One end of a connection: a state machine, and the lanes that it speaks over.
+
+    `receive` and `take` run where the pump's calls run, the other methods on the event loop.
+    """
 
     lanes: ClassVar[int]
     """How many lanes it has."""
@@ -48,16 +31,28 @@ class ByteMachine(Protocol):
         """The violation that ended it."""
         ...
 
+    async def read(self, lane: int) -> bytes:
+        """Return what comes next; `b""` at the end. What was returned before is done with."""
+        ...
+
     def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
         """Take in bytes, in short steps."""
         ...
 
     async def until_ready(self, lane: int, size: int) -> bool:
-        """Wait until more may be taken in, behind so many bytes. True: some of those are left to be."""
+        """Wait until more may be taken in, behind so many bytes; True: some of these are left."""
         ...
 
-    def take(self, lane: int, capacity: int) -> bytes:
-        """Return what is to be sent now, about so many bytes at most."""
+    async def capacity(self, lane: int) -> int:
+        """Return how many bytes would go out now, once there are any. A control lane never waits."""
+        ...
+
+    def take(self, lane: int, capacity: int) -> tuple[bytes, bool]:
+        """Return what is to be sent now, about so many bytes at most, and whether there may be more."""
+        ...
+
+    async def write(self, lane: int, data: bytes) -> None:
+        """Send bytes."""
         ...
 
 
@@ -70,32 +65,25 @@ class CallInOrder(Protocol):
 
 
 class Pump:
-    """Drives a machine over its lanes until either end closes.
+    """Drives a machine until either end closes.
 
-    `take_in` runs what takes in bytes, by default as `call`, which also runs `on_tick` once a second.
+    `take_in` runs what takes in bytes, `call` all else, and `on_tick` once a second.
     """
 
     def __init__(
         self,
         machine: ByteMachine,
-        lanes: Lanes,
         call: CallInOrder,
-        take_in: CallInOrder | None = None,
+        take_in: CallInOrder,
         on_tick: Callable[[], None] | None = None,
     ) -> None:
-        self.error: BaseException | None = None
-        """Why it ended, where that was not in good order."""
-        self.received_bytes = [0] * machine.lanes
-        self.sent_bytes = [0] * machine.lanes
         self._machine = machine
-        self._lanes = lanes
         self._call = call
-        self._take_in = take_in or call
+        self._take_in = take_in
         self._on_tick = on_tick
         self._due = [asyncio.Event() for _ in range(machine.lanes)]
         self._moved = asyncio.Condition()
         self._stopped = asyncio.Event()
-        self.wake()
 
     def wake(self, *lanes: int) -> None:
         """Say that there may be something to send on some lanes, or on all of them."""
@@ -111,8 +99,9 @@ class Pump:
         async with self._moved:
             await self._moved.wait_for(holds)
 
-    async def run(self) -> None:
-        """Move bytes until either end closes; `error` says then how."""
+    async def run(self) -> BaseException | None:
+        """Move bytes until either end closes; returns why, where that was not in good order."""
+        self.wake()
         steps: list[Coroutine[Any, Any, Any]] = [self._stopped.wait()]
         for lane in range(len(self._due)):
             steps += [self._read(lane), self._write(lane)]
@@ -121,7 +110,7 @@ class Pump:
         tasks = [asyncio.create_task(step) for step in steps]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            self.error = self._machine.dropped or next(
+            return self._machine.dropped or next(
                 (failed for task in done if (failed := task.exception()) is not None), None
             )
         finally:
@@ -131,33 +120,30 @@ class Pump:
 
     async def _read(self, lane: int) -> None:
         machine = self._machine
-        while data := await self._lanes.read(lane):
-            size, is_left = len(data), True
-            self.received_bytes[lane] += size
+        while machine.dropped is None and (data := await machine.read(lane)):
+            is_left = True
             while is_left:
                 await in_turns(self._turn, lambda _, data=data: machine.receive(lane, data))  # type: ignore[misc]
-                self.wake()
                 await self._notify()
-                if machine.dropped is not None:
-                    return
-                is_left = await machine.until_ready(lane, size)
-                data, size = b"", 0
+                is_left = machine.dropped is None and await machine.until_ready(lane, len(data))
+                data = b""
 
     async def _turn(self, step: Callable[[None], _T]) -> _T:
         result: _T = await self._take_in(lambda: step(None))
         return result
 
     async def _write(self, lane: int) -> None:
-        due = self._due[lane]
+        machine = self._machine
         while True:
-            await due.wait()
-            due.clear()
-            capacity = await self._lanes.capacity(lane)
-            while data := await self._call(partial(self._machine.take, lane, capacity)):
-                await self._lanes.write(lane, data)
-                self.sent_bytes[lane] += len(data)
-                await self._notify()
-                capacity = await self._lanes.capacity(lane)
+            await self._due[lane].wait()
+            self._due[lane].clear()
+            is_due = True
+            while is_due:
+                capacity = await machine.capacity(lane)
+                data, is_due = await self._call(partial(machine.take, lane, capacity))
+                if data:
+                    await machine.write(lane, data)
+                    await self._notify()
 
     async def _tick(self, on_tick: Callable[[], None]) -> None:
         while self._machine.dropped is None:

@@ -33,7 +33,7 @@ SETUP = encode_setup(PeerSettings().setup)
 async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:
     ours, theirs = memory_pair()
     channels = Multiplexed(ours, window=1_000)
-    await channels.write_control(SETUP)
+    await channels.write(CONTROL, SETUP)
     pings = encode_frame(Frame(FrameType.PING, DATA)) * 30_000
 
     async def flood() -> None:
@@ -42,9 +42,9 @@ async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:
             await theirs.write(pings)
 
     flooding = asyncio.create_task(flood())
-    assert await channels.read_control() == SETUP
+    assert await channels.read(CONTROL) == SETUP
     with pytest.raises(ChannelError, match="more frames than it reads"):
-        await channels.read_control()
+        await channels.read(CONTROL)
     flooding.cancel()
     await asyncio.gather(flooding, return_exceptions=True)
     await channels.close(None)
@@ -53,9 +53,9 @@ async def test_pings_whose_answers_nobody_reads_end_the_connection() -> None:
 async def test_frames_are_taken_a_bounded_number_at_a_time() -> None:
     ours, theirs = memory_pair()
     channels = Multiplexed(ours, window=1_000)
-    await channels.write_control(SETUP)
+    await channels.write(CONTROL, SETUP)
     await theirs.write(SETUP + encode_frame(Frame(FrameType.PING, DATA)) * 30_000)
-    assert await channels.read_control() == SETUP
+    assert await channels.read(CONTROL) == SETUP
     answered, answers_at_once = 0, []
     while answered < 2 * 30_000:
         came = len(await theirs.read(2 * 30_000))
@@ -71,7 +71,7 @@ async def test_control_that_comes_byte_by_byte_is_read_at_once() -> None:
     await theirs.write(SETUP + (encode_frame(Frame(FrameType.WRITE, CONTROL, 1)) + b"x") * 200)
     for _ in range(100):
         await asyncio.sleep(0)
-    assert await channels.read_control() == SETUP + b"x" * 200
+    assert await channels.read(CONTROL) == SETUP + b"x" * 200
     await channels.close(None)
 
 
@@ -90,13 +90,13 @@ async def test_a_flood_of_pings_ends_every_connection_of_its_principal() -> None
     ours, theirs = memory_pair()
     channels = Multiplexed(ours, window=1_000, budget=budget)
     await theirs.write(SETUP + encode_frame(Frame(FrameType.PING, DATA)) * 900)
-    assert await channels.read_control() == SETUP
+    assert await channels.read(CONTROL) == SETUP
     ours, theirs = memory_pair()
     other = Multiplexed(ours, window=1_000, budget=budget)
     await theirs.write(SETUP + encode_frame(Frame(FrameType.PONG, DATA)) * 900)
-    assert await other.read_control() == SETUP
+    assert await other.read(CONTROL) == SETUP
     with pytest.raises(ChannelError, match=r"bymux\.flood"):
-        await other.read_control()
+        await other.read(CONTROL)
     await asyncio.gather(channels.close(None), other.close(None))
 
 
@@ -112,37 +112,37 @@ async def test_more_data_than_was_granted_ends_the_connection() -> None:
     ours, theirs = memory_pair()
     channels = Multiplexed(ours, window=100)
     await theirs.write(SETUP + encode_frame(Frame(FrameType.WRITE, DATA, 101)) + bytes(101))
-    assert await channels.read_control() == SETUP
+    assert await channels.read(CONTROL) == SETUP
     with pytest.raises(ChannelError, match="credit"):
-        await channels.read_data()
+        await channels.read(DATA)
     await channels.close(None)
 
 
 async def test_room_for_data_is_what_was_granted_and_is_not_used_yet() -> None:
     ours, theirs = memory_pair()
     one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
-    await one.write_control(SETUP)
-    await other.write_control(SETUP)
-    assert await other.read_control() == SETUP == await one.read_control()
-    assert await other.room_for_data() == 100
-    await other.write_data(bytes(30))
-    assert await other.room_for_data() == 70
+    await one.write(CONTROL, SETUP)
+    await other.write(CONTROL, SETUP)
+    assert await other.read(CONTROL) == SETUP == await one.read(CONTROL)
+    assert await other.capacity(DATA) == 100
+    await other.write(DATA, bytes(30))
+    assert await other.capacity(DATA) == 70
     await asyncio.gather(one.close(None), other.close(None))
 
 
 async def test_control_goes_through_while_data_is_left_unread() -> None:
     ours, theirs = memory_pair()
     one, other = Multiplexed(ours, window=100), Multiplexed(theirs, window=100)
-    await one.write_control(SETUP)
-    await other.write_control(SETUP)
-    assert await one.read_control() == SETUP == await other.read_control()
-    await other.room_for_data()
-    await other.write_data(bytes(1_000))
-    await other.write_control(b"goes first")
-    assert await one.read_control() == b"goes first"
+    await one.write(CONTROL, SETUP)
+    await other.write(CONTROL, SETUP)
+    assert await one.read(CONTROL) == SETUP == await other.read(CONTROL)
+    await other.capacity(DATA)
+    await other.write(DATA, bytes(1_000))
+    await other.write(CONTROL, b"goes first")
+    assert await one.read(CONTROL) == b"goes first"
     came = 0
     while came < 1_000:
-        data = await one.read_data()
+        data = await one.read(DATA)
         assert len(data) <= 100
         came += len(data)
     await asyncio.gather(one.close(None), other.close(None))
@@ -167,7 +167,7 @@ async def test_control_that_nobody_asks_for_stays_with_who_sends_it() -> None:
     assert 1_000_000 < sent < 2_000_000
     came = -len(SETUP)
     while came < frames * 16_384:
-        came += len(await channels.read_control())
+        came += len(await channels.read(CONTROL))
     await flooding
     await channels.close(None)
 
@@ -183,13 +183,13 @@ async def test_what_is_left_of_compressed_data_is_taken_turn_by_turn_though_noth
     ):
         changed = asyncio.Event()
         peer.listeners.append(lambda _, __: changed.set())
-        await channels.write_control(encode_control(proposal()))
+        await channels.write(CONTROL, encode_control(proposal()))
         while not await peer.read(
             lambda _: any(one.session.connection.requests for one in peer.remotes.values())
         ):
             await changed.wait()
             changed.clear()
-        await channels.write_data(bombs(12))
+        await channels.write(DATA, bombs(12))
         while not await peer.read(lambda store: store.payloads(LOG).covers(1, 13)):
             await changed.wait()
             changed.clear()

@@ -27,6 +27,7 @@ from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import Malformed
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
+from culm_models.bymux.endpoint import CONTROL
 from culm_models.keys import KeyPair
 from tests.support.channels import Certificates
 from tests.support.waiting import ended, while_working
@@ -182,7 +183,7 @@ async def test_over_quic_what_breaks_a_rule_is_told_by_its_code(
 ) -> None:
     async def break_a_rule(connection: Connection) -> None:
         channels = await open_streams(connection)
-        await channels.write_control(b"\x00\x00\x00" + bytes((136,)))
+        await channels.write(CONTROL, b"\x00\x00\x00" + bytes((136,)))
 
     async with (
         BambooPeer.open(tmp_path / "one", flavour=YAMF, settings=settings) as one,

@@ -22,6 +22,7 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import RawPayload, Switch
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 from tests.support.bamboo_edge import until_held
 from tests.support.brokerless_bamboo import brokerless_edge
@@ -239,12 +240,12 @@ async def test_a_stranger_whose_payloads_never_become_whole_stops_itself_alone(t
             await until(lambda: peer.remotes)
             (stranger,) = peer.remotes.values()
             for number, author in enumerate(AUTHORS):
-                await channels.write_control(open_proposal(2 * number, author))
+                await channels.write(CONTROL, open_proposal(2 * number, author))
             for number in (0, 1):
-                await channels.write_data(unfinished(2 * number, AUTHORS[number], 700_000, 600_000))
+                await channels.write(DATA, unfinished(2 * number, AUTHORS[number], 700_000, 600_000))
             await until(lambda: edge.flavour.sizes.full_shares)
             taken = await peer.read(lambda store: store.shares.bytes_of(stranger.principal))
-            await channels.write_data(unfinished(4, AUTHORS[2], 1_000, 10))
+            await channels.write(DATA, unfinished(4, AUTHORS[2], 1_000, 10))
             await honest.publish(AUTHORS[0], 1, bytes(900_000))
             log = (AUTHORS[0].public_key, 1)
             async with honest.connect(url) as remote:
@@ -257,8 +258,8 @@ async def test_a_stranger_whose_payloads_never_become_whole_stops_itself_alone(t
         await stranger.ended.wait()
         await until(lambda: not edge.flavour.sizes.full_shares)
         async with hostile_channels((url.host, url.port), private_key=STRANGER) as channels:
-            await channels.write_control(open_proposal(0, AUTHORS[2]))
-            await channels.write_data(unfinished(0, AUTHORS[2], 1_000, 1_000))
+            await channels.write(CONTROL, open_proposal(0, AUTHORS[2]))
+            await channels.write(DATA, unfinished(0, AUTHORS[2], 1_000, 1_000))
             await until_held(peer, LAST, 1)
 
 
@@ -283,8 +284,8 @@ async def test_who_comes_again_with_a_full_share_brings_not_a_byte(tmp_path: Pat
     ):
         await until(lambda: peer.remotes)
         (remote,) = peer.remotes.values()
-        await channels.write_control(open_proposal(0, AUTHORS[1]))
-        await channels.write_data(unfinished(0, AUTHORS[1], 100, 100))
+        await channels.write(CONTROL, open_proposal(0, AUTHORS[1]))
+        await channels.write(DATA, unfinished(0, AUTHORS[1], 100, 100))
         await remote.ended.wait()
         assert isinstance(remote.session.error, LimitReached)
         assert await peer.read(lambda store: not store.entries(FURTHER))

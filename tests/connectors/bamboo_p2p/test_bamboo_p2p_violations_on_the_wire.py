@@ -14,6 +14,7 @@ import pytest
 from culm_connectors.bamboo_p2p import session as session_module
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Scheme, Url
+from culm_connectors.edge import pump as pump_module
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.settings import PAUSE_MS
 from tests.models.bamboo_p2p.test_bamboo_p2p_further_violations import FURTHER
@@ -51,4 +52,4 @@ def _let_time_fly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look at the clock finds that half of the longest wait is over."""
     looks = itertools.count()
     monkeypatch.setattr(session_module, "now_ms", lambda: next(looks) * PAUSE_MS // 2)
-    monkeypatch.setattr(session_module, "_TICK_S", 0.001)
+    monkeypatch.setattr(pump_module, "_TICK_S", 0.001)

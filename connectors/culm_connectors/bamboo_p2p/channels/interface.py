@@ -8,7 +8,7 @@ from culm_models.bamboo_p2p.errors import BambooP2pError
 
 
 class TwoChannels(Protocol):
-    """Control and data. Each direction of each channel is for one task.
+    """Control and data, by the numbers that bymux has for them. Each direction of each is for one task.
 
     Errors of the methods: `TransportError`, `ChannelError`.
     """
@@ -18,30 +18,22 @@ class TwoChannels(Protocol):
         """Who is at the other end, as far as that is proven: its key, or its address."""
         ...
 
-    async def read_control(self) -> bytes:
-        """What comes next on the control channel; `b""` at the end."""
-        ...
+    async def read(self, lane: int) -> bytes:
+        """What comes next on a channel; `b""` at the end.
 
-    async def read_data(self) -> bytes:
-        """What comes next on the data channel; `b""` at the end.
-
-        Asking says that what was given before is done with: only then may the other end send as much again.
+        Asking says that what was given before is done with: the other end may send as much data again.
         """
         ...
 
-    async def write_control(self, data: bytes) -> None:
-        """Send on the control channel."""
-        ...
-
-    async def room_for_data(self) -> int:
-        """How many bytes of data would go out now, once there are any.
+    async def capacity(self, lane: int) -> int:
+        """How many bytes would go out now, once there are any; control never waits.
 
         The other end has granted them, and little waits here.
         """
         ...
 
-    async def write_data(self, data: bytes) -> None:
-        """Send on the data channel: some turns."""
+    async def write(self, lane: int, data: bytes) -> None:
+        """Send on a channel; of data, some turns."""
         ...
 
     async def close(self, error: BambooP2pError | None) -> None:

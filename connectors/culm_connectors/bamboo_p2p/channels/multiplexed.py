@@ -65,15 +65,13 @@ class Multiplexed:
         """The name of the principal."""
         return self._channel.principal.name
 
-    async def read_control(self) -> bytes:
-        """What comes next on the control channel."""
-        data = await self._next(self._control, _READ_BYTES)
-        if len(self._control) + len(data) >= _MAX_CONTROL_BYTES > len(self._control):
-            await self._notify()
-        return data
-
-    async def read_data(self) -> bytes:
-        """What comes next on the data channel; what was given before is granted again."""
+    async def read(self, lane: int) -> bytes:
+        """What comes next on a channel; of data, what was given before is granted again."""
+        if lane == CONTROL:
+            data = await self._next(self._control, _READ_BYTES)
+            if len(self._control) + len(data) >= _MAX_CONTROL_BYTES > len(self._control):
+                await self._notify()
+            return data
         if self._given_bytes:
             self._endpoint.consumed(DATA, self._given_bytes)
             self._given_bytes = 0
@@ -83,27 +81,25 @@ class Multiplexed:
         self._given_bytes = len(data)
         return data
 
-    async def write_control(self, data: bytes) -> None:
-        """Send on the control channel; what is sent first are the setup bytes."""
+    async def write(self, lane: int, data: bytes) -> None:
+        """Send on a channel; what is sent first, as control, are the setup bytes."""
         if not self._setup_is_out:
             found = decode_setup(data)
             assert found is not None, "a connection begins with its setup"
             self._setup_is_out = True
             self._out += data[: found[1]]
             data = data[found[1] :]
-        self._endpoint.write(CONTROL, data)
+        self._endpoint.write(lane, data)
         await self._notify()
-        await self._until(lambda: len(self._out) < _WAITING_BYTES)
+        if lane == CONTROL:
+            await self._until(lambda: len(self._out) < _WAITING_BYTES)
 
-    async def room_for_data(self) -> int:
-        """How much there is credit for, and the transport takes, once that is something."""
+    async def capacity(self, lane: int) -> int:
+        """How much data there is credit for, and the transport takes, once that is something."""
+        if lane == CONTROL:
+            return _WAITING_BYTES
         await self._until(lambda: self._endpoint.room > 0 and len(self._out) < _WAITING_BYTES)
         return min(self._endpoint.room, _WAITING_BYTES - len(self._out))
-
-    async def write_data(self, data: bytes) -> None:
-        """Send on the data channel."""
-        self._endpoint.write(DATA, data)
-        await self._notify()
 
     async def close(self, error: BambooP2pError | None) -> None:
         """End the channel; there is no code that the other end could be told."""

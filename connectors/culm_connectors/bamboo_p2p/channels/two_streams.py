@@ -14,14 +14,12 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Connection, ReceiveStream, SendStream
 from culm_models.bamboo_p2p.errors import BambooP2pError
+from culm_models.bymux.endpoint import CONTROL, DATA
 
-CONTROL_TYPE: Final = 0x00
-DATA_TYPE: Final = 0x01
 _OPENING_TIMEOUT_S: Final = 10.0
-_READ_BYTES: Final = 65_536
-_ROOM_BYTES: Final = 262_144
-_DATA_READ_BYTES: Final = 262_144
-"""A batch that is verified by all cores, and stored in one transaction."""
+_CAPACITY_BYTES: Final = 262_144
+_READ_BYTES: Final = (65_536, 262_144)
+"""Of control, and of data: a batch that is verified by all cores, and stored in one transaction."""
 
 
 class TwoStreams:
@@ -30,34 +28,25 @@ class TwoStreams:
     def __init__(self, connection: Connection, control: SendStream, data: SendStream) -> None:
         assert control.receive is not None and data.receive is not None, "both are bidirectional"
         self._connection = connection
-        self._control_out, self._data_out = control, data
-        self._control_in: ReceiveStream = control.receive
-        self._data_in: ReceiveStream = data.receive
+        self._out = control, data
+        self._in: tuple[ReceiveStream, ReceiveStream] = control.receive, data.receive
 
     @property
     def remote(self) -> str:
         """The other end's proven key, in hex."""
         return self._connection.peer_id.hex()
 
-    async def read_control(self) -> bytes:
-        """What comes next on the control channel."""
-        return await self._control_in.read(_READ_BYTES)
+    async def read(self, lane: int) -> bytes:
+        """What comes next on a channel."""
+        return await self._in[lane].read(_READ_BYTES[lane])
 
-    async def read_data(self) -> bytes:
-        """What comes next on the data channel."""
-        return await self._data_in.read(_DATA_READ_BYTES)
+    async def capacity(self, lane: int) -> int:
+        """Writing waits where there is none, so whoever has written has capacity."""
+        return _CAPACITY_BYTES
 
-    async def write_control(self, data: bytes) -> None:
-        """Send on the control channel."""
-        await self._control_out.write(data)
-
-    async def room_for_data(self) -> int:
-        """Writing waits where there is no room, so whoever has written has room."""
-        return _ROOM_BYTES
-
-    async def write_data(self, data: bytes) -> None:
-        """Send on the data channel."""
-        await self._data_out.write(data)
+    async def write(self, lane: int, data: bytes) -> None:
+        """Send on a channel."""
+        await self._out[lane].write(data)
 
     async def close(self, error: BambooP2pError | None) -> None:
         """Close the connection."""
@@ -70,8 +59,8 @@ async def open_streams(connection: Connection) -> TwoStreams:
     """The channels of a connection that this side has called."""
     control = await connection.open_stream(bidirectional=True)
     data = await connection.open_stream(bidirectional=True)
-    await control.write(bytes((CONTROL_TYPE,)))
-    await data.write(bytes((DATA_TYPE,)))
+    await control.write(bytes((CONTROL,)))
+    await data.write(bytes((DATA,)))
     return TwoStreams(connection, control, data)
 
 
@@ -90,4 +79,4 @@ async def accept_streams(connection: Connection) -> TwoStreams:
         raise ChannelError(f"two streams were not opened within {_OPENING_TIMEOUT_S:g} s") from None
     except TransportError as error:
         raise ChannelError(f"two streams were not opened: {error}") from error
-    return TwoStreams(connection, found[CONTROL_TYPE], found[DATA_TYPE])
+    return TwoStreams(connection, found[CONTROL], found[DATA])

@@ -51,8 +51,8 @@ class DagQuicDoor:
             one.progress.listed = 0
             one.pause_s = lambda size: budget.wait_s(time.monotonic(), size)
             await self.connections.run(one)
-            metrics.bytes_in += one.pump.received_bytes[0]
-            metrics.bytes_out += one.pump.sent_bytes[0]
+            metrics.bytes_in += one.received_bytes
+            metrics.bytes_out += one.sent_bytes
         finally:
             metrics.connections -= 1
             self._budgets.end(key)

@@ -18,6 +18,7 @@ from culm_models.bamboo_p2p.errors import EvidenceBogus
 from culm_models.bamboo_p2p.events import RequestCancelled
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode
+from culm_models.bymux.endpoint import CONTROL
 from culm_models.keys import KeyPair
 from culm_topics.records import RejectedRecord
 from tests.models.bamboo_p2p.hand_made import HandMade, proposal
@@ -103,7 +104,7 @@ async def test_a_real_proof_is_kept_told_on_rejected_and_given_to_whoever_asks(t
     ):
         address = (url.host, url.port)
         async with hostile_channels(address, private_key=STRANGER.private_key) as channels:
-            await channels.write_control(encode_control(proposal()) + encode_control(PROOF))
+            await channels.write(CONTROL, encode_control(proposal()) + encode_control(PROOF))
             found = await rejected(edge)
         assert (found.code, found.brought_by) == (ForkError.code, STRANGER.public_key)
         assert (found.first, found.entry) == PROOF.entries

@@ -20,6 +20,7 @@ from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, RawPayload, Switch
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 from tests.models.bamboo_p2p.logs import AUTHOR as WRITER
 from tests.models.bamboo_p2p.logs import make_log
@@ -99,18 +100,18 @@ async def test_who_does_not_heed_the_end_of_a_request_fills_nothing(
         peer = edge.flavour.peer
         await until(lambda: bool(peer.remotes))
         (remote,) = peer.remotes.values()
-        await channels.write_control(open_proposal(0, WRITER))
+        await channels.write(CONTROL, open_proposal(0, WRITER))
         async with while_working():
             while not await peer.read(lambda _: remote.session.connection.requests):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         if is_cancelled:
             # It may go on until it says that this was all: it never does.
-            await channels.write_control(encode_control(Cancel(0, CancelCode.DONE)))
-        await channels.write_data(data_of(1, 10))
+            await channels.write(CONTROL, encode_control(Cancel(0, CancelCode.DONE)))
+        await channels.write(DATA, data_of(1, 10))
         await until_held(peer, (WRITER.public_key, 0), 10)
-        await channels.write_data(data_of(11, 20))
+        await channels.write(DATA, data_of(11, 20))
         # What breaks a rule stands behind it: when that is read, so is all before.
-        await channels.write_data(b"\x01")
+        await channels.write(DATA, b"\x01")
         await ended(remote.ended.wait())
         assert getattr(remote.session.error, "code", None) == "bamboo_p2p.malformed"
         assert await peer.read(lambda store: store.highest_entry((WRITER.public_key, 0))) == 10

@@ -15,6 +15,7 @@ from culm_models.bamboo_p2p.errors import DataInvalid, EvidenceBogus
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, RawPayload
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
@@ -70,8 +71,8 @@ async def test_what_is_forged_is_told_with_who_brought_it(
 ) -> None:
     url = address(edge, _QUIC)
     async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
-        await channels.write_control(open_proposal(0, AUTHOR))
-        await channels.write_data(forged())
+        await channels.write(CONTROL, open_proposal(0, AUTHOR))
+        await channels.write(DATA, forged())
         found = await rejected(kafka)
     assert (found.code, found.brought_by) == (DataInvalid.code, STRANGER.public_key)
 
@@ -81,7 +82,7 @@ async def test_bogus_evidence_is_told_with_who_brought_it_and_what(edge: Edge, k
     url = address(edge, _QUIC)
     async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
         bogus = encode_control(Cancel(0, CancelCode.FORKED, entries=(one, other)))
-        await channels.write_control(open_proposal(0, AUTHOR) + bogus)
+        await channels.write(CONTROL, open_proposal(0, AUTHOR) + bogus)
         found = await rejected(kafka)
     assert (found.code, found.brought_by) == (EvidenceBogus.code, STRANGER.public_key)
     assert (found.first, found.entry) == (one, other)
@@ -93,8 +94,8 @@ async def test_what_was_verified_before_a_forgery_is_in_kafka(
     url = address(edge, _QUIC)
     async with peer_at(tmp_path / "reader", url, FollowedLog(LOG)) as reader:
         async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
-            await channels.write_control(open_proposal(0, AUTHOR))
-            await channels.write_data(_with_payload(b"sound") + first_entry(AUTHOR, b"again"))
+            await channels.write(CONTROL, open_proposal(0, AUTHOR))
+            await channels.write(DATA, _with_payload(b"sound") + first_entry(AUTHOR, b"again"))
             assert (await rejected(kafka)).brought_by == STRANGER.public_key
         await until_held(reader, LOG, 1)
     async with while_working():

@@ -25,6 +25,7 @@ from culm_models.bamboo_p2p.events import RequestCancelled
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import RawPayload
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
@@ -218,10 +219,10 @@ async def test_what_went_on_unverified_is_apologised_for_and_never_in_kafka(
         part = encode_data(RawPayload(half)) + b"\1" * half
         try:
             async with hostile_channels((door.host, door.port)) as channels:
-                await channels.write_control(open_proposal(0, AUTHOR))
-                await channels.write_data(first_entry(AUTHOR, sound) + part)
+                await channels.write(CONTROL, open_proposal(0, AUTHOR))
+                await channels.write(DATA, first_entry(AUTHOR, sound) + part)
                 await until_it_holds(reader, lambda store: store.unverified(log, 1).end_of_run(0) >= half)
-                await channels.write_data(part)
+                await channels.write(DATA, part)
                 await until(lambda: "apology" in kinds)
             async with peer_at(tmp_path / "writer", address(edge), offering(log)) as writer:
                 await writer.publish(AUTHOR, 0, sound)
