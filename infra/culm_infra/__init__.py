@@ -10,7 +10,7 @@ Rooms:
 - ``sections``: what protocols and jobs add to that tree.
 - ``doctor``: what is wrong with this machine, and what to do about it.
 - ``round_trip``: one record through Kafka and back. ``patience``: waits that end when nothing changes.
-- ``interrupts``: the signals that end a command.
+- ``interrupts``: the signals that end a command. ``columns``: tables of commands and reports.
 - ``errors``: the base of the errors of this package.
 
 No protocol rule lives here.

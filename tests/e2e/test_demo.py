@@ -27,15 +27,17 @@ def test_the_demo_converges(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["converged"] is True
-    assert report["problems"] == []
-    assert (report["forks_found"], report["live_published"]) == (1, 40)
-    assert [peer["edge"] for peer in report["peers"]] == ["west", "east"]
-    assert all(peer["lost"] == peer["repeated"] == peer["differing"] == 0 for peer in report["peers"])
+    [scene] = report["scenes"]
+    assert scene["problems"] == []
+    figures = {one["label"]: one["value"] for one in scene["figures"]}
+    assert (figures["forked logs found"], figures["published live"]) == (1, 40)
+    assert [peer["edge"] for peer in scene["peers"]] == ["west", "east"]
+    assert all(peer["lost"] == peer["repeated"] == peer["differing"] == 0 for peer in scene["peers"])
     # Every peer syncs by set reconciliation, and the connector with an empty index knows all from `blocks`.
-    assert {session["peer"] for session in report["sessions"]} == {"peer-1", "peer-2"}
-    assert all(session["rounds"] and session["bytes_sent"] for session in report["sessions"])
-    assert {session["chapter"] for session in report["sessions"]} >= {"catch-up", "empty index"}
-    logs = sum(row["logs"] for row in report["blocks"])
-    assert report["warm_start_logs"] == logs > 0
+    assert {session["peer"] for session in scene["sessions"]} == {"peer-1", "peer-2"}
+    assert all(session["rounds"] and session["bytes_sent"] for session in scene["sessions"])
+    assert {session["chapter"] for session in scene["sessions"]} >= {"catch-up", "empty index"}
+    logs = sum(row["logs"] for row in scene["blocks"])
+    assert figures["with logs from blocks"] == logs > 0
     # The fork's branch is in `logs` beyond what counts as common.
-    assert sum(row["entries"] for row in report["blocks"]) == report["logs_held"] + 4
+    assert sum(row["entries"] for row in scene["blocks"]) == figures["in logs, on common branches"] + 4

@@ -110,7 +110,7 @@ async def _reach_soon(*_: Any, **__: Any) -> NoReturn:
 def close_the_world(patch: pytest.MonkeyPatch) -> None:
     """From now on every way out of this process leads to `Reached`."""
     patch.setattr("culm_infra.settings.resolve_kafka", _reach)
-    patch.setattr("culm_infra.cli.demo.present._shown", _reach)
+    patch.setattr("culm_infra.cli.demo.present._played", _reach)
     # It changes how this process logs, for good.
     patch.setattr("culm_infra.cli.log_lines.set_up", lambda _: None)
     patch.setattr("culm_infra.cli.jars.fetch_with_progress", _reach)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from culm_infra.cli.output import emit_json, out, print_table, safe, say
+from culm_infra.columns import Columns, Row, cells
 
 if TYPE_CHECKING:
     from culm_topics.readers.whole_topic import PassedOver
-
-Row = Mapping[str, Any]
-"""A result as `--json` prints it."""
-Cell = str | Callable[[Row], object]
-"""The key of a value in a row, or what people see of a row."""
-Columns = Mapping[str, Cell] | Sequence[str]
-"""Cells by the heads of their columns; heads alone where they are the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +70,4 @@ class Results:
 
 def table(title: str | None, columns: Columns, rows: Iterable[Row]) -> None:
     """Rows as a table for people."""
-    cells = columns if isinstance(columns, Mapping) else {name: name for name in columns}
-    print_table(title, tuple(cells), ([_shown(row, cell) for cell in cells.values()] for row in rows))
-
-
-def _shown(row: Row, cell: Cell) -> object:
-    value = row[cell] if isinstance(cell, str) else cell(row)
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return "-" if value is None else value
-
-
-def of(key: str, text: Callable[[Any], object]) -> Cell:
-    """The value of a key as a function shows it; of none, nothing is shown but a dash."""
-    return lambda row: None if row[key] is None else text(row[key])
+    print_table(title, tuple(columns), (list(cells(columns, row)) for row in rows))

@@ -13,7 +13,8 @@ from culm_infra.cli import options
 from culm_infra.cli.noun import noun
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
 from culm_infra.cli.output import EXIT_DEGRADED, out, say
-from culm_infra.cli.results import Columns, Results
+from culm_infra.cli.results import Results
+from culm_infra.columns import Columns
 
 if TYPE_CHECKING:
     from culm_topics.kafka.acls import Grantee

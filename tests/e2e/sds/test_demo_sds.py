@@ -18,11 +18,11 @@ def test_the_sds_demo_converges(tmp_path: Path) -> None:
         *("--dir", tmp_path / "demo", "--json"),
     )
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    [report] = json.loads(done.stdout)["scenes"]
     assert report["problems"] == []
     assert [channel["profile"] for channel in report["channels"]] == ["spec", "js", "nim"]
     assert all(channel["logs_alike"] for channel in report["channels"])
     assert {channel["messages"] for channel in report["channels"][:2]} == {12}
     assert all(one["lost"] == one["twice"] == one["gave_up"] == 0 for one in report["participants"])
     assert {one["kind"] for one in report["participants"]} == {"full", "hosted"}
-    assert report["network"]["lost"] > 0
+    assert {one["label"]: one["value"] for one in report["figures"]}["lost by it"] > 0

@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 from rich.console import Console
 
-from culm_infra.cli.bamboo import demo
-from culm_infra.cli.demo.present import present_folders
+from culm_infra.cli.demo.present import DemoFlags, present
+from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.results import Results
 from culm_infra.cli.root import run
-from culm_infra.demo.bamboo.report import BambooReport, tables
 from culm_infra.demo.bamboo.run import play
 from culm_infra.demo.bamboo.scenes.table import SCENES
-from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
+from culm_infra.demo.bamboo.size import SCENES as NAMES
+from culm_infra.demo.bamboo.size import BambooDemoSize
 from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.kit.stage import Stage
 from culm_infra.errors import NotReached
 
 
-def shown(report: BambooReport) -> str:
+def shown(report: DemoReport) -> str:
     console = Console(width=80, record=True, file=io.StringIO())
-    for table in tables(report):
+    for table in report.tables():
         console.print(table)
     return console.export_text()
 
 
 @pytest.mark.parametrize("name", [scene.name for scene in SCENES if scene.name != "edges"])
 async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
-    settings = BambooDemoSettings(tmp_path, entries=600, payload_mb=8, live=5, scenes=(name,), timeout_s=300)
+    size = BambooDemoSize(entries=600, payload_mb=8, live=5, scenes=[name])
     chapters: list[str] = []
-    report = await play(settings, chapters.append)
+    report = await play(size, Stage(tmp_path, chapters.append, 300.0))
     [scene] = report.scenes
     assert report.converged, scene.problems
     assert scene.name == name and scene.title in chapters
@@ -43,13 +44,9 @@ async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
 
 
 async def test_what_is_waited_for_in_vain_is_named(tmp_path: Path) -> None:
-    stage = BambooStage(BambooDemoSettings(tmp_path, timeout_s=0.01), lambda _: None)
-
-    async def never() -> bool:
-        return False
-
+    stage = Stage(tmp_path, lambda _: None, 0.01)
     with pytest.raises(NotReached, match="not reached in time: a miracle; nothing changed for 0 s"):
-        await stage.until(never, "a miracle")
+        await stage.until(lambda: False, "a miracle")
 
 
 def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> None:
@@ -70,10 +67,10 @@ def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> Non
         "too low: 5, not ≥ 6",
         "not so: NO, not yes",
     ]
-    text = shown(BambooReport([scene]))
+    text = shown(DemoReport("all of it", [scene]))
     assert "✗ = 6" in text and "DOES NOT HOLD" in text and "…" not in text
-    assert not BambooReport([scene]).converged
-    assert not BambooReport([]).converged
+    assert not DemoReport("all of it", [scene]).converged
+    assert not DemoReport("all of it").converged
 
 
 def test_the_command_plays_one_scene_and_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,17 +87,18 @@ def test_a_scene_that_there_is_not_is_a_usage_error(capsys: pytest.CaptureFixtur
 def test_the_exit_status_says_that_something_did_not_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def fail(_: Path, show: Callable[[str], None]) -> BambooReport:
-        show("a chapter")
+    async def fail(_: BambooDemoSize, stage: Stage) -> DemoReport:
+        stage.show("a chapter")
         scene = SceneFigures("one", "A scene")
         scene.demand("so", holds=False)
-        return BambooReport([scene])
+        return DemoReport("all of it", [scene])
 
+    flags, kafka, results = DemoFlags(directory=tmp_path), KafkaFlags(), Results(json=True)
     with pytest.raises(typer.Exit) as ended:
-        present_folders(tmp_path, lambda directory: directory, fail, tables, results=Results(json=True))
+        present(flags, kafka, results, BambooDemoSize(), fail)
     assert ended.value.exit_code == 3
     assert json.loads(capsys.readouterr().out)["converged"] is False
 
 
 def test_the_command_names_the_scenes_that_there_are() -> None:
-    assert tuple(scene.name for scene in SCENES) == demo.SCENES
+    assert tuple(scene.name for scene in SCENES) == NAMES

@@ -17,15 +17,9 @@ from culm_connectors.transport.memory import memory_pair
 from culm_infra.demo.chotki.edits import Editor
 from culm_infra.demo.chotki.plan import LETTERS, RECORDED_OBJECTS
 from culm_infra.demo.chotki.recording import RecordedReplica
-from culm_infra.demo.chotki.report import ChotkiReport, tables
-from culm_infra.demo.chotki.verdict import (
-    Holder,
-    alike,
-    holder_figures,
-    merged,
-    type_figures,
-    wrong_sums,
-)
+from culm_infra.demo.chotki.verdict import Holder, alike, judge, merged, wrong_sums
+from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.kit.report import DemoReport
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text
 from culm_models.chotki.replica import Replica
@@ -101,17 +95,13 @@ def test_who_lacks_a_field_or_a_vector_is_found() -> None:
     one = ada.new_object(ada.new_class())
     before = ada.peer.replica.store.values()
     ada.edit(one, "S")
-    stores = [ada.peer.replica.store.values(), before]
-    figures = [
-        holder_figures(Holder(name, "replica", "", store), merged(stores))
-        for name, store in zip(("ada", "late"), stores, strict=True)
-    ]
-    assert [(found.lacking_fields, found.lacking_vectors) for found in figures] == [(0, 0), (1, 2)]
-    assert figures[0].state_hash != figures[1].state_hash
-    report = report_of(stores, ada.made)
-    assert not report.converged
-    assert "late lacks changes of 1 fields" in report.unreached
-    assert "1 fields of type S are not yet the same" in report.unreached
+    scene = scene_of([ada.peer.replica.store.values(), before], ada.made)
+    holders = scene.listings[0].rows
+    assert [(row["lacking_fields"], row["lacking_vectors"]) for row in holders] == [(0, 0), (1, 2)]
+    assert holders[0]["state_hash"] != holders[1]["state_hash"]
+    assert not scene.holds
+    assert "late lacks changes of 1 fields" in scene.unreached
+    assert "1 fields of type S are not yet the same" in scene.unreached
 
 
 def test_lists_in_another_order_are_no_problem() -> None:
@@ -121,8 +111,7 @@ def test_lists_in_another_order_are_no_problem() -> None:
     ada.edit(one, "L")
     store = ada.peer.replica.store.values()
     key = object_key(Id(one.src, one.pro + LETTERS.index("L") + 1), "L")
-    report = report_of([store, store | {key: store[key] * 2}], ada.made)
-    assert report.converged
+    assert scene_of([store, store | {key: store[key] * 2}], ada.made).holds
 
 
 @pytest.mark.parametrize("letter", ["N", "Z"])
@@ -139,30 +128,17 @@ def test_the_report_fits_a_terminal_and_is_plain_data_for_programs() -> None:
     ada = editor("ada", 0xADA)
     ada.new_object(ada.new_class())
     store = ada.peer.replica.store.values()
-    report = report_of([store, store], ada.made)
-    assert "nothing of type Y was changed" in report.problems
+    scene = scene_of([store, store], ada.made)
+    assert "nothing of type Y was changed" in scene.problems
+    report = DemoReport("equal state and vectors everywhere", [scene])
     console = Console(width=80, record=True, file=io.StringIO())
-    for table in tables(report):
+    for table in report.tables():
         console.print(table)
     text = console.export_text()
-    assert "equal state and vectors everywhere" in text and "…" not in text
+    assert report.claim in text and "west, quic" in text and "…" not in text
     assert json.loads(json.dumps(report.as_json()))["converged"] is False
 
 
-def report_of(stores: list[dict[bytes, bytes]], made: Counter[str]) -> ChotkiReport:
-    wanted = merged(stores)
+def scene_of(stores: list[dict[bytes, bytes]], made: Counter[str]) -> SceneFigures:
     named = zip(("ada", "late"), stores, strict=True)
-    holders = [Holder(name, "replica", "west, quic", store) for name, store in named]
-    report = ChotkiReport(
-        holders=[holder_figures(one, wanted) for one in holders],
-        types=type_figures(stores, made),
-        wrong_sums=0,
-        replayed=2,
-        recorded_bytes=723,
-        recovery_s=12.3,
-        settled_s=1.2,
-        total_s=34.5,
-        latencies_ms=[1.0, 20.0],
-    )
-    report.judge()
-    return report
+    return judge([Holder(name, "replica", "west, quic", store) for name, store in named], made, {}, Counter())

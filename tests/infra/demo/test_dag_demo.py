@@ -17,13 +17,14 @@ from culm_infra.cli.root import run
 from culm_infra.demo.dag.content import SeededFile, digest_of_file, put_file
 from culm_infra.demo.dag.door_client import DoorClient
 from culm_infra.demo.dag.door_writer import DoorWriter
-from culm_infra.demo.dag.plan import DagDemoSettings, Policy
-from culm_infra.demo.dag.report import DagReport, PolicyFigures, tables
+from culm_infra.demo.dag.run import REPLICAS
+from culm_infra.demo.dag.size import SHARD_BYTES, DagDemoSize, Policy
 from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.witnesses import Witness, agree, ask_writer
 from culm_infra.demo.dag.writer import dag_writer, now_s
-from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.kit.figures import Listing, SceneFigures
 from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.report import DemoReport
 from culm_infra.errors import NotReached
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.verdict import VerdictSettings
@@ -32,7 +33,6 @@ from tests.connectors.dag.http.doors import open_door
 
 ADA, DORA = KeyPair(b"\1" * 32), KeyPair(b"\2" * 32)
 SPACE = ADA.public_key
-SHARD_BYTES = 2_097_152
 
 
 def test_a_file_of_a_seed_is_the_same_each_time_and_comes_back_out_of_its_shards(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_a_file_of_a_seed_is_the_same_each_time_and_comes_back_out_of_its_shards
     folder.close()
 
 
-def test_only_the_first_policy_has_the_large_file(tmp_path: Path) -> None:
-    settings = DagDemoSettings(tmp_path, file_mb=9)
-    assert [settings.large_bytes(policy) for policy in settings.policies] == [9_000_000, 3_000_000]
+def test_only_the_first_policy_has_the_large_file() -> None:
+    size = DagDemoSize(file_mb=9)
+    assert [size.large_bytes(policy) for policy in size.chosen] == [9_000_000, 3_000_000]
 
 
 async def test_what_one_brings_by_http_in_shuffled_parts_another_reads_by_http(tmp_path: Path) -> None:
@@ -128,14 +128,14 @@ def test_the_report_fits_a_terminal_and_is_plain_data_for_programs() -> None:
     scene = SceneFigures("bound", "The policy bound")
     scene.equal("a proof that names nothing", "dag.unbound", "dag.unbound")
     said = [witness("ada", *"abcdefghij" * 2), witness("edge west", "bafyrei" * 9, heads=None)]
-    report = DagReport([PolicyFigures(scene, said)], 12.3)
+    scene.listings.append(Listing("replicas", "All", REPLICAS, [one.as_row() for one in said], words=2))
+    report = DemoReport("one order and tip everywhere", [scene], 12.3)
     console = Console(width=80, record=True, file=io.StringIO())
-    for table in tables(report):
+    for table in report.tables():
         console.print(table)
     text = console.export_text()
     assert "…" not in text and "edge west" in text
     assert json.loads(json.dumps(report.as_json()))["converged"] is True
-    assert not DagReport().converged
 
 
 def test_a_policy_that_there_is_not_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

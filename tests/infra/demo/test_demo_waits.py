@@ -16,14 +16,14 @@ from rich.console import Console
 
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.processes import DemoError
-from culm_infra.demo.kit.tables import verdict
+from culm_infra.demo.kit.report import DemoReport, verdict
+from culm_infra.demo.kit.stage import Stage
 from culm_infra.demo.kit.waiting import wait_for, wait_until
 from culm_infra.demo.p2panda import run
 from culm_infra.demo.p2panda.audit import BlockAudit, Refusals
 from culm_infra.demo.p2panda.cast import LiveClock
 from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, judge, signed_entries
 from culm_infra.demo.p2panda.plan import make_plan
-from culm_infra.demo.p2panda.report import Report, tables
 from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_infra.demo.p2panda.waits import SHOWN_LOGS, Unmet, Wait, listed
 from culm_infra.errors import NotReached
@@ -64,8 +64,8 @@ def evidence(**changed: Any) -> Evidence:
     return Evidence(**(settled | changed))
 
 
-def report(found: Evidence, waits: list[Wait]) -> Report:
-    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1), 4.0), SessionBook(""), waits)
+def judged(found: Evidence, waits: list[Wait]) -> SceneFigures:
+    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), SessionBook(""), waits)
 
 
 def test_nothing_is_unmet_when_all_is_as_it_should_be() -> None:
@@ -105,28 +105,19 @@ def test_a_log_that_a_vector_is_behind_of_is_named_with_both_heights() -> None:
 def test_the_report_says_what_a_wait_ended_without_in_text_and_as_data() -> None:
     found = evidence(blocks=BlockAudit((), 2, 0), refusals=Refusals({}, set()))
     missing = found.unmet(PLAN, ACTORS)
-    made = report(found, [Wait("after kill -9", 3.0, ()), Wait("empty index", 120.4, missing)])
-    assert json.loads(json.dumps(made.as_json()))["waits"] == [
-        {"chapter": "after kill -9", "waited_s": 3.0, "missing": []},
-        {
-            "chapter": "empty index",
-            "waited_s": 120.4,
-            "missing": [
-                {"topic": "rejected", "peer": None, "count": 1, "unit": "forks", "logs": []},
-                {"topic": "blocks", "peer": None, "count": 2, "unit": "logs", "logs": []},
-            ],
-        },
-    ]
+    scene = judged(found, [Wait("after kill -9", 3.0, ()), Wait("empty index", 120.4, missing)])
+    made = DemoReport("identical bytes everywhere", [scene])
+    figures = json.loads(json.dumps(made.as_json()))["scenes"][0]["figures"]
+    gave_up = {one["label"]: one["value"] for one in figures if one["label"].startswith("gave up")}
+    without = "after 120 s without rejected: 1 fork, blocks: 2 logs"
+    assert gave_up == {"gave up waiting (empty index)": without}
     text = io.StringIO()
     console = Console(file=text, width=200)
-    for table in tables(made):
+    for table in made.tables():
         console.print(table)
-    assert {"blocks is behind logs in 2 logs", "0 forked logs found, 1 made"} <= set(made.unreached)
-    assert made.problems == ["no session was one of set reconciliation"]
-    assert "not reached in time" in text.getvalue()
-    assert "gave up waiting (empty index)" in text.getvalue()
-    assert "after 120 s without rejected: 1 fork, blocks: 2 logs" in text.getvalue()
-    assert "gave up waiting (after kill -9)" not in text.getvalue()
+    assert {"blocks is behind logs in 2 logs", "0 forked logs found, 1 made"} <= set(scene.unreached)
+    assert scene.problems == ["sessions of set reconciliation: 0, not ≥ 1"]
+    assert without in text.getvalue()
 
 
 async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
@@ -134,15 +125,20 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
 ) -> None:
     found = evidence(blocks=BlockAudit((), 1, 0))
     monkeypatch.setattr(run, "gather", lambda *_: found)
-    scene: Any = SimpleNamespace(
-        plan=PLAN,
-        kafka=None,
-        check=lambda: None,
-        settings=SimpleNamespace(timeout_s=-1.0, directory=tmp_path),
-    )
     lines: list[str] = []
+    kafka: Any = None
+    stage = Stage(tmp_path, lines.append, -1.0)
     story = run.Play(
-        scene, ACTORS, dict(WANTED), LiveClock(), SessionBook("catch-up"), random.Random(1), lines.append
+        stage,
+        PLAN,
+        kafka,
+        [],
+        [],
+        ACTORS,
+        dict(WANTED),
+        LiveClock(),
+        SessionBook("catch-up"),
+        random.Random(1),
     )
     assert await story.settled() is found
     assert [(wait.chapter, wait.missing) for wait in story.waits] == [
@@ -152,7 +148,7 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
 
 
 def test_what_no_waiting_mends_is_wrong() -> None:
-    made = report(evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1)), [])
+    made = judged(evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1)), [])
     assert "blocks has more than logs of 1 logs" in made.problems
     assert "blocks is behind logs in 2 logs" in made.unreached
     assert verdict(made.problems, made.unreached) == "NO"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
+from typing import Any
 
-from culm_infra.demo.kit.tables import verdict
+from rich.console import Console
+
+from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.kit.report import DemoReport, verdict
 from culm_infra.demo.sds.book import Book
+from culm_infra.demo.sds.cast import Actor
 from culm_infra.demo.sds.plan import make_roles
-from culm_infra.demo.sds.report import NetworkFigures, SdsReport, tables
-from culm_infra.demo.sds.verdict import (
-    Pipeline,
-    channel_figures,
-    figures,
-    log_hash,
-    unmet,
-    wanted_log,
-)
+from culm_infra.demo.sds.verdict import Pipeline, judge, log_hash, unmet, wanted_log
 
 CHANNEL = "demo-spec"
 
@@ -39,26 +37,20 @@ def pipeline(people: dict[str, Book]) -> Pipeline:
     return Pipeline({CHANNEL: whole}, {CHANNEL: Counter(row[1] for row in wanted_log(people))}, Counter())
 
 
-def report(people: dict[str, Book], found: Pipeline, open_ends: list[str]) -> SdsReport:
+def judged(people: dict[str, Book], found: Pipeline, open_ends: list[str]) -> SceneFigures:
+    voice: Any = None
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
-    wanted = wanted_log(people)
-    rows = [figures(role, people[role.participant_id], wanted) for role in roles]
-    hashes = [row.log_hash for row in rows]
-    channel = channel_figures(roles[0], wanted, [people["ada"]], hashes, found, 0)
-    made = SdsReport(rows, [channel], NetworkFigures(0, 0, 0, 0), 0, 1.0, 1.0, 1.0, open_ends)
-    made.judge()
-    return made
+    return judge([Actor(role, people[role.participant_id], voice) for role in roles], found, open_ends)
 
 
 def test_equal_logs_that_were_heard_are_no_problem() -> None:
     people = books()
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
     assert unmet(roles, {CHANNEL: people}, pipeline(people)) == []
-    made = report(people, pipeline(people), [])
-    assert made.converged
-    assert made.as_json()["ack_p50_ms"] == 60
-    assert made.channels[0].retries == 2
-    assert len(tables(made)) == 4
+    made = judged(people, pipeline(people), []).as_json()
+    assert made["holds"]
+    assert [row["ack_p50_ms"] for row in made["participants"]] == [60, 60]
+    assert "retries" in made["channels"][0]
 
 
 def test_logs_are_in_the_order_of_timestamp_and_id() -> None:
@@ -72,7 +64,7 @@ def test_a_hosted_participants_own_delivery_is_not_a_second_one() -> None:
     people["ben"].record("delivered", None, "b1", 110, details, b"b1")
     assert people["ben"].repeated == 0
     people["ben"].record("delivered", None, "b1", 111, details, b"b1")
-    assert report(people, pipeline(people), []).problems == ["demo-spec/ben received 1 messages twice"]
+    assert judged(people, pipeline(people), []).problems == ["demo-spec/ben received 1 messages twice"]
 
 
 def test_what_is_missing_is_said_by_name_and_number() -> None:
@@ -88,16 +80,16 @@ def test_what_is_missing_is_said_by_name_and_number() -> None:
         "demo-spec/ben lacks 1 messages",
         "the store lacks 1 messages of demo-spec",
     ]
-    made = report(people, found, open_ends)
-    assert not made.converged
+    made = judged(people, found, open_ends)
+    assert not made.holds
     assert made.problems == [], "nothing is wrong: it may all be on its way"
-    assert verdict(made.problems, made.unmet) == "not reached in time"
+    assert verdict(made.problems, made.unreached) == "not reached in time"
 
 
 def test_other_bytes_under_the_same_id_are_told() -> None:
     people = books()
     people["ben"].held["a1"] = (5, "ada", b"something else")
-    problems = report(people, pipeline(people), []).problems
+    problems = judged(people, pipeline(people), []).problems
     assert "demo-spec/ben holds 1 messages otherwise than their senders" in problems
     assert "the logs of demo-spec differ" in problems
 
@@ -117,3 +109,28 @@ def test_ephemeral_messages_are_in_no_log() -> None:
     book.record("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing")
     assert not book.log()
     assert book.ephemeral == {"e1": 1}
+
+
+def test_no_header_and_no_value_is_cut_at_80_columns() -> None:
+    people = books()
+    scene = judged(people, pipeline(people), [])
+    scene.listings[1].rows[0].update(name="general-hosted-12", held=11_366, ack_p99_ms=144_893.0)  # type: ignore[attr-defined]
+    scene.listings[2].rows[0].update(broadcast_bytes=123_456_789, repairs=1_234)  # type: ignore[attr-defined]
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    for table in DemoReport("identical logs everywhere", [scene]).tables():
+        console.print(table)
+    shown = out.getvalue()
+    assert "…" not in shown
+    for text in (
+        "participant",
+        "wrong",
+        "acked",
+        "p99",
+        "messages",
+        "repaired",
+        "kB sent",
+        "123,456",
+        "144.9",
+    ):
+        assert f" {text}" in shown

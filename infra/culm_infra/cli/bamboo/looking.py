@@ -18,7 +18,8 @@ from culm_infra.cli.bamboo.folder import (
     parse_log,
 )
 from culm_infra.cli.output import EXIT_DEGRADED
-from culm_infra.cli.results import Columns, Results, Row, of
+from culm_infra.cli.results import Results
+from culm_infra.columns import Columns, Row, of
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:

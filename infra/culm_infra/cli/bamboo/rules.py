@@ -19,7 +19,8 @@ from culm_infra.cli.bamboo.folder import (
 )
 from culm_infra.cli.options import words
 from culm_infra.cli.output import EXIT_FAILED, emit_json, out, say
-from culm_infra.cli.results import Columns, Results, of, table
+from culm_infra.cli.results import Results, table
+from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import PeerRule

@@ -20,7 +20,8 @@ from culm_infra.cli.dag.folder import (
     parse_key,
 )
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
-from culm_infra.cli.results import Results, Row
+from culm_infra.cli.results import Results
+from culm_infra.columns import Row
 
 _MAX_DAYS = 1_000_000
 _MAX_KEPT = 1_000_000_000

@@ -19,7 +19,8 @@ from culm_infra.cli.dag.folder import (
     space_of,
 )
 from culm_infra.cli.output import EXIT_DEGRADED
-from culm_infra.cli.results import Columns, Results, of
+from culm_infra.cli.results import Results
+from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:
     from culm_connectors.dag.store.folder import DagFolder

@@ -8,7 +8,8 @@ import typer
 
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import NOTHING_REPLICATED
-from culm_infra.cli.results import Columns, Results, of
+from culm_infra.cli.results import Results
+from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from culm_infra.cli import options
 from culm_infra.cli.connector import home
 from culm_infra.cli.options import KafkaFlags, public_key
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say, show_parts
-from culm_infra.cli.results import Columns, Results, table
+from culm_infra.cli.results import Results, table
+from culm_infra.columns import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

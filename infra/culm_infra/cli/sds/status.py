@@ -8,9 +8,10 @@ import typer
 
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import at, out, safe, say
-from culm_infra.cli.results import Columns, Results, Row, of, table
+from culm_infra.cli.results import Results, table
 from culm_infra.cli.sds.channel import check_channel, complete_channel
 from culm_infra.cli.sds.lines import short
+from culm_infra.columns import Columns, Row, of
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:

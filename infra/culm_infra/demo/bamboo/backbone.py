@@ -5,19 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from culm_connectors.bamboo_p2p.settings import Url
-from culm_infra.demo.bamboo.stage import HOST, BambooStage
-from culm_infra.demo.kit.broker import broker
-from culm_infra.demo.kit.processes import (
-    CulmProcess,
-    environment,
-    running,
-)
-from culm_infra.stack.ports import free_ports
+from culm_infra.demo.kit.stage import Stage
+from culm_infra.stack.ports import HOST, free_ports
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
@@ -38,12 +32,6 @@ class BambooBackbone:
 
     kafka: KafkaSettings
     urls: tuple[Url, Url]
-    processes: tuple[CulmProcess, ...]
-
-    def check(self) -> None:
-        """Raises DemoError when a process has ended by itself."""
-        for process in self.processes:
-            process.check()
 
     async def fragments(self, log: LogKey) -> set[int]:
         """Entries of a log on the topic `fragments`."""
@@ -81,45 +69,26 @@ def _is_of(key: bytes, log: LogKey) -> bool:
 
 
 @asynccontextmanager
-async def backbone(stage: BambooStage) -> AsyncIterator[BambooBackbone]:
+async def backbone(stage: Stage) -> AsyncIterator[BambooBackbone]:
     """Kafka, topics, two connectors and two jobs; all that was started is stopped at the end."""
-    settings = stage.settings
-    async with AsyncExitStack() as stack:
-        kafka = await stack.enter_async_context(
-            broker(settings.directory, settings.kafka, stage.show, heap_mb=settings.heap_mb, keep=False)
-        )
+    async with stage.kafka() as kafka:
         stage.show("starting two edges and the Spark jobs logs and coverage")
-        tcp_port, quic_port, *ports = free_ports(4)
-        urls = (Url("tcp", HOST, tcp_port), Url("quic", HOST, quic_port))
+        tcp_port, udp_port, *ports = free_ports(4)
+        urls = (Url("tcp", HOST, tcp_port), Url("quic", HOST, udp_port))
         # The topics of a demo are small, and a micro-batch of a cold JVM costs by its tasks.
-        variables = environment(kafka) | {"CULM_JOB__STATE_PARTITIONS": "2"}
-        output = settings.directory / "output"
-        output.mkdir(parents=True, exist_ok=True)
+        few = {"CULM_JOB__STATE_PARTITIONS": "2"}
         edges = [
-            CulmProcess(
-                f"the edge {name}",
-                (
-                    *("connector", "run", "--listen", f"{HOST}:{port}"),
-                    *("--dir", str(settings.directory / f"edge-{name}")),
-                ),
-                variables | {"CULM_CONNECTOR__BAMBOO__LISTEN": json.dumps([str(url)])},
-                output / f"edge-{name}.log",
+            stage.connector(
+                name,
+                port,
+                kafka,
+                folder=f"edge-{name}",
+                CULM_CONNECTOR__BAMBOO__LISTEN=json.dumps([str(url)]),
             )
             for name, url, port in zip(("west", "east"), urls, ports, strict=True)
         ]
-        checkpoints = str(settings.directory / "checkpoints")
-        jobs = [
-            CulmProcess(
-                f"the job {name}",
-                ("job", "run", name, "--checkpoints", checkpoints),
-                variables,
-                output / f"job-{name}.log",
-            )
-            for name in _JOBS
-        ]
-        stack.enter_context(running([*jobs, *edges]))
+        jobs = [stage.job(name, kafka, log=f"job-{name}", **few) for name in _JOBS]
         for process in (*jobs, *edges):
             process.start()
-        for edge in edges:
-            await asyncio.to_thread(edge.wait_for_log, _SERVING, settings.timeout_s)
-        yield BambooBackbone(kafka, urls, (*jobs, *edges))
+        await stage.serving(edges, _SERVING)
+        yield BambooBackbone(kafka, urls)

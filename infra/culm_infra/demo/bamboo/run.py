@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import time
 
-from culm_infra.demo.bamboo.report import BambooReport
 from culm_infra.demo.bamboo.scenes.table import SCENES, BambooScene
-from culm_infra.demo.bamboo.stage import BambooDemoSettings, BambooStage
+from culm_infra.demo.bamboo.size import BambooDemoSize
+from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.processes import DemoError, Show
+from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.kit.stage import Stage
 from culm_infra.errors import NotReached
 
 
-async def play(settings: BambooDemoSettings, show: Show) -> BambooReport:
+async def play(size: BambooDemoSize, stage: Stage) -> DemoReport:
     """Play the scenes. One that cannot go on says why, and the others are played all the same."""
-    settings.directory.mkdir(parents=True, exist_ok=True)
     started_s = time.monotonic()
-    stage, report = BambooStage(settings, show), BambooReport()
+    on, report = BambooStage(stage, size), DemoReport("every figure as it has to be")
     for scene in SCENES:
-        if not settings.scenes or scene.name in settings.scenes:
-            show(scene.title)
-            report.scenes.append(await _played(scene, stage))
+        if not size.scenes or scene.name in size.scenes:
+            stage.show(scene.title)
+            report.scenes.append(await _played(scene, on))
     report.total_s = time.monotonic() - started_s
     return report
 

@@ -1,4 +1,4 @@
-"""What the scenes play on: peers over folders, a long log, and waiting with a bound."""
+"""What the scenes play on: peers over folders, a long log, and processes that print JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.peer import BambooPeer
@@ -18,33 +18,14 @@ from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
 from culm_infra.demo.bamboo.logs import AUTHOR, LONG_LOG, reading
-from culm_infra.demo.kit.waiting import output_bytes, wait_for, wait_until
+from culm_infra.demo.bamboo.size import BambooDemoSize
+from culm_infra.demo.kit.stage import Stage
+from culm_infra.stack.ports import HOST
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent
-from culm_topics.kafka.clients import KafkaSettings
 
-_Result = TypeVar("_Result")
-HOST: Final = "127.0.0.1"
 _STEP_S: Final = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class BambooDemoSettings:
-    """How large the demo is: `entries` of the long log, the large payload, entries that are published live.
-
-    `scenes`: which ones, by name; all of them where it is empty. `timeout_s`: how long a wait goes on while
-    nothing changes.
-    """
-
-    directory: Path
-    entries: int = 100_000
-    payload_mb: int = 50
-    live: int = 200
-    scenes: tuple[str, ...] = ()
-    timeout_s: float = 120.0
-    kafka: KafkaSettings | None = None
-    heap_mb: int | None = None
 
 
 @dataclass(slots=True)
@@ -93,19 +74,26 @@ class BambooActor:
 class BambooStage:
     """Where the scenes play. Every peer has a folder of its own below the demo's."""
 
-    settings: BambooDemoSettings
-    show: Callable[[str], None]
+    stage: Stage
+    size: BambooDemoSize
     actors: list[BambooActor] = field(default_factory=list)
     processes: list[JsonProcess] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.stage.watched.append(self.progress)
+
+    @property
+    def directory(self) -> Path:
+        """The demo's folder."""
+        return self.stage.directory
+
     def progress(self) -> object:
-        """All that changes while something goes on: events, bytes, and what processes print."""
+        """What changes while something goes on: events, bytes, and lines of processes."""
         sessions = [remote.session for actor in self.actors for remote in actor.remotes]
         return (
             [actor.counts.total() + actor.pieces for actor in self.actors],
             [session.received_bytes + session.sent_bytes for session in sessions],
             [process.printed for process in self.processes],
-            output_bytes(self.settings.directory),
         )
 
     @asynccontextmanager
@@ -113,7 +101,7 @@ class BambooStage:
         self, name: str, settings: BambooPeerSettings | None = None
     ) -> AsyncIterator[BambooActor]:
         """A peer of a folder, which is made where there is none."""
-        folder = self.settings.directory / name
+        folder = self.directory / name
         async with BambooPeer.open(folder, flavour=YAMF, settings=settings) as peer:
             found = BambooActor(name, peer)
             peer.listeners.append(found.receive_event)
@@ -122,7 +110,7 @@ class BambooStage:
 
     def write_log(self, name: str, log_id: int, payloads: Iterable[bytes]) -> LogKey:
         """Publish to a folder that no peer has open; the log."""
-        store = FolderStore(self.settings.directory / name, YAMF)
+        store = FolderStore(self.directory / name, YAMF)
         try:
             with store.exclusively():
                 for payload in payloads:
@@ -134,9 +122,9 @@ class BambooStage:
     @asynccontextmanager
     async def farm(self) -> AsyncIterator[tuple[BambooActor, Url]]:
         """Who has the long log, and where it listens; the log is signed when it is needed first."""
-        entries = self.settings.entries
-        if not (self.settings.directory / "farm").exists():
-            self.show(f"signing a log of {entries:,} entries")
+        entries = self.size.entries
+        if not (self.directory / "farm").exists():
+            self.stage.show(f"signing a log of {entries:,} entries")
             payloads = (reading(number) for number in range(1, entries + 1))
             await asyncio.to_thread(self.write_log, "farm", LONG_LOG[1], payloads)
         async with self.actor("farm") as actor, actor.peer.listen(Url("tcp", HOST, 0)) as url:
@@ -147,26 +135,19 @@ class BambooStage:
         self, name: str, arguments: Sequence[str], keeps: Filter = lambda _: True
     ) -> AsyncIterator[JsonProcess]:
         """A process of its own; what it prints as errors goes to a file of the demo's directory."""
-        output = self.settings.directory / "output" / f"{name.replace(' ', '-')}.log"
+        output = self.directory / "output" / f"{name.replace(' ', '-')}.log"
         async with json_process(name, arguments, output, keeps) as found:
             self.processes.append(found)
             yield found
 
     async def line(self, process: JsonProcess, holds: Filter, what: str) -> Line:
         """The first line of a process that is as wanted, once it is there. Raises DemoError."""
-        return await self.within(process.line(holds, what), what)
+        return await self.stage.within(process.line(holds, what), what)
 
     async def until_event(self, actor: BambooActor, event: tuple[str, LogKey, int], what: str) -> None:
         """Wait until an entry or payload is verified somewhere. Raises DemoError."""
-        await self.within(actor.event(event).wait(), what)
+        await self.stage.within(actor.event(event).wait(), what)
 
-    async def within(self, work: Awaitable[_Result], what: str) -> _Result:
-        """Wait for the end of something. Raises NotReached when nothing changes for too long."""
-        return await wait_for(work, what, limit_s=self.settings.timeout_s, progress=self.progress)
-
-    async def until(
-        self, holds: Callable[[], Awaitable[bool]], what: str, *, step_s: float = _STEP_S
-    ) -> None:
+    async def until(self, holds: Callable[[], bool | Awaitable[bool]], what: str) -> None:
         """Look again and again. Raises NotReached when nothing changes for too long."""
-        limit_s = self.settings.timeout_s
-        await wait_until(holds, what, limit_s=limit_s, progress=self.progress, step_s=step_s)
+        await self.stage.until(holds, what, step_s=_STEP_S)

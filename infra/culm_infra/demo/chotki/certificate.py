@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from culm_connectors.transport.tcp.settings import TlsFiles
+from culm_infra.stack.ports import HOST
 
-HOST = "127.0.0.1"
 _LIFE = datetime.timedelta(days=1)
 
 

@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from culm_connectors.chotki.reference_peer.copy import copy_replica
 from culm_connectors.chotki.settings import parse_url
 from culm_connectors.transport.tcp.dial import connect_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
 from culm_infra.demo.chotki.cast import Cast, calling, cast
-from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS
-from culm_infra.demo.chotki.report import ChotkiReport
-from culm_infra.demo.chotki.stage import ChotkiDemoSettings, ChotkiScene, serving, staged
-from culm_infra.demo.chotki.verdict import Holder, alike, holder_figures, merged, type_figures, wrong_sums
-from culm_infra.demo.kit.processes import Show
-from culm_infra.demo.kit.waiting import output_bytes, wait_until
+from culm_infra.demo.chotki.certificate import make_certificate
+from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS, SCHEMES_OF
+from culm_infra.demo.chotki.size import ChotkiDemoSize
+from culm_infra.demo.chotki.verdict import Holder, alike, judge
+from culm_infra.demo.kit.figures import in_ms
+from culm_infra.demo.kit.processes import CulmProcess
+from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.kit.stage import Stage
 from culm_infra.errors import NotReached
+from culm_infra.stack.ports import HOST, free_ports
 from culm_models.chotki.ids import Id, object_key
 from culm_topics.chotki.state_reader import StateReader
+from culm_topics.kafka.clients import KafkaSettings
 
-_STEP_S = 0.1
+_SERVING = "serving chotki-tcp"
+"""What an edge prints once replicas may come."""
 _PAUSE_S = 0.1
 _POLL_S = 1.0
 _KILLED_EDGE = 0
@@ -35,28 +39,19 @@ _STATE_WAIT_S = 2.0
 class ChotkiPlay:
     """The demo under way."""
 
-    scene: ChotkiScene
+    stage: Stage
+    kafka: KafkaSettings
+    job: CulmProcess
+    edges: list[CulmProcess]
+    addresses: list[dict[str, str]]
     people: Cast
     class_id: Id
     objects: list[Id]
-    show: Show
     rounds: int = 0
 
-    async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for ``what``. Raises NotReached when nothing changes for too long."""
-        await wait_until(
-            condition,
-            what,
-            limit_s=self.scene.settings.timeout_s,
-            progress=self.progress,
-            step_s=_STEP_S,
-            check=self.scene.check,
-        )
-
     def progress(self) -> object:
-        """All that changes while something goes on: what the replicas know, and what processes print."""
-        replicas = [(actor.replica.vector(), actor.sessions) for actor in self.people.actors]
-        return replicas, output_bytes(self.scene.settings.directory)
+        """What the replicas know."""
+        return [(actor.replica.vector(), actor.sessions) for actor in self.people.actors]
 
     def all_hold_the_objects(self) -> bool:
         """Whether every replica has every object of the beginning, the recorded ones too."""
@@ -91,7 +86,7 @@ class ChotkiPlay:
 
     async def edit_while_killed(self, rounds: int) -> float:
         """SIGKILL for an edge and the job in the midst of it; seconds until the replicas are alike again."""
-        edge, job = self.scene.edges[_KILLED_EDGE], self.scene.job
+        edge, job = self.edges[_KILLED_EDGE], self.job
         editing = asyncio.ensure_future(self.edit(rounds))
         try:
             await asyncio.sleep(rounds * _PAUSE_S / 2)
@@ -102,8 +97,8 @@ class ChotkiPlay:
             await editing
             job.start()
             edge.start()
-            await serving(self.scene, [edge])
-            await self.until(self.are_alike, "the replicas to hold the same after the kills")
+            await self.stage.serving([edge], _SERVING)
+            await self.stage.until(self.are_alike, "the replicas to hold the same after the kills")
             return time.monotonic() - started_s
         finally:
             editing.cancel()
@@ -122,15 +117,15 @@ class ChotkiPlay:
             )
             for actor in self.people.actors
         ]
-        for edge, addresses in zip(EDGES, self.scene.addresses, strict=True):
+        for edge, addresses in zip(EDGES, self.addresses, strict=True):
             channel = await connect_tcp(parse_url(addresses["tcp"])[1], TcpSettings())
-            copy = await copy_replica(channel, silence_s=self.scene.settings.timeout_s)
+            copy = await copy_replica(channel, silence_s=self.stage.timeout_s)
             found.append(Holder(f"edge {edge}", "edge", "as it answers", copy.store))
         state = await asyncio.to_thread(self._state)
         return [*found, Holder("chotki.state", "topic", "Kafka", state)]
 
     def _state(self) -> dict[bytes, bytes]:
-        with StateReader(self.scene.kafka) as reader:
+        with StateReader(self.kafka) as reader:
             for _ in reader.catch_up(_STATE_WAIT_S):
                 continue
             return reader.state.store()
@@ -147,73 +142,80 @@ class ChotkiPlay:
             return alike([one.store for one in found])
 
         try:
-            await wait_until(
+            await self.stage.until(
                 hold_the_same,
                 "everybody to hold the same",
-                limit_s=self.scene.settings.timeout_s,
-                progress=lambda: (self.progress(), [one.store for one in found]),
                 step_s=_POLL_S,
-                check=self.scene.check,
+                more=lambda: [one.store for one in found],
             )
         except NotReached as error:
-            self.show(str(error))
+            self.stage.show(str(error))
             return await self.holders()
         return found
 
 
-async def play(settings: ChotkiDemoSettings, show: Show) -> ChotkiReport:
+async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
     """Run the whole story and judge it. Raises DemoError when it cannot go on."""
     started_s = time.monotonic()
-    async with staged(settings, show) as scene:
-        people = cast(settings.seed, scene.addresses)
+    async with stage.kafka() as kafka:
+        tls = make_certificate(stage.directory)
+        addresses = _addresses()
+        job = stage.job("chotki", kafka)
+        edges = [_edge(stage, kafka, name, urls, tls) for name, urls in zip(EDGES, addresses, strict=True)]
+        stage.show("starting the Spark job chotki and two edges")
+        for process in (job, *edges):
+            process.start()
+        await stage.serving(edges, _SERVING)
+        people = cast(size.seed, addresses)
         before = people.recorded.replica.store.values()
         class_id = people.editors[0].new_class()
         count = len(people.editors)
-        objects = [people.editors[one % count].new_object(class_id) for one in range(settings.objects)]
-        story = ChotkiPlay(scene, people, class_id, [*objects, *RECORDED_OBJECTS], show)
-        show("three replicas come, by TCP, TLS and QUIC; a fourth says what a Go replica recorded")
-        async with calling(people.actors, scene.tls):
-            await story.until(story.all_hold_the_objects, "everybody to hold all objects")
-            third = settings.rounds // 3
-            show("all three edit the same objects at the same time, every type of field")
-            await story.edit(settings.rounds - 2 * third)
-            show("kill -9 of the edge west and of the job chotki while they edit")
+        objects = [people.editors[one % count].new_object(class_id) for one in range(size.objects)]
+        everything = [*objects, *RECORDED_OBJECTS]
+        story = ChotkiPlay(stage, kafka, job, edges, addresses, people, class_id, everything)
+        stage.watched.append(story.progress)
+        stage.show("three replicas come, by TCP, TLS and QUIC; a fourth says what a Go replica recorded")
+        async with calling(people.actors, tls):
+            await stage.until(story.all_hold_the_objects, "everybody to hold all objects")
+            third = size.rounds // 3
+            stage.show("all three edit the same objects at the same time, every type of field")
+            await story.edit(size.rounds - 2 * third)
+            stage.show("kill -9 of the edge west and of the job chotki while they edit")
             recovery_s = await story.edit_while_killed(third)
-            show("all three go on")
+            stage.show("all three go on")
             await story.edit(third)
-            show("waiting until all hold the same")
+            stage.show("waiting until all hold the same")
             silent_s = time.monotonic()
             found = await story.settled()
             settled_s = time.monotonic() - silent_s
-        show("comparing every field and every vector")
-        return _judged(story, found, before, recovery_s, settled_s, time.monotonic() - started_s)
+        stage.show("comparing every field and every vector")
+        made: Counter[str] = sum((editor.made for editor in people.editors), Counter())
+        added: Counter[bytes] = Counter()
+        for editor in people.editors:
+            added.update(editor.added)
+        scene = judge(found, made, before, added)
+        scene.show("live, from replica to replica", in_ms(people.latencies_ms))
+        scene.show("bytes of a Go replica", len(people.recorded.stream))
+        scene.at_least("said again at every connection", people.recorded.replayed, 1, "times")
+        scene.show("alike after kill -9 of an edge and the job", recovery_s, "s")
+        scene.show("alike after the last edit", settled_s, "s")
+        scene.show("lists (L)", "not compared: nothing merges them")
+        scene.duration_s = time.monotonic() - started_s
+        return DemoReport("equal state and vectors everywhere", [scene], scene.duration_s)
 
 
-def _judged(
-    story: ChotkiPlay,
-    found: list[Holder],
-    before: dict[bytes, bytes],
-    recovery_s: float,
-    settled_s: float,
-    total_s: float,
-) -> ChotkiReport:
-    people = story.people
-    stores = [one.store for one in found]
-    wanted = merged(stores)
-    made: Counter[str] = sum((editor.made for editor in people.editors), Counter())
-    added: Counter[bytes] = Counter()
-    for editor in people.editors:
-        added.update(editor.added)
-    report = ChotkiReport(
-        holders=[holder_figures(one, wanted) for one in found],
-        types=type_figures(stores, made),
-        wrong_sums=wrong_sums(before, wanted, added),
-        replayed=people.recorded.replayed,
-        recorded_bytes=len(people.recorded.stream),
-        recovery_s=recovery_s,
-        settled_s=settled_s,
-        total_s=total_s,
-        latencies_ms=people.latencies_ms,
+def _edge(stage: Stage, kafka: KafkaSettings, name: str, urls: dict[str, str], tls: TlsFiles) -> CulmProcess:
+    place = ("--dir", str(stage.directory / name), "--name", name)
+    return stage.process(
+        f"the edge {name}",
+        ("chotki", "listen", *urls.values(), *place),
+        kafka,
+        name,
+        CULM_CONNECTOR__CHOTKI__TLS__CERTIFICATE=str(tls.certificate),
+        CULM_CONNECTOR__CHOTKI__TLS__PRIVATE_KEY=str(tls.private_key),
     )
-    report.judge()
-    return report
+
+
+def _addresses() -> list[dict[str, str]]:
+    ports = iter(free_ports(sum(map(len, SCHEMES_OF))))
+    return [{scheme: f"{scheme}://{HOST}:{next(ports)}" for scheme in schemes} for schemes in SCHEMES_OF]

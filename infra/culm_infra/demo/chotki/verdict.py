@@ -6,9 +6,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
-from culm_infra.demo.chotki.plan import LETTERS
-from culm_infra.demo.chotki.report import HolderFigures, TypeFigures
+from culm_infra.columns import Columns, of
+from culm_infra.demo.kit.figures import Listing, SceneFigures
 from culm_models.chotki.compare import compare
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OBJECT_KEY
 from culm_models.chotki.rdx import merge, parse_vector
@@ -16,7 +17,40 @@ from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 
 Store = Mapping[bytes, bytes]
 _L = ord("L")
-_ALL_LETTERS = LETTERS + "COY"
+_UNORDERED = "L"
+"""The type that has no merge: the order of arrival decides, and replicas differ in it by nature."""
+_WHAT = {
+    "F": "floats",
+    "I": "integers",
+    "R": "references",
+    "S": "strings",
+    "T": "terms",
+    "N": "sums that grow",
+    "Z": "counters",
+    "E": "sets",
+    "M": "maps",
+    "L": "lists",
+    "V": "vectors",
+    "C": "classes",
+    "O": "objects",
+    "Y": "replica objects",
+}
+HOLDERS: Final[Columns] = {
+    "who": "name",
+    "where": "place",
+    "state": of("state_hash", lambda value: value[:8]),
+    "vectors": of("vector_hash", lambda value: value[:8]),
+    "fields": "fields",
+    "wrong": lambda row: row["lacking_fields"] + row["lacking_vectors"],
+    "made": lambda row: row["made"] or "–",
+}
+TYPES: Final[Columns] = {
+    "type": "letter",
+    "": of("letter", lambda letter: _WHAT[letter]),
+    "changes": "made",
+    "fields": "fields",
+    "alike": lambda row: "–" if row["letter"] == _UNORDERED else row["fields"] - row["differing"],
+}
 _SUMS = {ord("N"): natural_sum, ord("Z"): counter_sum}
 
 
@@ -43,33 +77,59 @@ def alike(stores: Sequence[Store]) -> bool:
     return all(compare(stores[0], store).are_equal for store in stores[1:])
 
 
-def holder_figures(holder: Holder, wanted: Store) -> HolderFigures:
-    """One holder against what it must have."""
+def judge(found: Sequence[Holder], made: Counter[str], before: Store, added: Counter[bytes]) -> SceneFigures:
+    """Compare everybody with the merge of all, and say what is not as it should be."""
+    scene = SceneFigures("chotki", "Replicas at two edges")
+    stores = [one.store for one in found]
+    wanted = merged(stores)
+    holders = [_holder(one, wanted) for one in found]
+    types = _types(stores, made)
+    scene.listings += [
+        Listing("holders", "In the end: what each holds", HOLDERS, holders, words=4),
+        Listing("types", "Every type", TYPES, types, words=2),
+    ]
+    for one in holders:
+        name, fields, vectors = one["name"], one["lacking_fields"], one["lacking_vectors"]
+        scene.lacks(fields, f"{name} lacks changes of {fields} fields")
+        scene.lacks(vectors, f"{name} is behind in {vectors} vectors")
+    states = {(one["state_hash"], one["vector_hash"]) for one in holders}
+    scene.wrong(len(states) > 1 and not scene.unreached, "the hashes of states and vectors differ")
+    for kind in types:
+        letter = kind["letter"]
+        differing = kind["differing"] if letter != _UNORDERED else 0
+        scene.lacks(differing, f"{differing} fields of type {letter} are not yet the same")
+        scene.wrong(not kind["made"], f"nothing of type {letter} was changed")
+    scene.equal("counters that are not what was added to them", wrong_sums(before, wanted, added), 0)
+    return scene
+
+
+def _holder(holder: Holder, wanted: Store) -> dict[str, Any]:
+    """One holder against what it must have; hashes leave lists out."""
     found = compare(holder.store, wanted)
-    return HolderFigures(
-        name=holder.name,
-        kind=holder.kind,
-        place=holder.place,
-        fields=sum(key[0] == OBJECT_KEY for key in holder.store),
-        sources=len(parse_vector(holder.store.get(GLOBAL_VECTOR_KEY, b""))),
-        lacking_fields=sum(len(block.fields) for block in found.blocks),
-        lacking_vectors=bool(found.vector) + sum(bool(block.vector) for block in found.blocks),
-        state_hash=_hash(holder.store, vectors=False),
-        vector_hash=_hash(holder.store, vectors=True),
-        sessions=holder.sessions,
-        made=holder.made,
-    )
+    return {
+        "name": holder.name,
+        "kind": holder.kind,
+        "place": holder.place,
+        "fields": sum(key[0] == OBJECT_KEY for key in holder.store),
+        "sources": len(parse_vector(holder.store.get(GLOBAL_VECTOR_KEY, b""))),
+        "lacking_fields": sum(len(block.fields) for block in found.blocks),
+        "lacking_vectors": bool(found.vector) + sum(bool(block.vector) for block in found.blocks),
+        "state_hash": _hash(holder.store, vectors=False),
+        "vector_hash": _hash(holder.store, vectors=True),
+        "sessions": holder.sessions,
+        "made": holder.made,
+    }
 
 
-def type_figures(stores: Sequence[Store], made: Counter[str]) -> list[TypeFigures]:
-    """Every type: its fields everywhere, and in how many of them the stores differ."""
+def _types(stores: Sequence[Store], made: Counter[str]) -> list[dict[str, Any]]:
+    """Every type: changes, its fields everywhere, and in how many of them the stores differ."""
     keys = {key for store in stores for key in store if key[0] == OBJECT_KEY}
-    figures = []
-    for letter in _ALL_LETTERS:
+    rows = []
+    for letter in _WHAT:
         own = [key for key in keys if key[17] == ord(letter)]
         differing = sum(len({store.get(key) for store in stores}) > 1 for key in own)
-        figures.append(TypeFigures(letter, made[letter], len(own), differing))
-    return figures
+        rows.append({"letter": letter, "made": made[letter], "fields": len(own), "differing": differing})
+    return rows
 
 
 def wrong_sums(before: Store, wanted: Store, added: Counter[bytes]) -> int:

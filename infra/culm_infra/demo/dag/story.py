@@ -7,7 +7,7 @@ import hashlib
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,15 +16,15 @@ from culm_connectors.dag.author import delegate, put_own
 from culm_connectors.dag.progress import SyncProgress
 from culm_infra.demo.dag.content import PutFile, SeededFile, digest_of_file
 from culm_infra.demo.dag.door_writer import DoorWriter
-from culm_infra.demo.dag.plan import DagDemoSettings
 from culm_infra.demo.dag.seen_in_kafka import rejected_codes
+from culm_infra.demo.dag.size import SHARD_BYTES, SMALL_BYTES, DagDemoSize
 from culm_infra.demo.dag.stage import DagDeployment
 from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_topics, ask_writer
 from culm_infra.demo.dag.writer import DagWriter, dag_writer, now_s
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.processes import DemoError, Show
-from culm_infra.demo.kit.waiting import output_bytes, wait_until
+from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.stage import Stage
 from culm_infra.errors import NotReached
 from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, Cid, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
@@ -32,7 +32,6 @@ from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.token import Ucan
 from culm_models.keys import KeyPair
 
-_STEP_S: Final = 0.2
 _WRITERS: Final = ("ada", "ben", "cem")
 
 
@@ -40,10 +39,10 @@ _WRITERS: Final = ("ada", "ben", "cem")
 class DagStory:
     """One deployment under way. ada is the id; ben and cem publish by her delegation; dora reads."""
 
-    settings: DagDemoSettings
+    size: DagDemoSize
+    stage: Stage
     deployment: DagDeployment
     figures: SceneFigures
-    show: Show
     ada: DagWriter
     ben: DagWriter
     cem: DagWriter
@@ -71,9 +70,9 @@ class DagStory:
 
     async def begin(self) -> None:
         """ada publishes a first file and lets ben and cem publish; each learns it by its own way."""
-        self.show("ada publishes, and delegates to ben and cem; ben comes over QUIC, cem over HTTP")
-        file = self._file("first", self.settings.small_bytes // 10)
-        put = await self.ada.put(file, self.settings.shard_bytes)
+        self.stage.show("ada publishes, and delegates to ben and cem; ben comes over QUIC, cem over HTTP")
+        file = self._file("first", SMALL_BYTES // 10)
+        put = await self.ada.put(file, SHARD_BYTES)
         self.put["first"] = put
         await self._delegate(self.ben)
         handed = await self._delegate(self.cem)
@@ -81,7 +80,7 @@ class DagStory:
         await self.cem.peer.work(lambda folder: put_own(folder, self.cem.space, handed.block, now=now_s()))
         self.first = await self.ada.publish(put.cid, put.origin, put.shards[0])
         await self._sync(self.ada, west=True)
-        await self.until(lambda: self._meets(1), "ben and cem to hear of it")
+        await self.stage.until(lambda: self._meets(1), "ben and cem to hear of it")
 
     async def _delegate(self, to: DagWriter) -> Ucan:
         audience = did_key(to.key.public_key)
@@ -91,11 +90,11 @@ class DagStory:
 
     async def write_offline(self) -> None:
         """Nobody hears of anybody: three appends on one node, three publishes on one publish."""
-        self.show("nobody is connected: all three append a file and publish it, on the same tip")
+        self.stage.show("nobody is connected: all three append a file and publish it, on the same tip")
         for writer in self.writers:
             large = writer is self.ada
-            size = self.settings.large_bytes(self.deployment.policy) if large else self.settings.small_bytes
-            put = await writer.put(self._file(writer.name, size), self.settings.shard_bytes)
+            size = self.size.large_bytes(self.deployment.policy) if large else SMALL_BYTES
+            put = await writer.put(self._file(writer.name, size), SHARD_BYTES)
             self.put[writer.name] = put
             await writer.publish(put.cid, put.origin, put.shards[0])
         heads = [tuple(await writer.dag_heads()) for writer in self.writers]
@@ -103,14 +102,16 @@ class DagStory:
 
     async def come_together(self) -> None:
         """ada loses her connector by SIGKILL in the middle, ben his connection, cem half of his parts."""
-        size = self.settings.large_bytes(self.deployment.policy)
-        self.show(f"ada brings {size:,} bytes to the edge west, which is killed with SIGKILL meanwhile")
+        size = self.size.large_bytes(self.deployment.policy)
+        self.stage.show(f"ada brings {size:,} bytes to the edge west, which is killed with SIGKILL meanwhile")
         await self._bring_over_a_killed_edge()
-        if self.deployment.policy == self.settings.policies[0]:
+        if self.deployment.policy == self.size.chosen[0]:
             await self._kill_the_job()
-        self.show("ben is cut off, and brings the same to both edges; cem brings shuffled parts by HTTP")
+        self.stage.show(
+            "ben is cut off, and brings the same to both edges; cem brings shuffled parts by HTTP"
+        )
         await asyncio.gather(self._bring_interrupted(), self._bring_by_http())
-        await self.until(lambda: self._meets(4), "everybody to hold all three publishes")
+        await self.stage.until(lambda: self._meets(4), "everybody to hold all three publishes")
         orders = [(await ask_writer(writer, "")).order for writer in self.writers]
         self.figures.equal("orders of four publishes after a race", len(set(orders)), 1)
 
@@ -124,7 +125,7 @@ class DagStory:
                 killed.set()
 
         began_s = time.monotonic()
-        bringing = asyncio.create_task(self.ada.sync(west.address, self.settings.timeout_s, on_progress=kill))
+        bringing = asyncio.create_task(self.ada.sync(west.address, self.stage.timeout_s, on_progress=kill))
         try:
             await asyncio.wait(
                 (bringing, asyncio.ensure_future(killed.wait())), return_when=asyncio.FIRST_COMPLETED
@@ -134,7 +135,7 @@ class DagStory:
             await asyncio.gather(bringing, return_exceptions=True)
         self.figures.demand("edge west killed in the midst of it", holds=killed.is_set())
         west.process.start()
-        await west.serving()
+        await west.serving(self.stage)
         self.figures.show("serving again after that", time.monotonic() - began_s, "s")
         await self._sync(self.ada, west=True)
         self.figures.show("ada's file acknowledged, with all that", time.monotonic() - began_s, "s")
@@ -142,8 +143,8 @@ class DagStory:
     async def _kill_the_job(self) -> None:
         """SIGKILL for the job, which has begun to read what ada brought; it goes on from its checkpoint."""
         job = self.deployment.job
-        self.show("kill -9 of the job dag, of Spark and all that runs below it; it is started again")
-        await self.until(self._job_has_begun, "the job to tell of the first publish")
+        self.stage.show("kill -9 of the job dag, of Spark and all that runs below it; it is started again")
+        await self.stage.until(self._job_has_begun, "the job to tell of the first publish")
         await asyncio.to_thread(job.kill_tree)
         told = len((await ask_topics(self.deployment.kafka, self.ada.space)).order)
         self.figures.at_least("publishes told of, then the job killed", told, 1)
@@ -160,7 +161,7 @@ class DagStory:
                 broken.set()
 
         east = self.deployment.east.address
-        bringing = asyncio.create_task(self.ben.sync(east, self.settings.timeout_s, on_progress=notice))
+        bringing = asyncio.create_task(self.ben.sync(east, self.stage.timeout_s, on_progress=notice))
         await asyncio.wait(
             (bringing, asyncio.ensure_future(broken.wait())), return_when=asyncio.FIRST_COMPLETED
         )
@@ -178,18 +179,20 @@ class DagStory:
 
     async def join(self) -> None:
         """Each mints the join by itself; one publishes it."""
-        self.show("each of the three makes the join by itself, and ada publishes all three files on the tip")
+        self.stage.show(
+            "each of the three makes the join by itself, and ada publishes all three files on the tip"
+        )
         joins = [await writer.join() for writer in self.writers]
         self.figures.equal("joins that three writers made", len(set(joins)), 1)
         # A map that is a CID itself: what it links to are the three files.
         files = {name: self.put[name].cid for name in _WRITERS}
         link = make_cid(1, DAG_CBOR, IDENTITY, encode_dag_cbor(files))
         await self.ada.publish(link, joins[0])
-        await self.until(lambda: self._meets(5), "everybody to hold the merge")
+        await self.stage.until(lambda: self._meets(5), "everybody to hold the merge")
 
     async def turn_away_strangers(self) -> None:
         """What a stranger brings to a door, and the code that it is answered."""
-        self.show("a stranger comes with a stolen proof, a rewrapped one, and an expired one")
+        self.stage.show("a stranger comes with a stolen proof, a rewrapped one, and an expired one")
         published = await self.ben.peer.work(lambda folder: folder.published(self.ben.space))
         tip = published.order[-1]
         own = next(one for one in published.order if one.link == self.put["ben"].cid)
@@ -207,7 +210,7 @@ class DagStory:
         }
         for what, (brought, code) in attempts.items():
             self.figures.equal(f"{what} is answered", await self._answer(brought), code)
-        await self.until(self._refusals_are_reported, "refusals to be reported on the topic rejected")
+        await self.stage.until(self._refusals_are_reported, "refusals to be reported on the topic rejected")
         named_nothing = unnamed(self.ada.key, first.cid, first.origin, tip.cid)
         taken = "dag.unbound" if self.deployment.policy == "bound" else "taken"
         self.figures.equal("a proof that names nothing", await self._answer(named_nothing), taken)
@@ -224,13 +227,13 @@ class DagStory:
 
     async def compare(self) -> None:
         """Everybody's order, tip and heads; dora comes as somebody new, to the edge that was killed."""
-        self.show(
+        self.stage.show(
             "dora, who was never here, calls the edge west; everybody and the job's topics are compared"
         )
         began_s = time.monotonic()
         count = 5 if self.deployment.policy == "bound" else 6
-        await self.until(lambda: self._meets(count, all_of_them=True), "all to hold the same")
-        await self.until(self._job_agrees, "the job's topics to say the same")
+        await self.stage.until(lambda: self._meets(count, all_of_them=True), "all to hold the same")
+        await self.stage.until(self._job_agrees, "the job's topics to say the same")
         self.figures.show("until all held the same", time.monotonic() - began_s, "s")
         self.witnesses = await self._ask_all()
         self.figures.equal("publishes in the order", len(self.witnesses[0].order), count)
@@ -242,7 +245,7 @@ class DagStory:
 
     async def read_back(self) -> None:
         """The files, byte for byte: dora's, out of her shards; and as HTTP gives them."""
-        self.show("reading the files back")
+        self.stage.show("reading the files back")
         for name in _WRITERS:
             file, cid = self.files[name], self.put[name].cid
             wanted = await asyncio.to_thread(file.digest)
@@ -287,46 +290,34 @@ class DagStory:
 
     async def _sync(self, writer: DagWriter, *, west: bool) -> SyncProgress:
         edge = self.deployment.west if west else self.deployment.east
-        self.deployment.check()
-        return await writer.sync(edge.address, self.settings.timeout_s)
+        self.stage.check()
+        return await writer.sync(edge.address, self.stage.timeout_s)
 
     def _file(self, name: str, size: int) -> SeededFile:
         seed = f"{self.deployment.policy}/{name}"
-        self.files[name] = SeededFile(seed, self.settings.seed, size)
+        self.files[name] = SeededFile(seed, self.size.seed, size)
         return self.files[name]
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Look again and again. Raises NotReached when nothing changes for too long."""
-        await wait_until(
-            holds,
-            what,
-            limit_s=self.settings.timeout_s,
-            progress=self.progress,
-            step_s=_STEP_S,
-            check=self.deployment.check,
-        )
-
     def progress(self) -> object:
-        """All that changes while something goes on: what came and went, and what processes print."""
-        everybody = (*self.writers, self.dora)
-        moved = [writer.moved for writer in everybody]
-        return moved, self.by_http.parts, output_bytes(self.settings.directory)
+        """What came and went."""
+        return [writer.moved for writer in (*self.writers, self.dora)], self.by_http.parts
 
 
 async def play_story(
-    settings: DagDemoSettings, deployment: DagDeployment, figures: SceneFigures, show: Show
+    size: DagDemoSize, stage: Stage, deployment: DagDeployment, figures: SceneFigures
 ) -> Sequence[Witness]:
     """The story in one deployment; what everybody says in the end. Raises DemoError when it cannot go on."""
     keys = {name: KeyPair(os.urandom(32)) for name in (*_WRITERS, "dora")}
     space = keys["ada"].public_key
-    folder = settings.directory / f"{deployment.policy}-replicas"
+    folder = stage.directory / f"{deployment.policy}-replicas"
     async with AsyncExitStack() as stack:
         ada, ben, cem, dora = [
             await stack.enter_async_context(dag_writer(folder, name, key, space, deployment.policy))
             for name, key in keys.items()
         ]
-        by_http = DoorWriter(cem, deployment.east.door, random.Random(settings.seed), settings.shard_bytes)
-        story = DagStory(settings, deployment, figures, show, ada, ben, cem, dora, by_http)
+        by_http = DoorWriter(cem, deployment.east.door, random.Random(size.seed), SHARD_BYTES)
+        story = DagStory(size, stage, deployment, figures, ada, ben, cem, dora, by_http)
+        stage.watched.append(story.progress)
         try:
             await story.play()
         except (DemoError, NotReached) as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from culm_connectors.dag.store.folder import DagFolder
 from culm_infra.demo.dag.stage import DagEdgeProcess
@@ -29,15 +30,10 @@ class Witness:
     heads: tuple[str, ...] | None
     complete: str | None
 
-    @property
-    def order_digest(self) -> str:
-        """The order in a few digits."""
-        return short_digest(self.order)
-
-    @property
-    def heads_digest(self) -> str | None:
-        """The heads in a few digits."""
-        return None if self.heads is None else short_digest(self.heads)
+    def as_row(self) -> dict[str, Any]:
+        """All of it, with order and heads in a few digits, too."""
+        heads = None if self.heads is None else short_digest(self.heads)
+        return asdict(self) | {"order_digest": short_digest(self.order), "heads_digest": heads}
 
 
 def short_digest(texts: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Address
 from culm_infra.demo.dag.content import PutFile, SeededFile, put_file
-from culm_infra.demo.dag.plan import Policy
+from culm_infra.demo.dag.size import Policy
 from culm_infra.patience import Patience
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.verdict import VerdictSettings

@@ -1,10 +1,8 @@
-"""What every demo stands on.
+"""What every demo stands on: a demo itself holds its story alone.
 
-- ``broker``: the Kafka that it plays on, with its topics.
-- ``processes``: the streaming jobs and the connectors as processes of their own.
-- ``process_tree``: what runs below a process.
-- ``figures``: what a scene shows and demands, and as a table.
+- ``size``: options that say how large it is.
+- ``stage``: its folder, Kafka with topics, processes, and waiting while anything changes.
+- ``processes``: a ``culm`` command as a process of its own; ``process_tree``: what runs below a process.
+- ``figures``: what a scene shows and demands; ``report``: all scenes, for programs and for a terminal.
 - ``waiting``: for what is to be shown, with a limit.
-- ``tables``: those of a report.
-- ``percentile``: a percentile of measured values, and of none.
 """

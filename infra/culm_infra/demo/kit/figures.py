@@ -1,12 +1,13 @@
-"""What a scene shows: figures, for most of them what they have to be, and their table."""
+"""What a scene shows: figures, for most of them what they have to be, and tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from rich import box
-from rich.table import Table
-
+from culm_infra.columns import Columns, Row
 from culm_infra.errors import InfraError, NotReached
 
 Value = int | float | bool | str
@@ -23,16 +24,33 @@ class Figure:
     holds: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table of a scene: `name` for programs, `title` for people; the first `words` columns are no numbers.
+
+    People see the first `limit` rows.
+    """
+
+    name: str
+    title: str
+    columns: Columns
+    rows: Sequence[Row]
+    words: int = 1
+    limit: int | None = None
+
+
 @dataclass(slots=True)
 class SceneFigures:
     """The figures of one scene. `problems`: in words, figures that are wrong and what stopped the scene.
 
-    `unreached`: what it waited for until nothing changed any more.
+    `unreached`: what it waited for until nothing changed any more, and what somebody lacked then: it may have
+    been on its way.
     """
 
     name: str
     title: str
     figures: list[Figure] = field(default_factory=list)
+    listings: list[Listing] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
     duration_s: float = 0.0
@@ -45,6 +63,29 @@ class SceneFigures:
     def holds(self) -> bool:
         """Whether everything was as it had to be."""
         return not self.problems and not self.unreached and all(figure.holds for figure in self.figures)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain data: each table under its name."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "holds": self.holds,
+            "duration_s": self.duration_s,
+            "problems": self.problems,
+            "unreached": self.unreached,
+            "figures": [asdict(figure) for figure in self.figures],
+            **{listing.name: list(listing.rows) for listing in self.listings},
+        }
+
+    def lacks(self, count: int, lack: str) -> None:
+        """So much is missing, if anything is: it may be on its way."""
+        if count and lack not in self.unreached:
+            self.unreached.append(lack)
+
+    def wrong(self, count: int, problem: str) -> None:
+        """So much is wrong, if anything is: no waiting mends it."""
+        if count:
+            self.problems.append(problem)
 
     def show(self, label: str, value: Value, unit: str = "") -> None:
         """A figure that nothing is demanded of."""
@@ -83,33 +124,20 @@ def as_text(value: Value) -> str:
     return value
 
 
-def figure_table(title: str, scene: SceneFigures) -> Table:
-    """The figures of a scene as a table for a terminal of 80 columns."""
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=box.SIMPLE,
-        show_header=False,
-        pad_edge=False,
-    )
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    for figure in scene.figures:
-        table.add_row(figure.label, _value(figure), _rule(figure))
-    for unreached in scene.unreached:
-        table.add_row(f"[bold yellow]{unreached}[/]", "", "")
-    for problem in scene.problems:
-        table.add_row(f"[bold red]problem[/]: {problem}", "", "")
-    return table
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value below which ``share`` of the values lie; None of none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
 
 
-def _value(figure: Figure) -> str:
-    return f"{as_text(figure.value)} {figure.unit}".rstrip()
+def in_ms(values: Sequence[float]) -> str:
+    """Latencies for people."""
+    p50, p99 = (percentile(values, share) for share in (0.5, 0.99))
+    return f"{whole(p50)} ms p50, {whole(p99)} ms p99"
 
 
-def _rule(figure: Figure) -> str:
-    if not figure.rule:
-        return ""
-    mark = "[green]✓[/]" if figure.holds else "[bold red]✗[/]"
-    return mark if figure.rule == "yes" else f"{mark} {figure.rule}"
+def whole(value: float | None) -> str:
+    """A number without decimals; a dash of none."""
+    return "–" if value is None else f"{value:,.0f}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TypeVar
 
 from culm_infra.patience import Patience
@@ -15,11 +14,6 @@ _Result = TypeVar("_Result")
 
 def _nothing_can_end() -> None:
     pass
-
-
-def output_bytes(directory: Path) -> int:
-    """The size of all that the processes of a demo in this directory have printed."""
-    return sum(one.stat().st_size for one in (directory / "output").glob("*.log"))
 
 
 async def wait_until(

@@ -2,12 +2,11 @@
 
 - ``history``: the logs the peers start with, made from a seed, and the real history that comes with Culm.
 - ``plan``: who holds which part of them, who announces what, who forks.
-- ``stage``: Kafka, topics, jobs and connectors, started and stopped.
+- ``size``: how large it is.
 - ``run``: the story, chapter by chapter, to the verdict.
 - ``audit``: what peers and topics hold in the end, compared byte for byte.
 - ``cast``: the peers on stage, and the clock of the live entries.
 - ``sessions``: what set reconciliation took, session by session.
 - ``waits``: how long the topics took to settle, and what they still lacked when they did not.
-- ``judge``: the verdict.
-- ``report``: the figures and their table.
+- ``judge``: the verdict, with its figures and tables.
 """

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Final
 
-from culm_infra.demo.kit.percentile import percentile
+from culm_infra.columns import Columns, Row, of
+from culm_infra.demo.kit.figures import Listing, SceneFigures, in_ms, percentile, whole
 from culm_infra.demo.p2panda import audit
 from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, Refusals, audit_blocks
 from culm_infra.demo.p2panda.cast import Actor
 from culm_infra.demo.p2panda.plan import Plan
-from culm_infra.demo.p2panda.report import PeerFigures, Report
 from culm_infra.demo.p2panda.sessions import SessionBook
-from culm_infra.demo.p2panda.waits import SHOWN_LOGS, LogGap, Unmet, Wait
+from culm_infra.demo.p2panda.waits import SHOWN_LOGS, LogGap, Unmet, Wait, listed
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import Vectors, read_vectors
+
+_NAME_LENGTH: Final = 30
+_FORKS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,6 @@ class Timings:
     catch_up_s: float
     recovery_s: float
     warm_start: ConnectorStart
-    total_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,34 @@ def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
     }
 
 
+PEERS: Final[Columns] = {
+    "peer": "name",
+    "edge": "edge",
+    "entries": "held",
+    "lost": "lost",
+    "twice": "repeated",
+    "differ": "differing",
+    "logs": "vector_logs",
+    "behind": "vector_behind",
+    "p50": lambda row: whole(row["live_p50_ms"]),
+    "p99": lambda row: whole(row["live_p99_ms"]),
+}
+SESSIONS: Final[Columns] = {
+    "peer": "peer",
+    "when": "chapter",
+    "rounds": "rounds",
+    "bytes sent": "bytes_sent",
+    "received": "bytes_received",
+    "logs that differ": "differing_logs",
+}
+BLOCKS: Final[Columns] = {
+    "schema": of("schema_id", lambda name: name[:_NAME_LENGTH] + "…" * (len(name) > _NAME_LENGTH)),
+    "blocks": "blocks",
+    "logs": "logs",
+    "entries": "entries",
+}
+
+
 def judge(
     plan: Plan,
     actors: Sequence[Actor],
@@ -114,55 +145,83 @@ def judge(
     timings: Timings,
     book: SessionBook,
     waits: Sequence[Wait],
-) -> Report:
+) -> SceneFigures:
     """Compare everything with everything, and say what is not as it should be."""
+    scene = SceneFigures("p2panda", "Peers at two edges")
     signed = signed_entries(plan)
+    peers = [_peer(plan, actor, signed, evidence) for actor in actors]
+    schemas = sorted(map(asdict, evidence.blocks.schemas), key=lambda row: -row["logs"])
+    scene.listings += [
+        Listing(
+            "sessions",
+            "Set reconciliation: how each session found out who lacks what",
+            SESSIONS,
+            [asdict(session) for session in book.done],
+            words=2,
+            limit=16,
+        ),
+        Listing(
+            "blocks",
+            "The topic blocks: heights and fingerprints, by schema and author's key",
+            BLOCKS,
+            schemas,
+            limit=4,
+        ),
+        Listing(
+            "peers", "In the end: entries held, version vectors, live latency in ms", PEERS, peers, words=2
+        ),
+    ]
+    for peer in peers:
+        name = peer["name"]
+        scene.lacks(peer["lost"], f"{name} lacks {peer['lost']} entries")
+        scene.wrong(peer["repeated"], f"{name} took {peer['repeated']} entries twice")
+        scene.wrong(peer["differing"], f"{name} holds {peer['differing']} entries with other bytes")
+        behind = peer["vector_behind"]
+        scene.lacks(behind, f"{name} is {behind} entries behind in version-vectors")
     logs = audit.compare(signed, evidence.logs, plan.fork)
+    scene.lacks(logs.lost, f"logs lacks {logs.lost} entries")
+    scene.wrong(logs.repeated, f"logs yielded {logs.repeated} entries twice")
+    scene.wrong(logs.differing, f"logs holds {logs.differing} entries with other bytes")
+    blocks = evidence.blocks
+    behind = blocks.differing_logs - blocks.ahead_logs
+    scene.wrong(blocks.ahead_logs, f"blocks has more than logs of {blocks.ahead_logs} logs")
+    scene.lacks(behind, f"blocks is behind logs in {behind} logs")
+    wrong = blocks.wrong_fingerprints
+    scene.wrong(wrong, f"{wrong} blocks have a fingerprint that is not that of their heights")
+    found = len(evidence.refusals.forked)
+    scene.lacks(found < _FORKS, f"{found} forked logs found, {_FORKS} made")
+    scene.wrong(found > _FORKS, f"{found} forked logs found, {_FORKS} made")
+    refused = ", ".join(f"{code} {count}" for code, count in sorted(evidence.refusals.by_code.items()))
     latencies_ms = [latency for actor in actors for latency in actor.latencies_ms]
-    report = Report(
-        peers=[_figures(plan, actor, signed, evidence) for actor in actors],
-        logs_held=logs.held,
-        logs_wanted=logs.wanted,
-        logs_lost=logs.lost,
-        logs_repeated=logs.repeated,
-        logs_differing=logs.differing,
-        forks_expected=1,
-        forks_found=len(evidence.refusals.forked),
-        rejected_by_code=evidence.refusals.by_code,
-        sessions=book.done,
-        waits=list(waits),
-        blocks=list(evidence.blocks.schemas),
-        blocks_differing_logs=evidence.blocks.differing_logs,
-        blocks_ahead_logs=evidence.blocks.ahead_logs,
-        blocks_wrong_fingerprints=evidence.blocks.wrong_fingerprints,
-        live_published=sum(len(actor.plan.writer.entries) - 1 for actor in actors),
-        live_p50_ms=percentile(latencies_ms, 0.5),
-        live_p99_ms=percentile(latencies_ms, 0.99),
-        catch_up_s=timings.catch_up_s,
-        recovery_s=timings.recovery_s,
-        warm_start_s=timings.warm_start.served_s,
-        warm_start_logs=timings.warm_start.logs,
-        total_s=timings.total_s,
-    )
-    report.judge()
-    return report
+    scene.show("live latency, peer to peer", in_ms(latencies_ms))
+    scene.show("published live", sum(len(actor.plan.writer.entries) - 1 for actor in actors), "entries")
+    scene.show("in logs, on common branches", logs.held, "entries")
+    scene.show("forked logs found", found)
+    scene.show("on the topic rejected", refused or "nothing")
+    scene.at_least("sessions of set reconciliation", len(book.done), 1)
+    scene.show("caught up after", timings.catch_up_s, "s")
+    scene.show("whole again after kill -9", timings.recovery_s, "s")
+    scene.show("serving from an empty index", timings.warm_start.served_s, "s")
+    scene.at_least("with logs from blocks", timings.warm_start.logs, 1)
+    for wait in waits:
+        if wait.missing:
+            without = f"after {wait.waited_s:.0f} s without {listed(wait.missing)}"
+            scene.show(f"gave up waiting ({wait.chapter})", without)
+    return scene
 
 
-def _figures(plan: Plan, actor: Actor, signed: Mapping[EntryKey, Bytes], evidence: Evidence) -> PeerFigures:
+def _peer(plan: Plan, actor: Actor, signed: Mapping[EntryKey, Bytes], evidence: Evidence) -> Row:
     interest = set(evidence.logs_of(actor))
     wanted = {key: data for key, data in signed.items() if (key[0], key[1]) in interest}
     holding = audit.compare(wanted, actor.held(), plan.fork)
-    return PeerFigures(
-        name=actor.plan.name,
-        edge=actor.plan.edge_name,
-        wanted=holding.wanted,
-        held=holding.held,
-        lost=holding.lost,
-        repeated=actor.repeated,
-        differing=holding.differing,
-        vector_logs=evidence.vectors.logs_of(actor.peer.peer_id),
-        vector_behind=evidence.behind(actor),
-        live_received=len(actor.latencies_ms),
-        live_p50_ms=percentile(actor.latencies_ms, 0.5),
-        live_p99_ms=percentile(actor.latencies_ms, 0.99),
-    )
+    return {
+        "name": actor.plan.name,
+        "edge": actor.plan.edge_name,
+        **asdict(holding),
+        "repeated": actor.repeated,
+        "vector_logs": evidence.vectors.logs_of(actor.peer.peer_id),
+        "vector_behind": evidence.behind(actor),
+        "live_received": len(actor.latencies_ms),
+        "live_p50_ms": percentile(actor.latencies_ms, 0.5),
+        "live_p99_ms": percentile(actor.latencies_ms, 0.99),
+    }

@@ -5,26 +5,30 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
 from culm_connectors.edge.keyfile import load_or_make_key
-from culm_infra.demo.kit.processes import SERVING, Show
-from culm_infra.demo.kit.waiting import output_bytes, wait_until
+from culm_connectors.logs.replicated_logs import INDEX_FOLDER
+from culm_infra.demo.kit.processes import SERVING, CulmProcess
+from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.kit.stage import Stage
 from culm_infra.demo.p2panda import cast
 from culm_infra.demo.p2panda.cast import Actor, LiveClock
 from culm_infra.demo.p2panda.history import make_fields
 from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, gather, judge
-from culm_infra.demo.p2panda.plan import EDGES, Plan
-from culm_infra.demo.p2panda.report import Report
+from culm_infra.demo.p2panda.plan import EDGES, Plan, make_plan
 from culm_infra.demo.p2panda.sessions import SessionBook
-from culm_infra.demo.p2panda.stage import DemoSettings, Scene, staged
+from culm_infra.demo.p2panda.size import P2pandaDemoSize
 from culm_infra.demo.p2panda.waits import Unmet, Wait, listed
 from culm_infra.errors import NotReached
+from culm_infra.stack.ports import HOST, free_ports
 from culm_models.bamboo.log_store import LogKey
+from culm_topics.kafka.clients import KafkaSettings
 
 _EMPTIED_EDGE, _KILLED_EDGE = 0, 1
 _POLL_S = 0.5
@@ -43,19 +47,17 @@ Wanted = dict[LogKey, tuple[str, int]]
 class Play:
     """The demo under way."""
 
-    scene: Scene
+    stage: Stage
+    plan: Plan
+    kafka: KafkaSettings
+    connectors: list[CulmProcess]
+    ports: list[int]
     actors: list[Actor]
     wanted: Wanted
     clock: LiveClock
     book: SessionBook
     source: random.Random
-    show: Show
     waits: list[Wait] = field(default_factory=list)
-
-    @property
-    def timeout_s(self) -> float:
-        """How long a wait goes on while nothing changes."""
-        return self.scene.settings.timeout_s
 
     async def catch_up(self) -> None:
         """First one peer at each edge, then the others one after the other: these meet what is there."""
@@ -65,9 +67,11 @@ class Play:
             for actor in group:
                 await self.dial(actor)
             for actor in group:
-                await self.until(partial(self.is_live, actor), f"{actor.plan.name} to be live")
+                await self.stage.until(
+                    partial(self.is_live, actor), f"{actor.plan.name} to be live", step_s=_STEP_S
+                )
             if not present:
-                await cast.fork_live(group, self.scene.plan.fork)
+                await cast.fork_live(group, self.plan.fork)
             present += group
             await self.all_hold(present, self.brought_by(present))
 
@@ -84,35 +88,17 @@ class Play:
     async def dial(self, actor: Actor) -> None:
         """Let a peer keep a connection to its edge."""
         edge = actor.plan.edge
-        key = await asyncio.to_thread(load_or_make_key, self.scene.settings.directory / EDGES[edge])
-        actor.peer.dial(("127.0.0.1", self.scene.ports[edge]), key.public_key)
+        key = await asyncio.to_thread(load_or_make_key, self.stage.directory / EDGES[edge])
+        actor.peer.dial((HOST, self.ports[edge]), key.public_key)
 
     async def all_hold(self, actors: Sequence[Actor] | None = None, wanted: Wanted | None = None) -> None:
         """Wait until these peers (all) hold what they want of this (everything)."""
         holders, heights = actors or self.actors, wanted or self.wanted
-        await self.until(
+        await self.stage.until(
             lambda: cast.all_hold(holders, heights),
             lambda: f"all peers to hold everything ({cast.lacking(holders, heights)})",
             step_s=_HEIGHTS_STEP_S,
         )
-
-    async def until(
-        self, condition: Callable[[], bool], what: str | Callable[[], str], *, step_s: float = _STEP_S
-    ) -> None:
-        """Wait for ``what``. Raises NotReached when nothing changes for too long."""
-        await wait_until(
-            condition,
-            what,
-            limit_s=self.timeout_s,
-            progress=self.progress,
-            step_s=step_s,
-            check=self.scene.check,
-        )
-
-    def progress(self) -> object:
-        """All that changes while something goes on: entries that come, and what processes print."""
-        taken = [sum(actor.taken.values()) for actor in self.actors]
-        return taken, output_bytes(self.scene.settings.directory)
 
     @staticmethod
     def is_live(actor: Actor) -> bool:
@@ -130,7 +116,7 @@ class Play:
 
     async def kill_and_recover(self, count: int) -> None:
         """SIGKILL for one connector while ``count`` entries are published, then a new start."""
-        connector = self.scene.connectors[_KILLED_EDGE]
+        connector = self.connectors[_KILLED_EDGE]
         publishing = asyncio.ensure_future(self.publish(count))
         await asyncio.sleep(count * _LIVE_PAUSE_S / 3)
         connector.kill()
@@ -141,12 +127,12 @@ class Play:
 
     async def start_from_nothing(self) -> ConnectorStart:
         """The other connector starts with an empty index, given which schemas it serves."""
-        connector = self.scene.connectors[_EMPTIED_EDGE]
+        connector = self.connectors[_EMPTIED_EDGE]
         await asyncio.to_thread(connector.stop)
-        self.scene.empty_index(_EMPTIED_EDGE)
+        shutil.rmtree(self.stage.directory / EDGES[_EMPTIED_EDGE] / INDEX_FOLDER)
         started_s = time.monotonic()
-        connector.start(*(part for schema in self.scene.plan.schema_ids for part in ("--schema", schema)))
-        await asyncio.to_thread(connector.wait_for_log, SERVING, self.timeout_s)
+        connector.start(*(part for schema in self.plan.schema_ids for part in ("--schema", schema)))
+        await self.stage.serving([connector], SERVING)
         served_s = time.monotonic() - started_s
         found = _BLOCKS_HAVE.search(connector.printed())
         return ConnectorStart(served_s, int(found[1]) if found is not None else 0)
@@ -160,61 +146,71 @@ class Play:
         looks: list[tuple[Evidence, tuple[Unmet, ...]]] = []
 
         async def say_what_they_should() -> bool:
-            evidence = await asyncio.to_thread(gather, self.scene.kafka, self.wanted)
-            looks[:] = [(evidence, evidence.unmet(self.scene.plan, self.actors))]
+            evidence = await asyncio.to_thread(gather, self.kafka, self.wanted)
+            looks[:] = [(evidence, evidence.unmet(self.plan, self.actors))]
             return not looks[0][1]
 
         try:
-            await wait_until(
+            await self.stage.until(
                 say_what_they_should,
                 lambda: listed(looks[0][1]),
-                limit_s=self.timeout_s,
-                progress=lambda: (self.progress(), [missing for _, missing in looks]),
                 step_s=_POLL_S,
-                check=self.scene.check,
+                more=lambda: [missing for _, missing in looks],
             )
         except NotReached as error:
-            self.show(str(error))
+            self.stage.show(str(error))
         evidence, missing = looks[0]
         self.waits.append(Wait(self.book.chapter, time.monotonic() - started_s, missing))
         return evidence
 
 
-async def play(settings: DemoSettings, show: Show) -> Report:
+async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
     """Run the whole story and judge it. Raises DemoError when it cannot go on."""
     started_s = time.monotonic()
-    async with staged(settings, show) as scene, AsyncExitStack() as stack:
+    async with stage.kafka() as kafka, AsyncExitStack() as stack:
+        ports = free_ports(len(EDGES))
+        jobs = stage.job("all", kafka, log="jobs")
+        connectors = [stage.connector(*one, kafka) for one in zip(EDGES, ports, strict=True)]
+        stage.show("starting the Spark jobs and two connectors")
+        for process in (jobs, *connectors):
+            process.start()
+        plan = await asyncio.to_thread(make_plan, size.peers, size.entries, size.seed)
+        await stage.serving(connectors, SERVING)
         clock, book = LiveClock(), SessionBook("catch-up")
-        show(f"opening {settings.peer_count} peers with their histories")
-        folder = settings.directory / "peers"
-        actors = await cast.enter(stack, scene.plan, folder, settings.seed, clock, book)
-        story = Play(scene, actors, _wanted(scene.plan), clock, book, random.Random(settings.seed + 1), show)
-        before, around = (int(settings.live_entries * share) for share in _SHARES)
+        stage.show(f"opening {size.peers} peers with their histories")
+        actors = await cast.enter(stack, plan, stage.directory / "peers", size.seed, clock, book)
+        stage.watched.append(lambda: [sum(actor.taken.values()) for actor in actors])
+        source = random.Random(size.seed + 1)
+        story = Play(stage, plan, kafka, connectors, ports, actors, _wanted(plan), clock, book, source)
+        before, around = (int(size.live * share) for share in _SHARES)
 
-        show("peers come and catch up by set reconciliation (mode 1)")
+        stage.show("peers come and catch up by set reconciliation (mode 1)")
         catch_up_s = await _timed(story.catch_up())
 
-        show(f"publishing {before} entries live")
+        stage.show(f"publishing {before} entries live")
         await story.publish(before)
         await story.all_hold()
 
-        show(f"kill -9 of the connector {EDGES[_KILLED_EDGE]}, and on with publishing")
+        stage.show(f"kill -9 of the connector {EDGES[_KILLED_EDGE]}, and on with publishing")
         clock.measuring, book.chapter = False, "after kill -9"
         recovery_s = await _timed(story.kill_and_recover(around))
 
-        show("waiting for the streaming jobs")
+        stage.show("waiting for the streaming jobs")
         await story.settled()
 
-        show(f"starting the connector {EDGES[_EMPTIED_EDGE]} with an empty index: it starts from blocks")
+        stage.show(
+            f"starting the connector {EDGES[_EMPTIED_EDGE]} with an empty index: it starts from blocks"
+        )
         book.chapter = "empty index"
         warm_start = await story.start_from_nothing()
-        await story.publish(settings.live_entries - before - around)
+        await story.publish(size.live - before - around)
         await story.all_hold()
 
-        show("comparing everything byte for byte")
+        stage.show("comparing everything byte for byte")
         evidence = await story.settled()
-        timings = Timings(catch_up_s, recovery_s, warm_start, time.monotonic() - started_s)
-        return judge(scene.plan, actors, evidence, timings, book, story.waits)
+        scene = judge(plan, actors, evidence, Timings(catch_up_s, recovery_s, warm_start), book, story.waits)
+        scene.duration_s = time.monotonic() - started_s
+        return DemoReport("identical bytes everywhere", [scene], scene.duration_s)
 
 
 def _wanted(plan: Plan) -> Wanted:

@@ -2,10 +2,9 @@
 
 - ``plan``: the channels, who takes part in them and how, and what they say.
 - ``bad_network``: the bad network between a full participant and its edge.
-- ``stage``: Kafka, the topics, the job `sds` and two connectors, started and stopped.
+- ``size``: how large it is.
 - ``book``: what one participant received, message by message.
 - ``cast``: the participants on stage.
 - ``run``: the story, chapter by chapter, to the verdict.
-- ``verdict``: everybody's log, the pipeline's and the store compared.
-- ``report``: the figures and their tables.
+- ``verdict``: everybody's log, the pipeline's and the store compared, with figures and tables.
 """

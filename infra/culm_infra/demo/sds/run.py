@@ -7,32 +7,24 @@ import contextlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from culm_infra.demo.kit.processes import Show
-from culm_infra.demo.kit.waiting import output_bytes, wait_for, wait_until
+from culm_infra.demo.kit.processes import SERVING, CulmProcess
+from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.sds.bad_network import NetworkFaults
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor, enter
-from culm_infra.demo.sds.plan import lines, make_roles, settings_of
-from culm_infra.demo.sds.report import NetworkFigures, SdsReport
-from culm_infra.demo.sds.stage import Scene, SdsDemoSettings, staged
-from culm_infra.demo.sds.verdict import (
-    Pipeline,
-    channel_figures,
-    figures,
-    gather,
-    last_word,
-    log_hash,
-    unheard,
-    unmet,
-    wanted_log,
-)
+from culm_infra.demo.sds.plan import EDGES, lines, make_roles, settings_of
+from culm_infra.demo.sds.size import SdsDemoSize
+from culm_infra.demo.sds.verdict import Pipeline, gather, judge, unmet
 from culm_infra.errors import NotReached
+from culm_infra.stack.ports import HOST, free_ports
+from culm_topics.kafka.clients import KafkaSettings
 
 _POLL_S = 0.5
-_STEP_S = 0.05
 _PAUSE_S = 0.05
 _CUT_EDGE = 1
 _EPHEMERAL_EVERY = 10
@@ -42,7 +34,10 @@ _EPHEMERAL_EVERY = 10
 class Play:
     """The demo under way."""
 
-    scene: Scene
+    stage: Stage
+    size: SdsDemoSize
+    kafka: KafkaSettings
+    job: CulmProcess
     actors: list[Actor]
     words: Iterator[str]
     counter: Iterator[int] = field(default_factory=itertools.count)
@@ -56,22 +51,10 @@ class Play:
         """Who takes part in a channel."""
         return [actor for actor in self.actors if actor.role.channel_id == channel]
 
-    async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for ``what``. Raises NotReached when nothing changes for too long."""
-        await wait_until(
-            condition,
-            what,
-            limit_s=self.scene.settings.timeout_s,
-            progress=self.progress,
-            step_s=_STEP_S,
-            check=self.scene.check,
-        )
-
     def progress(self) -> object:
-        """All that changes while something goes on: everybody's book, and what processes print."""
+        """What changes in everybody's book."""
         books = [(len(a.book.held), len(a.book.heard_ms), len(a.book.sent_ms)) for a in self.actors]
-        joined = sum(actor.voice.joined.is_set() for actor in self.actors)
-        return books, joined, output_bytes(self.scene.settings.directory)
+        return books, sum(actor.voice.joined.is_set() for actor in self.actors)
 
     async def chat(self, count: int) -> None:
         """So many messages in each channel, its members in turn; beside one in ten an ephemeral one."""
@@ -89,22 +72,20 @@ class Play:
         if ephemeral and not actor.voice.joined.is_set():
             return
         saying = actor.say(line.encode(), ephemeral=ephemeral)
-        what = f"{actor.role.name} to say something"
-        await wait_for(saying, what, limit_s=self.scene.settings.timeout_s, progress=self.progress)
+        await self.stage.within(saying, f"{actor.role.name} to say something")
 
     async def chat_while_cut(self, count: int) -> None:
         """The full participants of one edge are cut off while everybody goes on talking."""
         links = [actor.link for actor in self.actors if actor.link and actor.role.edge == _CUT_EDGE]
         for link in links:
             link.cut()
-        cut_s = self.scene.settings.cut_s
-        await asyncio.gather(self.chat(count), asyncio.sleep(cut_s))
+        await asyncio.gather(self.chat(count), asyncio.sleep(self.size.cut))
         for link in links:
             link.mend()
 
     async def chat_while_killed(self, count: int) -> float:
         """SIGKILL for the job in the midst of it, and a new start; seconds until it takes messages again."""
-        job = self.scene.job
+        job = self.job
         talking = asyncio.ensure_future(self.chat(count))
         try:
             await asyncio.sleep(count * _PAUSE_S / 2)
@@ -114,7 +95,7 @@ class Play:
             hosted = [actor for actor in self.actors if actor.role.hosted]
             before = [len(actor.book.held) for actor in hosted]
             await talking
-            await self.until(
+            await self.stage.until(
                 lambda: all(len(a.book.held) > count for a, count in zip(hosted, before, strict=True)),
                 "the job to take messages again",
             )
@@ -133,13 +114,13 @@ class Play:
                 continue
             for actor in members:
                 said = {one for other in members for one in other.book.sent_ms}
-                await self.until(
+                await self.stage.until(
                     lambda actor=actor, said=said: said <= actor.book.held.keys(),  # type: ignore[misc]
                     f"{actor.role.name} to have all that was said",
                 )
                 before = len(actor.book.sent_ms)
                 await self._say(actor, "good night", ephemeral=False)
-                await self.until(
+                await self.stage.until(
                     lambda actor=actor, before=before: len(actor.book.sent_ms) > before,  # type: ignore[misc]
                     f"{actor.role.name} to be told what it said",
                 )
@@ -157,88 +138,54 @@ class Play:
 
         async def is_at_rest() -> bool:
             nonlocal pipeline, open_ends
-            pipeline = await asyncio.to_thread(gather, self.scene.kafka, self.channels)
+            pipeline = await asyncio.to_thread(gather, self.kafka, self.channels)
             open_ends = unmet([actor.role for actor in self.actors], self.books(), pipeline)
             return not open_ends
 
         with contextlib.suppress(NotReached):
-            await wait_until(
-                is_at_rest,
-                "everybody to have everything",
-                limit_s=self.scene.settings.timeout_s,
-                progress=lambda: (self.progress(), open_ends),
-                step_s=_POLL_S,
-                check=self.scene.check,
+            await self.stage.until(
+                is_at_rest, "everybody to have everything", step_s=_POLL_S, more=lambda: open_ends
             )
         return pipeline, open_ends
 
 
-async def play(settings: SdsDemoSettings, show: Show) -> SdsReport:
+async def play(size: SdsDemoSize, stage: Stage) -> DemoReport:
     """Run the whole story and judge it. Raises DemoError when it cannot go on."""
     started_s = time.monotonic()
-    async with staged(settings, show) as scene, AsyncExitStack() as stack:
-        roles = make_roles(settings.participants)
-        show(f"{len(roles)} participants join {len(roles) // settings.participants} channels")
-        edges = [("127.0.0.1", port) for port in scene.ports]
-        folder = settings.directory / "participants"
-        actors = await enter(stack, roles, folder, edges, settings.faults, settings.seed)
-        story = Play(scene, actors, lines(settings.seed))
-        await story.until(lambda: all(actor.voice.joined.is_set() for actor in actors), "everybody to join")
+    async with stage.kafka() as kafka, AsyncExitStack() as stack:
+        ports = free_ports(len(EDGES))
+        job = stage.job("sds", kafka)
+        connectors = [stage.connector(*one, kafka) for one in zip(EDGES, ports, strict=True)]
+        stage.show("starting the Spark job sds and two connectors")
+        for process in (job, *connectors):
+            process.start()
+        await stage.serving(connectors, SERVING)
+        roles, faults = make_roles(size.participants), NetworkFaults(loss=size.loss)
+        stage.show(f"{len(roles)} participants join {len(roles) // size.participants} channels")
+        edges = [(HOST, port) for port in ports]
+        folder = stage.directory / "participants"
+        actors = await enter(stack, roles, folder, edges, faults, size.seed)
+        story = Play(stage, size, kafka, job, actors, lines(size.seed))
+        stage.watched.append(story.progress)
+        await stage.until(lambda: all(actor.voice.joined.is_set() for actor in actors), "everybody to join")
 
-        third = settings.messages // 3
-        faults = settings.faults
-        show(f"they talk; {faults.loss:.0%} of the messages are lost, {faults.duplication:.0%} doubled")
-        await story.chat(settings.messages - 2 * third)
-        show(f"one edge's full participants are cut off for {settings.cut_s:.0f} s; all go on talking")
+        third = size.messages // 3
+        stage.show(f"they talk; {faults.loss:.0%} of the messages are lost, {faults.duplication:.0%} doubled")
+        await story.chat(size.messages - 2 * third)
+        stage.show(f"one edge's full participants are cut off for {size.cut:.0f} s; all go on talking")
         await story.chat_while_cut(third)
-        show("kill -9 of the job sds while they talk")
+        stage.show("kill -9 of the job sds while they talk")
         recovery_s = await story.chat_while_killed(third)
 
-        show("waiting until everybody has everything and knows that it was heard")
+        stage.show("waiting until everybody has everything and knows that it was heard")
         silent_s = time.monotonic()
         await story.good_night()
         pipeline, open_ends = await story.settled()
         settled_s = time.monotonic() - silent_s
-        show("comparing the logs message by message")
-        return _judged(story, pipeline, open_ends, recovery_s, settled_s, time.monotonic() - started_s)
-
-
-def _judged(
-    story: Play, pipeline: Pipeline, open_ends: list[str], recovery_s: float, settled_s: float, total_s: float
-) -> SdsReport:
-    channels, people = [], []
-    missing_acks = 0
-    for channel, books in story.books().items():
-        members = story.members(channel)
-        wanted = wanted_log(books)
-        people += [figures(actor.role, actor.book, wanted) for actor in members]
-        missing_acks += sum(len(unheard(actor.book, last_word(actor.role, wanted))) for actor in members)
-        full = [actor for actor in members if actor.link is not None]
-        channels.append(
-            channel_figures(
-                members[0].role,
-                wanted,
-                [actor.book for actor in full],
-                [log_hash(book.log()) for book in books.values()],
-                pipeline,
-                sum(actor.link.mishaps.said_bytes for actor in full if actor.link is not None),
-            )
-        )
-    mishaps = [actor.link.mishaps for actor in story.actors if actor.link is not None]
-    report = SdsReport(
-        participants=people,
-        channels=channels,
-        network=NetworkFigures(
-            passed=sum(one.passed for one in mishaps),
-            lost=sum(one.lost for one in mishaps),
-            doubled=sum(one.doubled for one in mishaps),
-            cut_s=story.scene.settings.cut_s,
-        ),
-        missing_acks=missing_acks,
-        recovery_s=recovery_s,
-        settled_s=settled_s,
-        total_s=total_s,
-        unmet=open_ends,
-    )
-    report.judge()
-    return report
+        stage.show("comparing the logs message by message")
+        scene = judge(actors, pipeline, open_ends)
+        scene.show("one edge cut off for", size.cut, "s")
+        scene.show("working again after kill -9 of the job", recovery_s, "s")
+        scene.show("all at rest after the last word", settled_s, "s")
+        scene.duration_s = time.monotonic() - started_s
+        return DemoReport("identical logs everywhere", [scene], scene.duration_s)

@@ -6,15 +6,19 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
+from culm_infra.columns import Columns, of
+from culm_infra.demo.kit.figures import Listing, SceneFigures, in_ms, percentile
 from culm_infra.demo.sds.book import Book
+from culm_infra.demo.sds.cast import Actor
 from culm_infra.demo.sds.plan import EDGES, Role, settings_of
-from culm_infra.demo.sds.report import ChannelFigures, ParticipantFigures
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end
 from culm_topics.sds.events import SdsEventReader
 from culm_topics.sds.records import SdsMessageRecord, SdsOutRecord, split_channel_key
 
+_SHOWN_LINES: Final = 8
 Log = list[tuple[int, str, str, bytes]]
 """(Lamport timestamp, message id, sender id, content), in order."""
 
@@ -79,52 +83,126 @@ def unheard(book: Book, last: frozenset[str]) -> set[str]:
     return book.sent_ms.keys() - book.heard_ms.keys() - book.gave_up - last
 
 
-def figures(role: Role, book: Book, wanted: Log) -> ParticipantFigures:
-    """One participant against what it must have."""
-    held = {row[1]: row for row in book.log()}
-    return ParticipantFigures(
-        name=role.name,
-        kind="hosted" if role.hosted else "full",
-        edge=EDGES[role.edge],
-        wanted=len(wanted),
-        held=len(held),
-        lost=sum(row[1] not in held for row in wanted),
-        twice=book.repeated,
-        differing=sum(held.get(row[1], row) != row for row in wanted),
-        sent=len(book.sent_ms),
-        acknowledged=len(book.sent_ms.keys() & book.heard_ms.keys()),
-        gave_up=len(book.gave_up),
-        log_hash=log_hash(book.log()),
-        ephemeral=sum(book.ephemeral.values()),
-        latencies_ms=book.latencies_ms,
+PARTICIPANTS: Final[Columns] = {
+    "participant": "name",
+    "kind": "kind",
+    "edge": "edge",
+    "log": "held",
+    "wrong": lambda row: row["lost"] + row["twice"] + row["differing"],
+    "sent": "sent",
+    "acked": "acknowledged",
+    "p50": of("ack_p50_ms", lambda value: f"{value / 1_000:,.1f}"),
+    "p99": of("ack_p99_ms", lambda value: f"{value / 1_000:,.1f}"),
+}
+CHANNELS: Final[Columns] = {
+    "channel": "channel_id",
+    "profile": "profile",
+    "log": lambda row: row["log_hash"][:8] if row["logs_alike"] else "DIFFERS",
+    "messages": "messages",
+    "re-sent": "retries",
+    "repaired": "repairs",
+    "syncs": "syncs",
+    "kB sent": of("broadcast_bytes", lambda size: size // 1_000),
+}
+
+
+def judge(actors: Sequence[Actor], pipeline: Pipeline, open_ends: Sequence[str]) -> SceneFigures:
+    """Compare everybody's log. `open_ends`: what was on its way when nothing changed any more."""
+    scene = SceneFigures("sds", "Channels on a bad network", unreached=list(open_ends))
+    people, channels = [], []
+    missing_acks = 0
+    latencies_ms: list[float] = []
+    for channel in dict.fromkeys(actor.role.channel_id for actor in actors):
+        members = [actor for actor in actors if actor.role.channel_id == channel]
+        wanted = wanted_log({actor.role.participant_id: actor.book for actor in members})
+        for actor in members:
+            people.append(_participant(actor.role, actor.book, wanted))
+            latencies_ms += actor.book.latencies_ms
+            missing_acks += len(unheard(actor.book, last_word(actor.role, wanted)))
+        channels.append(_channel(members, wanted, pipeline))
+    for one in people:
+        name = one["name"]
+        # What somebody gave up does not come any more; all else that is missing may be on its way.
+        scene.lacks(one["lost"], f"{name} lacks {one['lost']} messages")
+        scene.wrong(one["twice"], f"{name} received {one['twice']} messages twice")
+        scene.wrong(
+            one["differing"], f"{name} holds {one['differing']} messages otherwise than their senders"
+        )
+        scene.wrong(one["gave_up"], f"{name} gave up {one['gave_up']} messages")
+    for row in channels:
+        scene.wrong(not row["logs_alike"] and not scene.unreached, f"the logs of {row['channel_id']} differ")
+        scene.wrong(row["stored_twice"], f"the store has {row['stored_twice']} messages twice")
+        missing = row["messages"] - row["stored"]
+        scene.lacks(missing, f"the store lacks {missing} messages of {row['channel_id']}")
+    scene.lacks(missing_acks, f"{missing_acks} messages are not known to have been heard")
+    title = f"The end of the channel {channels[0]['channel_id']}, in the order that everybody sees"
+    chat = channels[0].pop("lines")[-_SHOWN_LINES:]
+    scene.listings += [
+        Listing("chat", title, {"": "line"}, [{"line": line} for line in chat]),
+        Listing(
+            "participants",
+            "In the end: the logs, and seconds from sending to acknowledgement",
+            PARTICIPANTS,
+            people,
+            words=3,
+        ),
+        Listing("channels", "The channels", CHANNELS, channels, words=3),
+    ]
+    mishaps = [actor.link.mishaps for actor in actors if actor.link is not None]
+    passed, lost, doubled = (
+        sum(getattr(one, name) for one in mishaps) for name in ("passed", "lost", "doubled")
     )
+    scene.show("from sending to heard", in_ms(latencies_ms))
+    scene.show("messages that crossed the bad network", passed + lost)
+    scene.show("lost by it", lost)
+    scene.show("doubled by it", doubled)
+    return scene
 
 
-def channel_figures(
-    role: Role, wanted: Log, full: Sequence[Book], hashes: Sequence[str], pipeline: Pipeline, said_bytes: int
-) -> ChannelFigures:
-    """One channel: the books of its ``full`` participants, ``hashes`` of all participants' logs.
+def _participant(role: Role, book: Book, wanted: Log) -> dict[str, Any]:
+    held = {row[1]: row for row in book.log()}
+    return {
+        "name": role.name,
+        "kind": "hosted" if role.hosted else "full",
+        "edge": EDGES[role.edge],
+        "wanted": len(wanted),
+        "held": len(held),
+        "lost": sum(row[1] not in held for row in wanted),
+        "twice": book.repeated,
+        "differing": sum(held.get(row[1], row) != row for row in wanted),
+        "sent": len(book.sent_ms),
+        "acknowledged": len(book.sent_ms.keys() & book.heard_ms.keys()),
+        "gave_up": len(book.gave_up),
+        "log_hash": log_hash(book.log()),
+        "ephemeral": sum(book.ephemeral.values()),
+        "ack_p50_ms": percentile(book.latencies_ms, 0.5),
+        "ack_p99_ms": percentile(book.latencies_ms, 0.99),
+    }
 
-    ``said_bytes``: what its full participants broadcast.
-    """
+
+def _channel(members: Sequence[Actor], wanted: Log, pipeline: Pipeline) -> dict[str, Any]:
+    """A channel as the pipeline has it: the log of its events, and the store."""
+    role = members[0].role
     channel = role.channel_id
     stored = pipeline.stored[channel]
     of_pipeline = log_hash(pipeline.books[channel].log())
-    books = [pipeline.books[channel], *full]
-    return ChannelFigures(
-        channel_id=channel,
-        profile=role.profile,
-        messages=len(wanted),
-        log_hash=of_pipeline,
-        logs_alike={of_pipeline, *hashes} == {log_hash(wanted)},
-        stored=len(stored),
-        stored_twice=sum(count - 1 for count in stored.values()),
-        retries=sum(book.resent for book in books),
-        repairs=sum(book.kinds["repair_answered"] for book in books),
-        syncs=sum(book.kinds["sync_sent"] for book in books),
-        broadcast_bytes=pipeline.said_bytes[channel] + said_bytes,
-        lines=[f"{sender}: {content.decode(errors='replace')}" for _, _, sender, content in wanted],
-    )
+    full = [(actor.book, actor.link.mishaps) for actor in members if actor.link is not None]
+    books = [pipeline.books[channel], *(book for book, _ in full)]
+    said_bytes = sum(mishaps.said_bytes for _, mishaps in full)
+    return {
+        "channel_id": channel,
+        "profile": role.profile,
+        "messages": len(wanted),
+        "log_hash": of_pipeline,
+        "logs_alike": {of_pipeline, *(log_hash(one.book.log()) for one in members)} == {log_hash(wanted)},
+        "stored": len(stored),
+        "stored_twice": sum(count - 1 for count in stored.values()),
+        "retries": sum(book.resent for book in books),
+        "repairs": sum(book.kinds["repair_answered"] for book in books),
+        "syncs": sum(book.kinds["sync_sent"] for book in books),
+        "broadcast_bytes": pipeline.said_bytes[channel] + said_bytes,
+        "lines": [f"{sender}: {content.decode(errors='replace')}" for _, _, sender, content in wanted],
+    }
 
 
 def unmet(roles: Sequence[Role], books: Mapping[str, Mapping[str, Book]], pipeline: Pipeline) -> list[str]:

@@ -11,7 +11,8 @@ from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.objects.writing import WRITER_FLAGS, WriterFlags, write
 from culm_infra.cli.chotki.reading import class_as_json, whole_state
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
-from culm_infra.cli.results import Columns, Results, of, table
+from culm_infra.cli.results import Results, table
+from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:
     from culm_topics.chotki.objects import ChotkiClass, Objects

@@ -11,7 +11,8 @@ from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.reading import object_as_json, whole_state
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import print_table, say
-from culm_infra.cli.results import Columns, Results, Row, of
+from culm_infra.cli.results import Results
+from culm_infra.columns import Columns, Row, of
 
 
 def _class_name(row: Row) -> str:

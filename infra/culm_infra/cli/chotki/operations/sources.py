@@ -10,7 +10,8 @@ import typer
 from culm_infra.cli.chotki.objects.writing import source_number
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import at
-from culm_infra.cli.results import Columns, Results, of
+from culm_infra.cli.results import Results
+from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:
     from culm_topics.chotki.records import SourceRecord

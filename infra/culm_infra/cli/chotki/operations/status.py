@@ -12,7 +12,8 @@ from culm_infra.cli.chotki.operations.sources import SOURCES, sources_as_json
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import at, emit_json, out, print_table, safe, say
-from culm_infra.cli.results import Columns, Results, Row, of, table
+from culm_infra.cli.results import Results, table
+from culm_infra.columns import Columns, Row, of
 
 if TYPE_CHECKING:
     from culm_topics.chotki.operations import PeerSession

@@ -12,7 +12,8 @@ from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
 from culm_infra.cli.options import KafkaFlags, refuse
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, say
-from culm_infra.cli.results import Cell, Columns, Results, Row, table
+from culm_infra.cli.results import Results, table
+from culm_infra.columns import Cell, Columns, Row
 from culm_infra.patience import Patience
 
 if TYPE_CHECKING:

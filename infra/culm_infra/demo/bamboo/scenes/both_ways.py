@@ -7,8 +7,9 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_infra.demo.bamboo.logs import author_log, noise, signed, without_payload
-from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.stack.ports import HOST
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 

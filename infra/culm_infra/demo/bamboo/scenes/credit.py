@@ -10,8 +10,9 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading, signed
-from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.stack.ports import HOST
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
@@ -55,7 +56,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 figures.equal("of whose logs nothing has come", lacking, len(waiting))
                 if open_ids[0] is not None:
                     await remote.cancel(open_ids[0])
-                await stage.within(asyncio.gather(*asking), "the waiting proposals to be sent")
+                await stage.stage.within(asyncio.gather(*asking), "the waiting proposals to be sent")
 
                 async def all_have_come() -> bool:
                     return await reader.peer.read(

@@ -12,8 +12,9 @@ from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url, parse_url
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.logs import author_log, noise
-from culm_infra.demo.bamboo.stage import HOST, BambooActor, BambooStage
+from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.stack.ports import HOST
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified
 
@@ -30,7 +31,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
     payloads = [noise(_PAYLOAD_BYTES, number) for number in range(_ENTRIES)]
     for name in ("first-source", "second-source"):
         stage.write_log(name, _LOG_ID, payloads)
-    folder = stage.settings.directory / "first-source"
+    folder = stage.directory / "first-source"
     serve = (*CULM, "bamboo", "serve", f"tcp://{HOST}:0", "--dir", str(folder), "--json")
     settings = replace(BambooPeerSettings(), progress_timeout_s=_SILENCE_S)
     async with (
@@ -45,17 +46,11 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         reader.peer.listeners.append(stopped.receive_event)
         await reader.peer.follow(FollowedLog(log))
         async with reader.peer.connect(parse_url(bound["url"])) as first_remote:
-
-            async def has_stopped() -> bool:
-                return stopped.is_done
-
-            await stage.until(has_stopped, "entries of the first source")
+            await stage.until(lambda: stopped.is_done, "entries of the first source")
             async with reader.peer.connect(second_url) as second_remote:
-
-                async def holds_all() -> bool:
-                    return await reader.holds_payloads(log, 1, _ENTRIES)
-
-                await stage.until(holds_all, "the rest from the second source")
+                await stage.until(
+                    lambda: reader.holds_payloads(log, 1, _ENTRIES), "the rest from the second source"
+                )
                 process.send_signal(signal.SIGCONT)
                 before = reader.by_remote[first_remote.name, "entry"]
                 figures.at_least("entries from the first source, then silence", before, _STOP_AT)

@@ -9,8 +9,9 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
 from culm_infra.demo.bamboo.logs import author_log, noise, signed, without_payload
 from culm_infra.demo.bamboo.scenes.both_ways import GREEDY
-from culm_infra.demo.bamboo.stage import HOST, BambooStage
+from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.stack.ports import HOST
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 
@@ -56,10 +57,9 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
             async with relay.peer.connect(origin_url) as upstream:
                 await relay.peer.ask(upstream, FollowedLog(log))
 
-                async def holds_all() -> bool:
-                    return await reader.holds_payloads(log, 1, _ENTRIES)
-
-                await stage.until(holds_all, "all payloads, the corrupted one too")
+                await stage.until(
+                    lambda: reader.holds_payloads(log, 1, _ENTRIES), "all payloads, the corrupted one too"
+                )
                 figures.equal("apologies to the reader", reader.counts["apology"], 1)
                 right = await reader.peer.read(lambda store: store.read_payload(log, _CORRUPT, 0, _SIZE))
                 figures.demand("the payload in the end is the author's", holds=right == corrupt.payload)

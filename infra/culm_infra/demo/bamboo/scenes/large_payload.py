@@ -12,9 +12,9 @@ from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, reading
-from culm_infra.demo.bamboo.stage import HOST, BambooActor, BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.percentile import percentile
+from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
+from culm_infra.demo.kit.figures import SceneFigures, percentile
+from culm_infra.stack.ports import HOST
 
 _LARGE_ID: Final = 50
 _SMALL_ID: Final = 51
@@ -59,19 +59,18 @@ class _SmallEntries:
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """The reader is `culm bamboo serve --peer`, killed when half of the payload has gone out."""
-    size = stage.settings.payload_mb * 1_000_000
-    folder = stage.settings.directory / "large-reader"
+    size = stage.size.payload_mb * 1_000_000
+    folder = stage.directory / "large-reader"
     await asyncio.to_thread(stage.write_log, "large-source", _LARGE_ID, [noise(size, _LARGE_ID)])
     async with stage.actor("large-source") as source, source.peer.listen(Url("tcp", HOST, 0)) as url:
         entries = _SmallEntries(source)
         publishing = asyncio.create_task(entries.keep_publishing())
         try:
             async with stage.process("the reader", _reader(url, folder), keeps=_is_kept) as first:
-
-                async def half_is_out() -> bool:
-                    return any(remote.session.sent_bytes >= size // 2 for remote in source.remotes)
-
-                await stage.until(half_is_out, "half of the payload to go out")
+                await stage.until(
+                    lambda: any(remote.session.sent_bytes >= size // 2 for remote in source.remotes),
+                    "half of the payload to go out",
+                )
                 await first.kill()
             offset = _held_bytes(folder)
             figures.show("bytes of the payload", size)

@@ -8,9 +8,9 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.settings import Scheme, Url
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading
-from culm_infra.demo.bamboo.stage import HOST, BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.percentile import percentile
+from culm_infra.demo.bamboo.stage import BambooStage
+from culm_infra.demo.kit.figures import SceneFigures, percentile
+from culm_infra.stack.ports import HOST
 
 _LOG_ID: Final = 60
 _SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "quic")
@@ -18,7 +18,7 @@ _SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "quic")
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """One entry is published when both readers have the one before it."""
-    log, count = author_log(_LOG_ID), stage.settings.live
+    log, count = author_log(_LOG_ID), stage.size.live
     published_s: dict[int, float] = {}
     async with (
         stage.actor("live-source") as source,
@@ -31,11 +31,9 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         for reader in readers:
             await reader.peer.follow(FollowedLog(log))
         async with by_tcp.peer.connect(tcp), by_quic.peer.connect(quic):
-
-            async def both_asked() -> bool:
-                return source.counts["confirmed"] == len(readers)
-
-            await stage.until(both_asked, "both open ranges to be confirmed")
+            await stage.until(
+                lambda: source.counts["confirmed"] == len(readers), "both open ranges to be confirmed"
+            )
             for number in range(1, count + 1):
                 published_s[number] = time.monotonic()
                 await source.peer.publish(AUTHOR, _LOG_ID, reading(number))

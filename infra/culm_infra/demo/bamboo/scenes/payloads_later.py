@@ -15,7 +15,7 @@ _LENGTH: Final = 200
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """First a range with a threshold of 0 bytes, then the payloads of its second half."""
-    end = provable(stage.settings.entries) * 3 // 4
+    end = provable(stage.size.entries) * 3 // 4
     start = max(1, end - _LENGTH + 1)
     first = (start + end + 1) // 2
     async with (
@@ -26,13 +26,13 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         bare = FollowedLog(LONG_LOG, start, end, eagerness=Eagerness.THRESHOLD, threshold=0)
         await reader.peer.ask(remote, bare)
 
-        async def holds_the_entries() -> bool:
-            return await reader.peer.read(lambda store: store.entries(LONG_LOG).covers(start, end + 1))
-
         async def is_idle() -> bool:
             return await remote.open_requests() == 0
 
-        await stage.until(holds_the_entries, "the entries of the range")
+        await stage.until(
+            lambda: reader.peer.read(lambda store: store.entries(LONG_LOG).covers(start, end + 1)),
+            "the entries of the range",
+        )
         await stage.until(is_idle, "the request for the entries to be freed")
         payloads = await reader.peer.read(lambda store: list(store.payloads(LONG_LOG)))
         figures.show(f"entries {start:,} to {end:,} and what proves them", reader.counts["entry"], "entries")
@@ -41,10 +41,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         entries, before = reader.counts["entry"], remote.session.received_bytes
         await reader.peer.ask(remote, FollowedLog(LONG_LOG, first, end, payload_only=True))
 
-        async def holds_the_payloads() -> bool:
-            return await reader.holds_payloads(LONG_LOG, first, end)
-
-        await stage.until(holds_the_payloads, "the payloads of the range")
+        await stage.until(lambda: reader.holds_payloads(LONG_LOG, first, end), "the payloads of the range")
         await stage.until(is_idle, "the request for the payloads to be freed")
         sizes = sum(len(reading(number)) for number in range(first, end + 1))
         held = await reader.peer.read(lambda store: list(store.payloads(LONG_LOG)))

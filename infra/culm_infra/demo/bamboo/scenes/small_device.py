@@ -22,8 +22,8 @@ _MOST_BYTES: Final = 512 * 1024
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """The device sends its readings, learns of a long log, and is offered a payload that it cannot hold."""
     readings, offered = (DEVICE.public_key, 0), author_log(_OFFERED_ID)
-    entries = stage.settings.entries
-    folder = stage.settings.directory / "device"
+    entries = stage.size.entries
+    folder = stage.directory / "device"
     async with stage.farm() as (farm, url):
         await farm.peer.add(signed(_OFFERED_ID, [noise(_OFFERED_BYTES, _OFFERED_ID)]))
         arguments = (
@@ -33,10 +33,9 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         async with stage.process("the device", arguments) as device:
             _, asked = await stage.line(device, lambda line: line["event"] == "asked", "the device to ask")
 
-            async def is_connected() -> bool:
-                return bool(farm.remotes) and farm.remotes[-1].is_set_up
-
-            await stage.until(is_connected, "the device's connection")
+            await stage.until(
+                lambda: bool(farm.remotes) and farm.remotes[-1].is_set_up, "the device's connection"
+            )
             remote = farm.remotes[-1]
             # One unit of credit: the second proposal waits until the first request is freed.
             await remote.propose(

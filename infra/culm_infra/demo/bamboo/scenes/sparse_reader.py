@@ -18,7 +18,7 @@ from culm_models.bamboo_p2p.wire.messages import Eagerness
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """Three requests: what there is, an entry in the midst of the log, and the newest one."""
-    height = stage.settings.entries
+    height = stage.size.entries
     middle = provable(height) * 6 // 7
     async with (
         stage.farm() as (_, url),
@@ -32,10 +32,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         whole = RequestedRange(*LONG_LOG, 1, eagerness=Eagerness.NOTIFY, direction=Direction.PULL)
         asked = await remote.propose(whole)
 
-        async def knows_the_height() -> bool:
-            return reader.pieces >= 2 * height
-
-        await stage.until(knows_the_height, "the notifies of the whole log")
+        await stage.until(lambda: reader.pieces >= 2 * height, "the notifies of the whole log")
         figures.equal("the log's height, learnt by notify", reader.pieces // 2, height, "entries")
         figures.show("bytes of data for that", remote.session.received_bytes)
         if asked is not None:

@@ -10,8 +10,7 @@ from culm_connectors.bamboo_p2p.proof import prove
 from culm_infra.demo.bamboo.backbone import BambooBackbone, backbone
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, reading, signed, without_payload
 from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.percentile import percentile
+from culm_infra.demo.kit.figures import SceneFigures, percentile
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
@@ -29,7 +28,7 @@ _LOOK_S: Final = 1.0
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """A writer at the edge west over TCP, a reader at the edge east over QUIC."""
     async with (
-        backbone(stage) as between,
+        backbone(stage.stage) as between,
         stage.actor("edge-writer") as writer,
         stage.actor("edge-reader") as reader,
     ):
@@ -45,7 +44,7 @@ async def _live(
     writer: BambooActor,
     reader: BambooActor,
 ) -> None:
-    log, count = author_log(_LIVE_ID), stage.settings.live
+    log, count = author_log(_LIVE_ID), stage.size.live
     west, east = between.urls
     await writer.peer.follow(FollowedLog(log, direction=Direction.BOTH))
     await reader.peer.follow(FollowedLog(log))
@@ -94,7 +93,6 @@ async def _sparse(
             await reader.peer.ask(at_east, FollowedLog(log, _PROVEN, _PROVEN, mandatory=True))
 
             async def holds_all() -> bool:
-                between.check()
                 return await reader.peer.read(
                     lambda store: (
                         store.has_payload(log, _PROVEN) and set(store.held_between(log, 1, upper)) >= pool
@@ -112,20 +110,18 @@ async def _sparse(
 
 async def _jobs(stage: BambooStage, figures: SceneFigures, between: BambooBackbone, pool: int) -> None:
     """What the jobs make of all that: the live log whole on `logs`, and sets of what is held."""
-    live, sparse, count = author_log(_LIVE_ID), author_log(_SPARSE_ID), stage.settings.live + 1
+    live, sparse, count = author_log(_LIVE_ID), author_log(_SPARSE_ID), stage.size.live + 1
 
     async def is_in_logs() -> bool:
-        between.check()
         return await between.in_logs(live) >= count
 
     async def is_covered() -> bool:
-        between.check()
         found = await between.coverage(sparse)
         return found is not None and _count(found.entries) >= pool and _count(found.payloads) > 0
 
-    await stage.until(is_in_logs, "the job to put the log into `logs`", step_s=_LOOK_S)
+    await stage.stage.until(is_in_logs, "the job to put the log into `logs`", step_s=_LOOK_S)
     figures.equal("records of the live log on `logs`", await between.in_logs(live), count)
-    await stage.until(is_covered, "the job coverage to count the sparse log", step_s=_LOOK_S)
+    await stage.stage.until(is_covered, "the job coverage to count the sparse log", step_s=_LOOK_S)
     covered = await between.coverage(sparse)
     assert covered is not None, "it was just there"
     figures.equal("entries of the sparse one, by the job coverage", _count(covered.entries), pool)

@@ -1,0 +1,38 @@
+"""How large the demo is, and the names of its scenes, which are loaded when they are played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from culm_infra.demo.kit.size import DemoSize
+
+SCENES: Final = (
+    *("sparse", "backfill", "both-ways", "greedy", "large", "live", "credit", "failover", "device"),
+    "edges",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BambooDemoSize(DemoSize):
+    """`scenes`: which ones, by name; all of them where there are none."""
+
+    entries: Annotated[
+        int, typer.Option("--entries", min=200, max=10_000_000, help="Entries of the long log.")
+    ] = 100_000
+    payload_mb: Annotated[
+        int, typer.Option("--payload-mb", min=2, max=1_000, help="Megabytes of the large payload.")
+    ] = 50
+    live: Annotated[
+        int, typer.Option("--live", min=1, max=100_000, help="Entries that are published live.")
+    ] = 200
+    scenes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scene",
+            help=f"Only this scene: {', '.join(SCENES)}. Repeatable.",
+            autocompletion=lambda incomplete: [one for one in SCENES if one.startswith(incomplete)],
+        ),
+    ] = None

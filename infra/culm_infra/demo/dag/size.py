@@ -1,0 +1,44 @@
+"""How large the demo is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import typer
+
+from culm_infra.demo.kit.size import DemoSize, Timeout
+
+Policy = Literal["bound", "bearer"]
+POLICIES: Final[tuple[Policy, ...]] = ("bound", "bearer")
+SMALL_BYTES: Final = 3_000_000
+"""The size of any file but ada's."""
+SHARD_BYTES: Final = 2_097_152
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DagDemoSize(DemoSize):
+    """The first policy alone has the large file: one deployment shows that it passes."""
+
+    file_mb: Annotated[
+        int, typer.Option("--file-mb", min=2, max=10_000, help="Megabytes of the large file.")
+    ] = 200
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            help="Only under this policy: bound or bearer. Repeatable.",
+            autocompletion=lambda incomplete: [one for one in POLICIES if one.startswith(incomplete)],
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same files again.")] = 7
+    timeout: Timeout = 240.0
+
+    @property
+    def chosen(self) -> tuple[Policy, ...]:
+        """The policies to play under."""
+        return tuple(one for one in POLICIES if one in (self.policies or POLICIES))
+
+    def large_bytes(self, policy: Policy) -> int:
+        """The size of ada's file under a policy."""
+        return self.file_mb * 1_000_000 if policy == self.chosen[0] else SMALL_BYTES

@@ -1,0 +1,136 @@
+"""Where a demo plays: its folder, Kafka with topics, processes, and waiting while anything changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from culm_infra.demo.kit.processes import CulmProcess, Show, environment
+from culm_infra.demo.kit.waiting import wait_for, wait_until
+from culm_infra.stack import Stack
+from culm_infra.stack.ports import HOST
+from culm_topics.catalogue.registry import CATALOGUE
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.topic_spec import TopicSpec
+
+_Result = TypeVar("_Result")
+_STEP_S: Final = 0.05
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything that is started here is stopped at the end, but for a Kafka to keep.
+
+    A local stack is brought up in the demo's directory unless `cluster` names one. `timeout_s`: how long a
+    wait goes on while nothing changes. `watched` tell what changes, beside what processes print.
+    """
+
+    directory: Path
+    show: Show
+    timeout_s: float
+    cluster: KafkaSettings | None = None
+    heap_mb: int | None = None
+    keep: bool = False
+    processes: list[CulmProcess] = field(default_factory=list)
+    watched: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def output(self) -> Path:
+        """The folder of what processes print."""
+        folder = self.directory / "output"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @asynccontextmanager
+    async def kafka(self, topics: Sequence[TopicSpec] = CATALOGUE) -> AsyncIterator[KafkaSettings]:
+        """Kafka with these topics; the processes are stopped before it."""
+        with ExitStack() as stack:
+            kafka = self.cluster
+            if kafka is None:
+                local = Stack(self.directory)
+                self.show("starting Kafka")
+                if not self.keep:
+                    stack.callback(local.down)
+                bootstrap = await asyncio.to_thread(local.up, heap_mb=self.heap_mb, quick_start=True)
+                kafka = KafkaSettings(bootstrap=bootstrap)
+            if topics:
+                self.show("creating the topics")
+                await asyncio.to_thread(admin.create, kafka, topics)
+            stack.callback(self._stop)
+            yield kafka
+
+    def _stop(self) -> None:
+        for process in self.processes:
+            process.stop()
+
+    def process(
+        self, name: str, arguments: Sequence[str], kafka: KafkaSettings, log: str, **variables: str
+    ) -> CulmProcess:
+        """A `culm` command of the demo, not started yet."""
+        environs = environment(kafka) | variables
+        process = CulmProcess(name, tuple(arguments), environs, self.output / f"{log}.log")
+        self.processes.append(process)
+        return process
+
+    def job(
+        self,
+        which: str,
+        kafka: KafkaSettings,
+        *,
+        log: str = "job",
+        checkpoints: str = "checkpoints",
+        **variables: str,
+    ) -> CulmProcess:
+        """A streaming job, or all of a group, with checkpoints in the demo's directory."""
+        arguments = ("job", "run", which, "--checkpoints", str(self.directory / checkpoints))
+        return self.process(f"the job {which}", arguments, kafka, log, **variables)
+
+    def connector(
+        self, name: str, port: int, kafka: KafkaSettings, *, folder: str | None = None, **variables: str
+    ) -> CulmProcess:
+        """A connector that serves QUIC, with its key and index in a folder of the demo's directory."""
+        place = folder or name
+        arguments = ("connector", "run", "--listen", f"{HOST}:{port}", "--dir", str(self.directory / place))
+        return self.process(f"the edge {name}", arguments, kafka, place, **variables)
+
+    async def serving(self, edges: Sequence[CulmProcess], marker: str) -> None:
+        """Wait until each of these has printed that peers may come. Raises DemoError."""
+        for edge in edges:
+            await asyncio.to_thread(edge.wait_for_log, marker, self.timeout_s)
+
+    def check(self) -> None:
+        """Raises DemoError when a process has ended by itself."""
+        for process in self.processes:
+            process.check()
+
+    def progress(self) -> object:
+        """All that changes while something goes on."""
+        printed = sum(one.stat().st_size for one in self.output.glob("*.log"))
+        return [watch() for watch in self.watched], printed
+
+    async def until(
+        self,
+        holds: Callable[[], bool | Awaitable[bool]],
+        what: str | Callable[[], str],
+        *,
+        step_s: float = _STEP_S,
+        more: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Look again and again. Raises NotReached when nothing changes, nor `more`, for too long."""
+        await wait_until(
+            holds,
+            what,
+            limit_s=self.timeout_s,
+            progress=lambda: (self.progress(), more()),
+            step_s=step_s,
+            check=self.check,
+        )
+
+    async def within(self, work: Awaitable[_Result], what: str) -> _Result:
+        """Wait for the end of something. Raises NotReached when nothing changes for too long."""
+        return await wait_for(work, what, limit_s=self.timeout_s, progress=self.progress)
