@@ -28,27 +28,24 @@ def run(
     context: typer.Context,
     *,
     listen: Annotated[
-        str | None,
-        typer.Option("--listen", metavar="HOST:PORT", help="Where to serve QUIC; `none` serves nobody."),
+        str | None, typer.Option(metavar="HOST:PORT", help="Where to serve QUIC; `none` serves nobody.")
     ] = None,
     dial: Annotated[
         list[str] | None,
         typer.Option(
-            "--dial",
             metavar="HOST:PORT",
             help="A peer to keep a connection to, or a node by its multiaddr; repeatable.",
         ),
     ] = None,
     listen_libp2p: Annotated[
-        str | None,
-        typer.Option("--listen-libp2p", metavar="HOST:PORT", help="Where nodes may dial, by libp2p."),
+        str | None, typer.Option(metavar="HOST:PORT", help="Where nodes may dial, by libp2p.")
     ] = None,
     directory: options.ConnectorDirectory = None,
     schema: Annotated[
-        list[str] | None, typer.Option("--schema", help="A schema id to serve, `*` for all; repeatable.")
+        list[str] | None, typer.Option(help="A schema id to serve, `*` for all; repeatable.")
     ] = None,
     allow_list: Annotated[
-        Path | None, typer.Option("--allow-list", help="TOML or JSON file of peers and their schemas.")
+        Path | None, typer.Option(help="TOML or JSON file of peers and their schemas.")
     ] = None,
     datagram_size: options.DatagramSize = None,
     trust_connectors: Annotated[
@@ -61,9 +58,7 @@ def run(
     mode: options.SyncMode = None,
     latency: options.Latency = False,
     metrics_port: options.MetricsPort = None,
-    metrics_host: Annotated[
-        str | None, typer.Option("--metrics-host", help="Where to serve metrics and health.")
-    ] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Where to serve metrics and health.")] = None,
     kafka: KafkaFlags,
     log_format: options.LogFormat = None,
     results: Results,

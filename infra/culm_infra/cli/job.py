@@ -75,37 +75,23 @@ def run(
     ] = None,
     block_bits: Annotated[
         int | None,
-        typer.Option(
-            "--block-bits",
-            min=0,
-            max=16,
-            help="Bits of a block's prefix; fixed for the life of a checkpoint.",
-        ),
+        typer.Option(min=0, max=16, help="Bits of a block's prefix; fixed for the life of a checkpoint."),
     ] = None,
-    max_offsets: Annotated[
-        int | None, typer.Option("--max-offsets", min=1, help="The most records of a micro-batch.")
-    ] = None,
+    max_offsets: Annotated[int | None, typer.Option(min=1, help="The most records of a micro-batch.")] = None,
     sds_max_offsets: Annotated[
-        int | None,
-        typer.Option("--sds-max-offsets", min=1, help="The most records of a micro-batch of the job sds."),
+        int | None, typer.Option(min=1, help="The most records of a micro-batch of the job sds.")
     ] = None,
     sds_interval_ms: Annotated[
-        int | None,
-        typer.Option("--sds-interval-ms", min=0, help="sds looks after its timers at most this often."),
+        int | None, typer.Option(min=0, help="sds looks after its timers at most this often.")
     ] = None,
     sds_cache_entries: Annotated[
-        int | None,
-        typer.Option(
-            "--sds-cache-entries", min=0, help="Messages of channels that each worker of sds keeps in memory."
-        ),
+        int | None, typer.Option(min=0, help="Messages of channels that each worker of sds keeps in memory.")
     ] = None,
-    interval_ms: Annotated[
-        int, typer.Option("--interval-ms", min=0, help="Micro-batches start at most this often.")
-    ] = 0,
+    interval_ms: Annotated[int, typer.Option(min=0, help="Micro-batches start at most this often.")] = 0,
     quick_start: options.QuickStart = None,
     once: Annotated[bool, typer.Option("--once", help="Take what is there now, then end.")] = False,
     spark_option: Annotated[
-        list[str] | None, typer.Option("--spark-option", metavar="NAME=VALUE", help="Any Spark property.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Any Spark property.")
     ] = None,
     metrics_port: options.MetricsPort = None,
     metrics_host: Annotated[

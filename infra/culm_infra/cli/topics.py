@@ -36,11 +36,10 @@ class Layout:
     """How topics are to be laid out."""
 
     partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, help="Partitions of the log topics (8 by default).")
+        int | None, typer.Option(min=1, help="Partitions of the log topics (8 by default).")
     ] = None
     replication_factor: Annotated[
-        int | None,
-        typer.Option("--replication-factor", min=1, help="Copies of each partition (the brokers' default)."),
+        int | None, typer.Option(min=1, help="Copies of each partition (the brokers' default).")
     ] = None
 
 
@@ -135,14 +134,12 @@ def acls(
     prefix: options.Prefix = None,
     program: Annotated[
         Literal["admin", "connector", "job", "consumer", "operator"] | None,
-        typer.Option("--program", help="Only the rights of this program."),
+        typer.Option(help="Only the rights of this program."),
     ] = None,
     principal: Annotated[
         list[str] | None,
         typer.Option(
-            "--principal",
-            metavar="PROGRAM=User:NAME",
-            help="Who runs a program (User:culm-PROGRAM by default); repeatable.",
+            metavar="PROGRAM=User:NAME", help="Who runs a program (User:culm-PROGRAM by default); repeatable."
         ),
     ] = None,
     form: Annotated[
@@ -150,7 +147,7 @@ def acls(
         typer.Option("--as", help="A table, a script for kafka-acls.sh, or Strimzi's KafkaUsers as YAML."),
     ] = "table",
     strimzi_cluster: Annotated[
-        str, typer.Option("--strimzi-cluster", metavar="NAME", help="The name of Strimzi's Kafka resource.")
+        str, typer.Option(metavar="NAME", help="The name of Strimzi's Kafka resource.")
     ] = "kafka",
     results: Results,
 ) -> None:

@@ -30,17 +30,13 @@ def decode(
     *,
     channel: Annotated[
         str,
-        typer.Option(
-            "--channel",
-            help="control, data, or bymux (both, as over TCP).",
-            autocompletion=words(*_CHANNELS),
-        ),
+        typer.Option(help="control, data, or bymux (both, as over TCP).", autocompletion=words(*_CHANNELS)),
     ] = "control",
     setup: Annotated[
         bool, typer.Option("--setup/--no-setup", help="Whether the bytes begin with the setup.")
     ] = True,
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The file holds hex digits.")] = False,
-    flavour: Annotated[str, typer.Option("--flavour", help="yamf or yasmf.")] = "yamf",
+    flavour: Annotated[str, typer.Option(help="yamf or yasmf.")] = "yamf",
     results: Results,
 ) -> None:
     """Explain what was captured of a connection: every message with its place, its size and its fields.

@@ -130,8 +130,7 @@ def verify(
     *,
     folder: Folder = DEFAULT_FOLDER,
     log: Annotated[
-        str,
-        typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
+        str, typer.Option(metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log)
     ] = "0",
     results: Results,
 ) -> None:

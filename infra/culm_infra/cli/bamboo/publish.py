@@ -19,10 +19,10 @@ def publish(
     ] = None,
     *,
     folder: Folder = DEFAULT_FOLDER,
-    log_id: Annotated[int, typer.Option("--log-id", min=0, max=MAX_VALUE, help="Which of the own logs.")] = 0,
+    log_id: Annotated[int, typer.Option(min=0, max=MAX_VALUE, help="Which of the own logs.")] = 0,
     file: Annotated[
         list[Path] | None,
-        typer.Option("--file", help="A file as payload; - is standard input. Repeatable.", allow_dash=True),
+        typer.Option(help="A file as payload; - is standard input. Repeatable.", allow_dash=True),
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="The last of these entries ends the log.")] = False,
     flavour: Flavour = None,

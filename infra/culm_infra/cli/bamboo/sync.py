@@ -70,19 +70,12 @@ def sync(
     payload_only: Annotated[
         bool, typer.Option("--payload-only", help="Payloads of entries that are held, and nothing else.")
     ] = False,
-    min_size: Annotated[
-        int, typer.Option("--min-size", min=0, max=MAX_SIZE, help="No smaller payload, in bytes.")
-    ] = 0,
+    min_size: Annotated[int, typer.Option(min=0, max=MAX_SIZE, help="No smaller payload, in bytes.")] = 0,
     max_size: Annotated[
-        int | None, typer.Option("--max-size", min=0, max=MAX_SIZE, help="No larger payload, in bytes.")
+        int | None, typer.Option(min=0, max=MAX_SIZE, help="No larger payload, in bytes.")
     ] = None,
     direction: Annotated[
-        str,
-        typer.Option(
-            "--direction",
-            help="pull, push or both.",
-            autocompletion=words(*_DIRECTIONS),
-        ),
+        str, typer.Option(help="pull, push or both.", autocompletion=words(*_DIRECTIONS))
     ] = "pull",
     again: Again = False,
     dry_run: Annotated[
@@ -103,8 +96,7 @@ def sync(
         float, typer.Option("--idle", min=0.1, help="An open range is through after so long without news.")
     ] = 2.0,
     trace: Annotated[
-        Path | None,
-        typer.Option("--trace", help="A folder for what passes on both channels, for `culm bamboo decode`."),
+        Path | None, typer.Option(help="A folder for what passes on both channels, for `culm bamboo decode`.")
     ] = None,
     flavour: Flavour = None,
     tls: TlsFlags,

@@ -37,7 +37,7 @@ def export(
     *,
     folder: Folder = DEFAULT_FOLDER,
     root: Annotated[
-        str | None, typer.Option("--root", metavar="CID", help="Only the DAG below this block, as a CAR.")
+        str | None, typer.Option(metavar="CID", help="Only the DAG below this block, as a CAR.")
     ] = None,
     policy: Policy = "bound",
     on_kafka: OnKafka = False,

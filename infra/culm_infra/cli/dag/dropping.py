@@ -47,9 +47,7 @@ def drop(
             autocompletion=complete_id,
         ),
     ] = None,
-    reason: Annotated[
-        str, typer.Option("--reason", help="Why, for whoever is refused.")
-    ] = "dropped by the operator",
+    reason: Annotated[str, typer.Option(help="Why, for whoever is refused.")] = "dropped by the operator",
     lift: Annotated[bool, typer.Option("--lift", help="Drop nothing: let them come again.")] = False,
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
@@ -120,12 +118,10 @@ def collect(
     *,
     folder: Folder = DEFAULT_FOLDER,
     keep: Annotated[
-        int,
-        typer.Option("--keep", min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay."),
+        int, typer.Option(min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay.")
     ] = 10,
     keep_of: Annotated[
-        list[str] | None,
-        typer.Option("--keep-of", metavar="KEY=NUMBER", help="Of one id another number. Repeatable."),
+        list[str] | None, typer.Option(metavar="KEY=NUMBER", help="Of one id another number. Repeatable.")
     ] = None,
     grace_days: Annotated[
         float,
@@ -134,7 +130,7 @@ def collect(
         ),
     ] = 30.0,
     now: Annotated[
-        int | None, typer.Option("--now", metavar="SECONDS", help="Since 1970; by default the clock's.")
+        int | None, typer.Option(metavar="SECONDS", help="Since 1970; by default the clock's.")
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Drop them; else they are only listed.")] = False,
     policy: Policy = "bound",

@@ -67,7 +67,7 @@ def sync(
     folder: Folder = DEFAULT_FOLDER,
     spaces: Spaces = None,
     peer: Annotated[
-        str | None, typer.Option("--peer", metavar="KEY", help="Whose key must answer there; else any.")
+        str | None, typer.Option(metavar="KEY", help="Whose key must answer there; else any.")
     ] = None,
     policy: Policy = "bound",
     results: Results,
@@ -158,9 +158,7 @@ def serve(
     ] = None,
     tls: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(
-            "--tls", metavar="CERTIFICATE KEY", help="With --http: over TLS, with these two PEM files."
-        ),
+        typer.Option(metavar="CERTIFICATE KEY", help="With --http: over TLS, with these two PEM files."),
     ] = None,
     limits: Limits = None,
     results: Results,

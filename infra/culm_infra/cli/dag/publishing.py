@@ -38,12 +38,9 @@ def publish(
     key: KeyFolder = None,
     id: Id = None,
     origin: Annotated[
-        str | None,
-        typer.Option("--origin", metavar="CID", help="The node whose shards hold it; else the id's head."),
+        str | None, typer.Option(metavar="CID", help="The node whose shards hold it; else the id's head.")
     ] = None,
-    shard: Annotated[
-        str | None, typer.Option("--shard", metavar="CID", help="The shard that holds the root.")
-    ] = None,
+    shard: Annotated[str | None, typer.Option(metavar="CID", help="The shard that holds the root.")] = None,
     proofs: Proofs = None,
     expires: Expires = None,
     policy: Policy = "bound",
@@ -98,9 +95,7 @@ def delegate(
     ] = "dag/publish",
     proofs: Proofs = None,
     expires: Expires = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Also write the UCAN there.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the UCAN there.")] = None,
     policy: Policy = "bound",
     results: Results,
 ) -> None:

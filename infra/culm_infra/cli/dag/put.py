@@ -40,9 +40,7 @@ def put(
     profile: Annotated[
         str,
         typer.Option(
-            "--profile",
-            help="How files are cut: ipfs-cid-v1 or unixfs-v1-2025.",
-            autocompletion=options.words(*_PROFILES),
+            help="How files are cut: ipfs-cid-v1 or unixfs-v1-2025.", autocompletion=options.words(*_PROFILES)
         ),
     ] = "ipfs-cid-v1",
     codec: Annotated[
@@ -57,12 +55,8 @@ def put(
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Entries of directories whose names begin with a dot, too.")
     ] = False,
-    shard_size: Annotated[
-        int, typer.Option("--shard-size", min=1_024, help="Bytes of a shard at most.")
-    ] = 4_194_304,
-    per_append: Annotated[
-        int, typer.Option("--per-append", min=1, max=4_096, help="Shards of an append at most.")
-    ] = 4_096,
+    shard_size: Annotated[int, typer.Option(min=1_024, help="Bytes of a shard at most.")] = 4_194_304,
+    per_append: Annotated[int, typer.Option(min=1, max=4_096, help="Shards of an append at most.")] = 4_096,
     policy: Policy = "bound",
     results: Results,
 ) -> None:

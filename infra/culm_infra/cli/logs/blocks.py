@@ -31,11 +31,10 @@ def blocks(
     schema: options.OnlySchemas = None,
     each: Annotated[bool, typer.Option("--each", help="A row for each block, not for each schema.")] = False,
     block: Annotated[
-        int | None, typer.Option("--block", min=0, max=65_535, help="The logs of this block, one by one.")
+        int | None, typer.Option(min=0, max=65_535, help="The logs of this block, one by one.")
     ] = None,
     peer: Annotated[
-        str | None,
-        typer.Option("--peer", metavar="PEER", help="What this peer holds of it: its id, or how it starts."),
+        str | None, typer.Option(metavar="PEER", help="What this peer holds of it: its id, or how it starts.")
     ] = None,
     kafka: KafkaFlags,
     results: Results,

@@ -33,12 +33,10 @@ class Selection:
 
     schema: options.OnlySchemas = None
     author: Annotated[
-        list[str] | None,
-        typer.Option("--author", metavar="PUBLIC_KEY", help="Only this author (hex); repeatable."),
+        list[str] | None, typer.Option(metavar="PUBLIC_KEY", help="Only this author (hex); repeatable.")
     ] = None
     log: Annotated[
-        list[str] | None,
-        typer.Option("--log", metavar="PUBLIC_KEY:LOG_ID", help="Only this log; repeatable."),
+        list[str] | None, typer.Option(metavar="PUBLIC_KEY:LOG_ID", help="Only this log; repeatable.")
     ] = None
 
     def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:

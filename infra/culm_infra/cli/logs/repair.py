@@ -34,7 +34,7 @@ def repair(
     *,
     author: Annotated[
         list[str] | None,
-        typer.Option("--author", metavar="PUBLIC_KEY", help="Only logs of this author, in hex; repeatable."),
+        typer.Option(metavar="PUBLIC_KEY", help="Only logs of this author, in hex; repeatable."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what is missing, and produce nothing.")

@@ -73,18 +73,13 @@ def publish(
     file: Annotated[
         list[str] | None,
         typer.Option(
-            "--file",
-            metavar="NAME[:TYPE]=PATH",
-            help="A field whose value a file holds, bytes by default; repeatable.",
+            metavar="NAME[:TYPE]=PATH", help="A field whose value a file holds, bytes by default; repeatable."
         ),
     ] = None,
-    schema: Annotated[str, typer.Option("--schema", help="The schema id.")],
-    document: Annotated[
-        str | None, typer.Option("--document", help="The document to update or delete, in hex.")
-    ] = None,
+    schema: Annotated[str, typer.Option(help="The schema id.")],
+    document: Annotated[str | None, typer.Option(help="The document to update or delete, in hex.")] = None,
     previous: Annotated[
-        list[str] | None,
-        typer.Option("--previous", help="Operations that it follows, in hex; by default the latest."),
+        list[str] | None, typer.Option(help="Operations that it follows, in hex; by default the latest.")
     ] = None,
     directory: Directory = None,
     results: Results,
@@ -233,7 +228,7 @@ def sync(
 
 
 def serve(
-    listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Where to accept peers.")] = (
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to accept peers.")] = (
         "127.0.0.1:0"
     ),
     *,

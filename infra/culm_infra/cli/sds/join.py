@@ -49,7 +49,7 @@ def join(
         typer.Option("--from", help="--hosted: where to begin, instead of where this client left off."),
     ] = None,
     last: Annotated[
-        int, typer.Option("--last", min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
+        int, typer.Option(min=0, max=_MAX_LAST, help="Show so many messages of former times first.")
     ] = 20,
     expect: options.ExpectedPeer = None,
     results: Results,

@@ -28,7 +28,7 @@ def send(
     channel: Channel,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from the input.")],
     *,
-    edge: Annotated[str, typer.Option("--edge", metavar="HOST:PORT", help="The connector to send it by.")],
+    edge: Annotated[str, typer.Option(metavar="HOST:PORT", help="The connector to send it by.")],
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until somebody has acknowledged it, or it is given up.")
     ] = False,

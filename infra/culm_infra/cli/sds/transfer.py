@@ -28,8 +28,7 @@ def transfer(
     peer_id: Annotated[str, typer.Argument(metavar="PEER_ID", help="Whose it is to be: 64 hex digits.")],
     *,
     participant: Annotated[
-        str | None,
-        typer.Option("--participant", help="The hosted id that changes hands; without it the channel does."),
+        str | None, typer.Option(help="The hosted id that changes hands; without it the channel does.")
     ] = None,
     profile: ProfileName = "spec",
     kafka: KafkaFlags,

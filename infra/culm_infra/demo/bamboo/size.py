@@ -19,15 +19,9 @@ SCENES: Final = (
 class BambooDemoSize(DemoSize):
     """`scenes`: which ones, by name; all of them where there are none."""
 
-    entries: Annotated[
-        int, typer.Option("--entries", min=200, max=10_000_000, help="Entries of the long log.")
-    ] = 100_000
-    payload_mb: Annotated[
-        int, typer.Option("--payload-mb", min=2, max=1_000, help="Megabytes of the large payload.")
-    ] = 50
-    live: Annotated[
-        int, typer.Option("--live", min=1, max=100_000, help="Entries that are published live.")
-    ] = 200
+    entries: Annotated[int, typer.Option(min=200, max=10_000_000, help="Entries of the long log.")] = 100_000
+    payload_mb: Annotated[int, typer.Option(min=2, max=1_000, help="Megabytes of the large payload.")] = 50
+    live: Annotated[int, typer.Option(min=1, max=100_000, help="Entries that are published live.")] = 200
     scenes: Annotated[
         list[str] | None,
         typer.Option(

@@ -15,9 +15,7 @@ class ChotkiDemoSize(DemoSize):
     """In a third of the rounds an edge and the job are killed."""
 
     objects: Annotated[
-        int, typer.Option("--objects", min=3, max=100_000, help="Objects that there are at the beginning.")
+        int, typer.Option(min=3, max=100_000, help="Objects that there are at the beginning.")
     ] = 30
-    rounds: Annotated[
-        int, typer.Option("--rounds", min=3, max=10_000, help="Rounds in which all edit every type.")
-    ] = 30
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Edits the same again.")] = 7
+    rounds: Annotated[int, typer.Option(min=3, max=10_000, help="Rounds in which all edit every type.")] = 30
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Edits the same again.")] = 7

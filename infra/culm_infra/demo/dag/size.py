@@ -20,9 +20,7 @@ SHARD_BYTES: Final = 2_097_152
 class DagDemoSize(DemoSize):
     """The first policy alone has the large file: one deployment shows that it passes."""
 
-    file_mb: Annotated[
-        int, typer.Option("--file-mb", min=2, max=10_000, help="Megabytes of the large file.")
-    ] = 200
+    file_mb: Annotated[int, typer.Option(min=2, max=10_000, help="Megabytes of the large file.")] = 200
     policies: Annotated[
         list[str] | None,
         typer.Option(
@@ -31,7 +29,7 @@ class DagDemoSize(DemoSize):
             autocompletion=lambda incomplete: [one for one in POLICIES if one.startswith(incomplete)],
         ),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same files again.")] = 7
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same files again.")] = 7
     timeout: Timeout = 240.0
 
     @property

@@ -15,16 +15,14 @@ class SdsDemoSize(DemoSize):
     """A third of the `messages` are said while one edge is cut off, a third around the kill."""
 
     participants: Annotated[
-        int, typer.Option("--participants", min=2, max=12, help="How many in each channel; half are hosted.")
+        int, typer.Option(min=2, max=12, help="How many in each channel; half are hosted.")
     ] = 5
-    messages: Annotated[
-        int, typer.Option("--messages", min=3, max=100_000, help="Messages said in each channel.")
-    ] = 60
-    loss: Annotated[
-        float, typer.Option("--loss", min=0, max=0.5, help="Share of messages that the network loses.")
-    ] = 0.2
+    messages: Annotated[int, typer.Option(min=3, max=100_000, help="Messages said in each channel.")] = 60
+    loss: Annotated[float, typer.Option(min=0, max=0.5, help="Share of messages that the network loses.")] = (
+        0.2
+    )
     cut: Annotated[
-        float, typer.Option("--cut", min=0, help="Seconds for which one edge's participants are cut off.")
+        float, typer.Option(min=0, help="Seconds for which one edge's participants are cut off.")
     ] = 10.0
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Says the same again.")] = 7
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Says the same again.")] = 7
     timeout: Timeout = 180.0

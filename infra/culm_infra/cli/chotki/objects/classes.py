@@ -42,8 +42,7 @@ def class_(
     ] = None,
     *,
     rename: Annotated[
-        list[str] | None,
-        typer.Option("--rename", metavar="OLD=NEW", help="Another name for a field; repeatable."),
+        list[str] | None, typer.Option(metavar="OLD=NEW", help="Another name for a field; repeatable.")
     ] = None,
     kafka: KafkaFlags,
     flags: WriterFlags,

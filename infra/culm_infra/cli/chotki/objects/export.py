@@ -30,8 +30,7 @@ def export(
         ),
     ] = None,
     state_dir: Annotated[
-        Path | None,
-        typer.Option("--state-dir", help="Keep the state here, for the next export to go on from."),
+        Path | None, typer.Option(help="Keep the state here, for the next export to go on from.")
     ] = None,
     kafka: KafkaFlags,
     results: Results,

@@ -36,11 +36,10 @@ class WriterFlags:
     """Whose packets a command makes."""
 
     owner: Annotated[
-        str | None, typer.Option("--owner", help="Whose source it is; by default this user at this machine.")
+        str | None, typer.Option(help="Whose source it is; by default this user at this machine.")
     ] = None
     source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="HEX", help="The source; by default the owner's, or a free one."),
+        str | None, typer.Option(metavar="HEX", help="The source; by default the owner's, or a free one.")
     ] = None
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Use the source although a killed writer still has it.")

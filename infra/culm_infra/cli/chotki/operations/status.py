@@ -73,8 +73,7 @@ def status(
     *,
     all_: Annotated[bool, typer.Option("--all", help="All blocks, and sessions that are over too.")] = False,
     edge: Annotated[
-        list[str] | None,
-        typer.Option("--edge", metavar="HOST:PORT", help="An edge's --metrics-port; repeatable."),
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="An edge's --metrics-port; repeatable.")
     ] = None,
     kafka: KafkaFlags,
     results: Results,

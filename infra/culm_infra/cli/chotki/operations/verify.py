@@ -71,14 +71,9 @@ def verify(
     ],
     *,
     wait: Annotated[
-        float,
-        typer.Option(
-            "--wait", min=0, help="Look again until what differs has not changed for so many seconds."
-        ),
+        float, typer.Option(min=0, help="Look again until what differs has not changed for so many seconds.")
     ] = 0.0,
-    fields: Annotated[
-        int, typer.Option("--fields", min=0, help="How many of the fields that differ are shown.")
-    ] = 20,
+    fields: Annotated[int, typer.Option(min=0, help="How many of the fields that differ are shown.")] = 20,
     directory: Key = None,
     silence_s: Silence = 60.0,
     kafka: KafkaFlags,
