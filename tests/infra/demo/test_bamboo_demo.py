@@ -21,7 +21,6 @@ from culm_infra.demo.bamboo.size import BambooDemoSize
 from culm_infra.demo.kit.figures import SceneFigures
 from culm_infra.demo.kit.report import DemoReport
 from culm_infra.demo.kit.stage import Stage
-from culm_infra.errors import NotReached
 
 
 def shown(report: DemoReport) -> str:
@@ -41,12 +40,6 @@ async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
     assert scene.name == name and scene.title in chapters
     assert any(figure.rule for figure in scene.figures), "a scene demands something of what it shows"
     assert json.loads(json.dumps(report.as_json()))["converged"] is True
-
-
-async def test_what_is_waited_for_in_vain_is_named(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, lambda _: None, 0.01)
-    with pytest.raises(NotReached, match="not reached in time: a miracle; nothing changed for 0 s"):
-        await stage.until(lambda: False, "a miracle")
 
 
 def test_a_figure_that_is_not_as_it_has_to_be_is_a_problem_and_no_other() -> None:

@@ -4,5 +4,4 @@
 - ``stage``: its folder, Kafka with topics, processes, and waiting while anything changes.
 - ``processes``: a ``culm`` command as a process of its own; ``process_tree``: what runs below a process.
 - ``figures``: what a scene shows and demands; ``report``: all scenes, for programs and for a terminal.
-- ``waiting``: for what is to be shown, with a limit.
 """

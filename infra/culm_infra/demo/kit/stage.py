@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from culm_infra.demo.kit.processes import CulmProcess, Show, environment
-from culm_infra.demo.kit.waiting import wait_for, wait_until
+from culm_infra.patience import Patience
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import HOST
 from culm_topics.catalogue.registry import CATALOGUE
@@ -122,15 +122,22 @@ class Stage:
         more: Callable[[], object] = lambda: None,
     ) -> None:
         """Look again and again. Raises NotReached when nothing changes, nor `more`, for too long."""
-        await wait_until(
-            holds,
-            what,
-            limit_s=self.timeout_s,
-            progress=lambda: (self.progress(), more()),
-            step_s=step_s,
-            check=self.check,
-        )
+        patience = Patience(self.timeout_s, lambda: (self.progress(), more()))
+        while True:
+            found = holds()
+            if await found if isinstance(found, Awaitable) else found:
+                return
+            self.check()
+            patience.check(what)
+            await asyncio.sleep(step_s)
 
     async def within(self, work: Awaitable[_Result], what: str) -> _Result:
-        """Wait for the end of something. Raises NotReached when nothing changes for too long."""
-        return await wait_for(work, what, limit_s=self.timeout_s, progress=self.progress)
+        """Wait for the end of something, which is cancelled otherwise. Raises NotReached as `until` does."""
+        patience = Patience(self.timeout_s, self.progress)
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=_STEP_S))[0]:
+                patience.check(what)
+            return task.result()
+        finally:
+            task.cancel()

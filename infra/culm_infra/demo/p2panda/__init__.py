@@ -7,6 +7,5 @@
 - ``audit``: what peers and topics hold in the end, compared byte for byte.
 - ``cast``: the peers on stage, and the clock of the live entries.
 - ``sessions``: what set reconciliation took, session by session.
-- ``waits``: how long the topics took to settle, and what they still lacked when they did not.
 - ``judge``: the verdict, with its figures and tables.
 """

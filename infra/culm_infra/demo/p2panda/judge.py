@@ -13,13 +13,13 @@ from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, Refusals,
 from culm_infra.demo.p2panda.cast import Actor
 from culm_infra.demo.p2panda.plan import Plan
 from culm_infra.demo.p2panda.sessions import SessionBook
-from culm_infra.demo.p2panda.waits import SHOWN_LOGS, LogGap, Unmet, Wait, listed
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import Vectors, read_vectors
 
 _NAME_LENGTH: Final = 30
 _FORKS: Final = 1
+_SHOWN_GAPS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +60,33 @@ class Evidence:
             for log in self.logs_of(actor)
         )
 
-    def gaps(self, actor: Actor) -> list[LogGap]:
-        """The logs of which the topic does not know the actor to hold everything, the widest gaps first."""
-        found = [
-            LogGap(f"{log[0].hex()}/{log[1]}", held, self.wanted[log][1])
+    def gaps(self, actor: Actor) -> str:
+        """The widest gaps in what the topic knows the actor to hold, in words."""
+        gaps = sorted(
+            (held - self.wanted[log][1], log, held)
             for log in self.logs_of(actor)
             if (held := self.vectors.height(actor.peer.peer_id, log)) < self.wanted[log][1]
+        )
+        texts = [
+            f"{key.hex()}/{log_id}: {held} of {self.wanted[key, log_id][1]}"
+            for _, (key, log_id), held in gaps[:_SHOWN_GAPS]
         ]
-        return sorted(found, key=lambda gap: (gap.held - gap.wanted, gap.log))
+        return "; ".join([*texts, *(["…"] if len(gaps) > _SHOWN_GAPS else [])])
 
-    def unmet(self, plan: Plan, actors: Sequence[Actor]) -> tuple[Unmet, ...]:
-        """What is still on its way: the conditions that do not hold; none when all has settled."""
+    def unmet(self, plan: Plan, actors: Sequence[Actor]) -> list[str]:
+        """What is still on its way; nothing when all has settled."""
         lost = audit.compare(signed_entries(plan), self.logs, plan.fork).lost
         conditions = [
-            Unmet("logs", None, lost, "entries"),
-            Unmet("rejected", None, int(plan.fork.log not in self.refusals.forked), "forks"),
-            *(
-                Unmet(
-                    "version-vectors",
-                    actor.plan.name,
-                    self.behind(actor),
-                    "entries",
-                    tuple(self.gaps(actor)[:SHOWN_LOGS]),
-                )
-                for actor in actors
-            ),
-            Unmet("blocks", None, self.blocks.differing_logs, "logs"),
+            (lost, f"logs lacks {lost} entries"),
+            (plan.fork.log not in self.refusals.forked, "the forked log is not on rejected"),
         ]
-        return tuple(one for one in conditions if one.count)
+        for actor in actors:
+            if behind := self.behind(actor):
+                text = f"{actor.plan.name} is {behind} entries behind in version-vectors ({self.gaps(actor)})"
+                conditions.append((behind, text))
+        behind = self.blocks.differing_logs - self.blocks.ahead_logs
+        conditions.append((behind, f"blocks is behind logs in {behind} logs"))
+        return [text for count, text in conditions if count]
 
 
 def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Evidence:
@@ -144,10 +143,9 @@ def judge(
     evidence: Evidence,
     timings: Timings,
     book: SessionBook,
-    waits: Sequence[Wait],
 ) -> SceneFigures:
     """Compare everything with everything, and say what is not as it should be."""
-    scene = SceneFigures("p2panda", "Peers at two edges")
+    scene = SceneFigures("p2panda", "Peers at two edges", unreached=evidence.unmet(plan, actors))
     signed = signed_entries(plan)
     peers = [_peer(plan, actor, signed, evidence) for actor in actors]
     schemas = sorted(map(asdict, evidence.blocks.schemas), key=lambda row: -row["logs"])
@@ -176,20 +174,14 @@ def judge(
         scene.lacks(peer["lost"], f"{name} lacks {peer['lost']} entries")
         scene.wrong(peer["repeated"], f"{name} took {peer['repeated']} entries twice")
         scene.wrong(peer["differing"], f"{name} holds {peer['differing']} entries with other bytes")
-        behind = peer["vector_behind"]
-        scene.lacks(behind, f"{name} is {behind} entries behind in version-vectors")
     logs = audit.compare(signed, evidence.logs, plan.fork)
-    scene.lacks(logs.lost, f"logs lacks {logs.lost} entries")
     scene.wrong(logs.repeated, f"logs yielded {logs.repeated} entries twice")
     scene.wrong(logs.differing, f"logs holds {logs.differing} entries with other bytes")
     blocks = evidence.blocks
-    behind = blocks.differing_logs - blocks.ahead_logs
     scene.wrong(blocks.ahead_logs, f"blocks has more than logs of {blocks.ahead_logs} logs")
-    scene.lacks(behind, f"blocks is behind logs in {behind} logs")
     wrong = blocks.wrong_fingerprints
     scene.wrong(wrong, f"{wrong} blocks have a fingerprint that is not that of their heights")
     found = len(evidence.refusals.forked)
-    scene.lacks(found < _FORKS, f"{found} forked logs found, {_FORKS} made")
     scene.wrong(found > _FORKS, f"{found} forked logs found, {_FORKS} made")
     refused = ", ".join(f"{code} {count}" for code, count in sorted(evidence.refusals.by_code.items()))
     latencies_ms = [latency for actor in actors for latency in actor.latencies_ms]
@@ -203,10 +195,6 @@ def judge(
     scene.show("whole again after kill -9", timings.recovery_s, "s")
     scene.show("serving from an empty index", timings.warm_start.served_s, "s")
     scene.at_least("with logs from blocks", timings.warm_start.logs, 1)
-    for wait in waits:
-        if wait.missing:
-            without = f"after {wait.waited_s:.0f} s without {listed(wait.missing)}"
-            scene.show(f"gave up waiting ({wait.chapter})", without)
     return scene
 
 

@@ -24,7 +24,6 @@ from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, gat
 from culm_infra.demo.p2panda.plan import EDGES, Plan, make_plan
 from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
-from culm_infra.demo.p2panda.waits import Unmet, Wait, listed
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports
 from culm_models.bamboo.log_store import LogKey
@@ -57,7 +56,8 @@ class Play:
     clock: LiveClock
     book: SessionBook
     source: random.Random
-    waits: list[Wait] = field(default_factory=list)
+    gave_up: dict[str, str] = field(default_factory=dict)
+    """Waits for the topics that came to nothing, by chapter."""
 
     async def catch_up(self) -> None:
         """First one peer at each edge, then the others one after the other: these meet what is there."""
@@ -138,29 +138,23 @@ class Play:
         return ConnectorStart(served_s, int(found[1]) if found is not None else 0)
 
     async def settled(self) -> Evidence:
-        """Read the topics until they say what they should, or nothing changes: no verdict is given here.
-
-        What is still missing then is reported, and written down in ``waits``.
-        """
-        started_s = time.monotonic()
-        looks: list[tuple[Evidence, tuple[Unmet, ...]]] = []
+        """Read the topics until nothing is on its way to them, or nothing changes any more."""
+        evidence, missing = None, [""]
 
         async def say_what_they_should() -> bool:
+            nonlocal evidence, missing
             evidence = await asyncio.to_thread(gather, self.kafka, self.wanted)
-            looks[:] = [(evidence, evidence.unmet(self.plan, self.actors))]
-            return not looks[0][1]
+            missing = evidence.unmet(self.plan, self.actors)
+            return not missing
 
         try:
             await self.stage.until(
-                say_what_they_should,
-                lambda: listed(looks[0][1]),
-                step_s=_POLL_S,
-                more=lambda: [missing for _, missing in looks],
+                say_what_they_should, lambda: ", ".join(missing), step_s=_POLL_S, more=lambda: missing
             )
         except NotReached as error:
+            self.gave_up[self.book.chapter] = str(error)
             self.stage.show(str(error))
-        evidence, missing = looks[0]
-        self.waits.append(Wait(self.book.chapter, time.monotonic() - started_s, missing))
+        assert evidence is not None, "the topics were read"
         return evidence
 
 
@@ -208,7 +202,10 @@ async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
 
         stage.show("comparing everything byte for byte")
         evidence = await story.settled()
-        scene = judge(plan, actors, evidence, Timings(catch_up_s, recovery_s, warm_start), book, story.waits)
+        timings = Timings(catch_up_s, recovery_s, warm_start)
+        scene = judge(plan, actors, evidence, timings, book)
+        for chapter, why in story.gave_up.items():
+            scene.show(f"gave up waiting ({chapter})", why)
         scene.duration_s = time.monotonic() - started_s
         return DemoReport("identical bytes everywhere", [scene], scene.duration_s)
 
