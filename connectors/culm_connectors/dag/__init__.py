@@ -2,8 +2,8 @@
 
 - `store/`: a folder of nodes, UCANs, publishes and shards. `author`: what a writer adds to it; `files/`:
   content as files of others, CARs among them; `collecting`: shards that nothing needs
-- `room`: what doors are offered; `watches`: who is woken by a change; `folder_room`: a room over one folder;
-  `edge/`: a room with Kafka behind it
+- `room`: what doors are offered by a folder; `watches`: who is woken by a change; `edge/`: a room with Kafka
+  behind it
 - `connections`: QUIC over either room; `progress` says how far one is; `tokens`: UCANs that are shown on it;
   `ucan_finder`: those that are here. `http/`: the other door
 - `peer`: `DagPeer`, one folder with its connections; `protocol`: the edge in a connector; `deployment`: what

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from culm_connectors.dag.errors import DagSyncError
-from culm_connectors.dag.folder_room import FolderRoom
 from culm_connectors.dag.progress import OnProgress, SyncProgress
+from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.store.outcomes import FolderChanges
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.fair_turns import TURN_S, calling
@@ -261,7 +261,7 @@ class DagConnections:
 
     def __init__(
         self,
-        room: FolderRoom,
+        room: DagRoom,
         access: AccessOf = allow_all,
         *,
         takes_shards: bool = True,

@@ -12,8 +12,8 @@ from typing import Final, Self, TypeVar
 
 from culm_connectors.dag.connections import AccessOf, DagConnection, DagConnections, allow_all
 from culm_connectors.dag.errors import DagSyncError
-from culm_connectors.dag.folder_room import FolderRoom
 from culm_connectors.dag.progress import OnProgress, SyncProgress
+from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.transport import Identity, connect, serve
@@ -27,7 +27,7 @@ class DagPeer:
     """One folder and its connections; `open` makes one. For one event loop."""
 
     def __init__(
-        self, room: FolderRoom, settings: DagPeerSettings, identity: Identity, access: AccessOf
+        self, room: DagRoom, settings: DagPeerSettings, identity: Identity, access: AccessOf
     ) -> None:
         self.identity = identity
         self.settings = settings
@@ -64,7 +64,7 @@ class DagPeer:
     ) -> AsyncIterator[Self]:
         """The peer of an open folder, which nobody uses meanwhile but by `work`; the caller closes it."""
         identity = identity or Identity.from_private_key(os.urandom(32))
-        async with FolderRoom(folder) as room:
+        async with DagRoom(folder) as room:
             yield cls(room, settings or DagPeerSettings(), identity, access)
 
     async def work(self, step: Callable[[DagFolder], _T]) -> _T:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.dag.folder_room import FolderRoom
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import CAR, cid_of
@@ -26,16 +25,11 @@ OFFSETS = range(0, SIZE, CHUNK_SIZE)
 
 
 @pytest.fixture
-async def folder_room(tmp_path: Path) -> AsyncIterator[FolderRoom]:
+async def room(tmp_path: Path) -> AsyncIterator[DagRoom]:
     folder = DagFolder(tmp_path / "dags", create=True)
-    async with FolderRoom(folder, lambda: NOW) as room:
+    async with DagRoom(folder, lambda: NOW) as room:
         yield room
     folder.close()
-
-
-@pytest.fixture
-def room(folder_room: FolderRoom) -> DagRoom:
-    return folder_room
 
 
 async def test_each_block_has_its_outcome_and_says_what_it_waits_for(room: DagRoom) -> None:
@@ -81,13 +75,13 @@ async def test_a_shard_of_other_bytes_is_refused_with_its_code_and_its_spool_is_
     assert await room.spooled(cid_of(CAR, b"other"), PEER) is None
 
 
-async def test_a_second_size_is_an_error_and_a_blocked_shard_is_refused(folder_room: FolderRoom) -> None:
-    await folder_room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
+async def test_a_second_size_is_an_error_and_a_blocked_shard_is_refused(room: DagRoom) -> None:
+    await room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
     with pytest.raises(ShardSizeChanged):
-        await folder_room.spool_part(SPACE, SHARD, SIZE + 1, 0, BYTES[:CHUNK_SIZE], PEER)
-    assert (await folder_room.spooled(SHARD, PEER)) == (SIZE, ((0, CHUNK_SIZE),))
-    await folder_room.work(lambda folder: folder.set_blocked(SHARD.raw, "unwanted"))
-    part = await folder_room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
+        await room.spool_part(SPACE, SHARD, SIZE + 1, 0, BYTES[:CHUNK_SIZE], PEER)
+    assert (await room.spooled(SHARD, PEER)) == (SIZE, ((0, CHUNK_SIZE),))
+    await room.work(lambda folder: folder.set_blocked(SHARD.raw, "unwanted"))
+    part = await room.spool_part(SPACE, SHARD, SIZE, 0, BYTES[:CHUNK_SIZE], PEER)
     assert (part.status, part.code) == (AckStatus.REFUSED, Blocked.code)
 
 

@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from culm_connectors.dag.edge.edge_folder import EdgeFolder
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
-from culm_connectors.dag.folder_room import FolderRoom
-from culm_connectors.dag.room import BlockTaken, SpooledPart
+from culm_connectors.dag.room import BlockTaken, DagRoom, SpooledPart
 from culm_connectors.edge.intake import Intake
 from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
@@ -18,7 +17,7 @@ from culm_models.dag.errors import Blocked
 from culm_models.dag.wire.messages import AckStatus
 
 
-class EdgeRoom(FolderRoom):
+class EdgeRoom(DagRoom):
     """What one edge offers to its doors. `intake` produces what waits in the folder's outbox."""
 
     folder: EdgeFolder
@@ -41,7 +40,7 @@ class EdgeRoom(FolderRoom):
         """Has a topic of the catalogue read again, from where the folder says."""
 
     def commit(self, by: object = None) -> None:
-        """See `FolderRoom`; whoever follows from what was put into the folder is woken."""
+        """See `DagRoom`; whoever follows from what was put into the folder is woken."""
         super().commit(by)
         folder = self.folder
         if folder.is_outbox_longer:
@@ -51,7 +50,7 @@ class EdgeRoom(FolderRoom):
         folder.is_outbox_longer = folder.is_wanted_again = False
 
     def take(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockTaken]:
-        """See `FolderRoom`."""
+        """See `DagRoom`."""
         taken = self.folder.take(space, blocks, peer, int(self._clock_s()))
         self._loop.call_soon_threadsafe(self.refusals.blocks, taken, blocks, peer)
         return taken
@@ -64,7 +63,7 @@ class EdgeRoom(FolderRoom):
         return await self._until_kept(shard, part) if part.status is AckStatus.HAD else part
 
     async def accept(self, shard: Cid, peer: bytes, by: object = None) -> SpooledPart:
-        """See `FolderRoom`; returns once Kafka has it."""
+        """See `DagRoom`; returns once Kafka has it."""
         part = await super().accept(shard, peer, by)
         if part.status in (AckStatus.DURABLE, AckStatus.HAD):
             return await self._until_kept(shard, part)
@@ -79,7 +78,7 @@ class EdgeRoom(FolderRoom):
         return part if is_here else SpooledPart(AckStatus.LATER)
 
     async def until_acknowledged(self, numbers: Iterable[int]) -> None:
-        """See `FolderRoom`: Kafka has it."""
+        """See `DagRoom`: Kafka has it."""
         left = set(numbers)
         await self.intake.wait_until(lambda: left.isdisjoint(self.folder.waiting))
 

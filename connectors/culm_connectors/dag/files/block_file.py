@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import Self
 
 from culm_models.dag.blocks.cid import Cid
 
 
 class BlockFile:
-    """Takes blocks and gives them back; the file lies in `folder` and goes with `close`."""
+    """Takes blocks and gives them back; the file lies in `folder` and goes with the context."""
 
     def __init__(self, folder: Path) -> None:
         self._file = TemporaryFile(dir=folder)  # noqa: SIM115
@@ -42,17 +41,8 @@ class BlockFile:
         self._file.seek(place[0])
         return self._file.read(place[1])
 
-    def close(self) -> None:
-        """Let go of the blocks."""
-        self._file.close()
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    def __exit__(self, *failed: object) -> None:
+        self._file.close()

@@ -261,8 +261,8 @@ def _door(
 async def _serve_http(
     folder: Path, settings: DagPeerSettings, door: DagHttpSettings, results: Results
 ) -> None:
-    from culm_connectors.dag.folder_room import FolderRoom
     from culm_connectors.dag.http.server import serve_http
+    from culm_connectors.dag.room import DagRoom
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.open_files import allow_open_files
 
@@ -270,7 +270,7 @@ async def _serve_http(
     stopped = interrupted()
     opened = DagFolder(folder, settings.folder, create=True)
     try:
-        async with FolderRoom(opened) as room, serve_http(room, door) as url:
+        async with DagRoom(opened) as room, serve_http(room, door) as url:
             results.event({"event": "listening", "url": url}, f"listening at [bold]{url}[/]")
             await stopped.wait()
     finally:

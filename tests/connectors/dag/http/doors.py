@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 
-from culm_connectors.dag.folder_room import FolderRoom
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
@@ -34,7 +34,7 @@ class OpenDoor:
 
     url: str
     client: httpx.AsyncClient
-    room: FolderRoom
+    room: DagRoom
 
     @property
     def address(self) -> tuple[str, int]:
@@ -50,7 +50,7 @@ async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncI
     verdict = VerdictSettings(services=(did_key(KEYS[SERVICE]),))
     store = DagFolder(folder, DagFolderSettings(verdict=verdict), create=True)
     try:
-        async with FolderRoom(store, lambda: NOW) as room:
+        async with DagRoom(store, lambda: NOW) as room:
             access = DoorAccess(room, given, lambda: NOW)
             async with (
                 serve_http(room, given, access) as url,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,9 +11,9 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from culm_connectors.dag.http.answers.nodes import CAR_TYPE
-from culm_connectors.dag.http.answers.reading import BATCH_BYTES, Reading, disposition
+from culm_connectors.dag.http.answers.reading import Reading, disposition
 from culm_connectors.dag.http.problems import RequestMalformed
-from culm_connectors.edge.fair_turns import TURN_S, in_turns
+from culm_connectors.edge.fair_turns import in_turns
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.car.writer import car_header, car_section
 from culm_models.dag.paths.resolve import path_steps
@@ -50,12 +49,13 @@ async def answer_car(reading: Reading, form: CarForm, root: Cid, segments: list[
     if reading.has_etag(etag):
         return Response(None, 304, headers)
     headers |= {"Content-Disposition": disposition("attachment", name), "Accept-Ranges": "none"}
-    pieces = _CarPieces(
-        root,
-        lambda find: blocks_of_end(end, find, scope, entity, repeats=form.repeats, most=reading.walk_blocks),
-    )
+
+    def read(find: FindBlock) -> Iterator[bytes]:
+        cids = blocks_of_end(end, find, scope, entity, repeats=form.repeats, most=reading.walk_blocks)
+        return _car(root, cids, find)
+
     kind = f"{CAR_TYPE}; version=1; order=dfs; dups={'y' if form.repeats else 'n'}"
-    return await reading.stream(pieces.next, 200, headers, kind)
+    return await reading.stream(read, 200, headers, kind)
 
 
 def _scope(query: QueryParams) -> tuple[DagScope, EntityBytes | None]:
@@ -70,26 +70,7 @@ def _scope(query: QueryParams) -> tuple[DagScope, EntityBytes | None]:
     return DagScope.ENTITY if scope is DagScope.ALL else scope, parse_entity_bytes(named)
 
 
-class _CarPieces:
-    """A CAR, a bounded piece at a time."""
-
-    def __init__(self, root: Cid, walk: Callable[[FindBlock], Iterator[Cid]]) -> None:
-        self._root = root
-        self._walk = walk
-        self._cids: Iterator[Cid] | None = None
-
-    def next(self, find: FindBlock) -> bytes:
-        """The next piece; empty behind the last one. Raises where a block is not here."""
-        out = bytearray()
-        if self._cids is None:
-            self._cids = self._walk(find)
-            out += car_header([self._root])
-        until_s = time.monotonic() + TURN_S
-        while len(out) < BATCH_BYTES:
-            cid = next(self._cids, None)
-            if cid is None:
-                break
-            out += car_section(cid, block_of(cid, find))
-            if time.monotonic() >= until_s:
-                break
-        return bytes(out)
+def _car(root: Cid, cids: Iterator[Cid], find: FindBlock) -> Iterator[bytes]:
+    yield car_header([root])
+    for cid in cids:
+        yield car_section(cid, block_of(cid, find))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import re
-import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Final
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from culm_connectors.dag.http.answers.reading import BATCH_BYTES, Reading, disposition
+from culm_connectors.dag.http.answers.reading import Reading, disposition
 from culm_connectors.dag.http.answers.schemas import DirectoryView, EntryView, SymlinkView
 from culm_connectors.dag.http.door import json_answer
 from culm_connectors.dag.http.problems import RequestMalformed
-from culm_connectors.edge.fair_turns import TURN_S, in_turns
+from culm_connectors.edge.fair_turns import in_turns
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.dag_json import encode_dag_json
 from culm_models.dag.paths.resolve import ContentKind, PathEnd, path_steps
@@ -100,7 +99,7 @@ async def _file(reading: Reading, end: PathEnd, segments: list[str], headers: di
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
     if is_whole_block:
         return Response(end.block[start:stop], status, headers, kind)
-    return await reading.stream(_FilePieces(end.cid, start, stop).next, status, headers, kind)
+    return await reading.stream(lambda find: read_file(end.cid, find, start, stop), status, headers, kind)
 
 
 def _name_file(query: QueryParams, segments: list[str], headers: dict[str, str]) -> str:
@@ -114,26 +113,3 @@ def _name_file(query: QueryParams, segments: list[str], headers: dict[str, str])
     elif how == "attachment":
         headers["Content-Disposition"] = how
     return kind if is_shown and kind is not None else "application/octet-stream"
-
-
-class _FilePieces:
-    """A range of a file, a bounded piece at a time."""
-
-    def __init__(self, cid: Cid, start: int, stop: int) -> None:
-        self._cid = cid
-        self._range = (start, stop)
-        self._pieces: Iterator[bytes] | None = None
-
-    def next(self, find: FindBlock) -> bytes:
-        """The next piece; empty behind the last one. Raises where a block is not here."""
-        if self._pieces is None:
-            self._pieces = read_file(self._cid, find, *self._range)
-        parts: list[bytes] = []
-        size = 0
-        until_s = time.monotonic() + TURN_S
-        while size < BATCH_BYTES and (piece := next(self._pieces, None)) is not None:
-            parts.append(piece)
-            size += len(piece)
-            if time.monotonic() >= until_s:
-                break
-        return b"".join(parts)

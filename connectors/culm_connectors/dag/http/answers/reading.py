@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -13,10 +14,11 @@ from starlette.types import Receive, Scope, Send
 
 from culm_connectors.dag.http.door import Door
 from culm_connectors.dag.http.problems import RangeUnsatisfiable
+from culm_connectors.edge.fair_turns import TURN_S
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.walk.reach import FindBlock
 
-BATCH_BYTES: Final = 262_144
+_BATCH_BYTES: Final = 262_144
 """So much of an answer is read at once: of a client that takes nothing, little more than twice this waits."""
 # A header of a deeper path would be larger than what clients and proxies take.
 _ROOTS_MAX: Final = 64
@@ -85,22 +87,37 @@ class Reading:
         return start, stop
 
     async def stream(
-        self, more: Callable[[FindBlock], bytes], status: int, headers: dict[str, str], kind: str
+        self, read: Callable[[FindBlock], Iterator[bytes]], status: int, headers: dict[str, str], kind: str
     ) -> Response:
-        """A body in pieces, up to an empty one. Raises what the first piece raises.
+        """A body that is read in pieces of a bounded size and time. Raises what the first piece raises.
 
         A later error cuts the response off, so that nobody takes it for whole.
         """
         if self.request.method == "HEAD":
             return ReadResponse(self.end, _nothing(), status, headers, kind)
-        first = await self.step(more)
-        return ReadResponse(self.end, self._pieces(first, more), status, headers, kind)
 
-    async def _pieces(self, first: bytes, more: Callable[[FindBlock], bytes]) -> AsyncIterator[bytes]:
-        piece = first
+        def begin(find: FindBlock) -> tuple[Iterator[bytes], bytes]:
+            parts = read(find)
+            return parts, _next_piece(parts)
+
+        parts, first = await self.step(begin)
+        return ReadResponse(self.end, self._pieces(first, parts), status, headers, kind)
+
+    async def _pieces(self, piece: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
         while piece:
             yield piece
-            piece = await self.step(more)
+            piece = await self.step(lambda _: _next_piece(parts))
+
+
+def _next_piece(parts: Iterator[bytes]) -> bytes:
+    """Parts of a body, as many as are read at once; none behind the last one."""
+    piece = bytearray()
+    until_s = time.monotonic() + TURN_S
+    for part in parts:
+        piece += part
+        if len(piece) >= _BATCH_BYTES or time.monotonic() >= until_s:
+            break
+    return bytes(piece)
 
 
 async def _nothing() -> AsyncIterator[bytes]:
