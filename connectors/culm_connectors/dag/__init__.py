@@ -4,8 +4,8 @@
   content as files of others, CARs among them; `collecting`: shards that nothing needs
 - `room`: what doors are offered by a folder; `watches`: who is woken by a change; `edge/`: a room with Kafka
   behind it
-- `connections`: QUIC over either room; `progress` says how far one is; `tokens`: UCANs that are shown on it;
-  `ucan_finder`: those that are here. `http/`: the other door
+- `connections`: QUIC over either room; `progress` says how far one is; `http/`: the other door; `tokens`:
+  UCANs that are shown at either
 - `peer`: `DagPeer`, one folder with its connections; `protocol`: the edge in a connector; `deployment`: what
   an operator does to a deployment's topics
 - `settings`; `errors`

@@ -1,4 +1,4 @@
-"""UCANs that a peer shows on its connection, for `dag/append` and `dag/read` of a space (R14)."""
+"""UCANs that a peer or a client shows, for `dag/append` and `dag/read` of a space (R14)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Final
 
 from culm_connectors.dag.store.folder import DagFolder
-from culm_connectors.dag.ucan_finder import ucan_finder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.exchange.settings import SpaceAbility
-from culm_models.dag.ucan.chain import authorise_access
+from culm_models.dag.ucan.chain import ChainRefusal, FindUcan, authorise_access
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verified_ucan
 from culm_models.dag.ucan.token import Ucan
+from culm_models.dag.verdict import VerdictSettings
 
 _JUDGED_FOR_S: Final = 60.0
+_LOOKED_AT_MAX: Final = 64
 
 
 class ShownTokens:
@@ -53,5 +54,35 @@ class ShownTokens:
 
     def _judge(self, leaf: Ucan, space: bytes, ability: SpaceAbility) -> bool:
         verdict, now = self._folder.settings.verdict, int(self._clock_s())
-        find = ucan_finder(self._folder.read_ucan, verdict)
-        return authorise_access(leaf, did_key(space), ability, find, now, policy=verdict.chain_policy) is None
+        return judge_access(leaf, space, ability, self._folder.read_ucan, now, verdict) is None
+
+
+def judge_access(
+    leaf: Ucan,
+    space: bytes,
+    ability: SpaceAbility,
+    read: Callable[[Cid], bytes | memoryview | None],
+    now: int,
+    verdict: VerdictSettings,
+) -> ChainRefusal | None:
+    """Why a UCAN does not open a space now; None where it does. `read` finds the UCANs of its chain."""
+    find = _finder(read, verdict)
+    return authorise_access(leaf, did_key(space), ability, find, now, policy=verdict.chain_policy)
+
+
+def _finder(read: Callable[[Cid], bytes | memoryview | None], verdict: VerdictSettings) -> FindUcan:
+    """Finds by `read`, for the chain of one leaf: a bounded number of blocks is looked at."""
+    looked_at = 0
+
+    def find(cid: Cid) -> Ucan | DagError | None:
+        nonlocal looked_at
+        looked_at += 1
+        block = read(cid) if looked_at <= _LOOKED_AT_MAX else None
+        if block is None:
+            return None
+        try:
+            return verified_ucan(cid, bytes(block), legacy=verdict.legacy, bounds=verdict.bounds)
+        except DagError as error:
+            return error
+
+    return find

@@ -11,12 +11,11 @@ from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.problems import Forbidden, RequestError, Unauthenticated
 from culm_connectors.dag.http.settings import EVERY, DagHttpSettings, Mode, TokenRule
 from culm_connectors.dag.room import DagRoom
-from culm_connectors.dag.ucan_finder import ucan_finder
+from culm_connectors.dag.tokens import judge_access
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, UcanKey
 from culm_models.dag.exchange.settings import SpaceAbility
-from culm_models.dag.ucan.chain import authorise_access
-from culm_models.dag.ucan.did_key import did_from_text, did_key
+from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.ucan.forms import ucan_from_jwt
 from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.ucan.token import Ucan
@@ -135,8 +134,9 @@ class DoorAccess:
         now, verdict = int(self._clock_s()), self._room.verdict
 
         def judge(find: FindBlock) -> None:
-            ucans = ucan_finder(lambda cid: brought.get(cid) or find(cid), verdict)
-            refused = authorise_access(leaf, did_key(space), ability, ucans, now, policy=verdict.chain_policy)
+            refused = judge_access(
+                leaf, space, ability, lambda cid: brought.get(cid) or find(cid), now, verdict
+            )
             if refused is not None:
                 raise Forbidden(f"the UCAN does not open this, {refused.error.code}: {refused.error}")
 

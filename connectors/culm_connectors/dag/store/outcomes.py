@@ -112,6 +112,11 @@ class PublishedDag:
     """What is not here and would change this: nodes, proofs and shards."""
 
     @property
+    def count(self) -> int:
+        """How many publishes are in the order."""
+        return len(self.order)
+
+    @property
     def tip(self) -> OrderedPublish | None:
         """The last publish: the next one builds on it."""
         return self.order[-1] if self.order else None

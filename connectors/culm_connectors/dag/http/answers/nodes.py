@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from culm_connectors.dag.http.accept import parse_accept, preferred
 from culm_connectors.dag.http.answers.schemas import (
+    BlockAnswer,
     BlocksAnswer,
+    LackAnswer,
     PublishAnswer,
-    block_answer,
-    lack_answer,
     texts,
 )
 from culm_connectors.dag.http.client_budgets import HttpClient
@@ -47,7 +47,7 @@ async def post_nodes(door: Door, request: Request) -> Response:
     blocks = await asyncio.to_thread(_car_blocks, door, data, _BLOCKS_MAX)
     await door.access.require(client, SpaceAbility.APPEND, space, blocks)
     outcomes = await door.room.receive(space, list(blocks.values()), client.peer)
-    answer = BlocksAnswer(results=[block_answer(one) for one in outcomes])
+    answer = BlocksAnswer(results=[BlockAnswer.model_validate(one) for one in outcomes])
     return json_answer(answer, _status_of_all(outcomes))
 
 
@@ -69,7 +69,7 @@ async def post_publish(door: Door, request: Request) -> Response:
     ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
     outcomes = await door.room.receive(change.id, ordered, client.peer)
     outcome = outcomes[-1]
-    results = [block_answer(one) for one in outcomes]
+    results = [BlockAnswer.model_validate(one) for one in outcomes]
     if outcome.status in (AckStatus.REFUSED, AckStatus.LATER):
         code = outcome.code or "dag"
         listed = [one.model_dump() for one in results]
@@ -120,7 +120,7 @@ async def post_lack(door: Door, request: Request) -> Response:
         value = {"nodes": list(lack.nodes), "shards": list(lack.shards), "opaque": list(lack.opaque_shards)}
         headers = {"Cache-Control": "no-store"}
         return Response(encode_dag_cbor(value), 200, headers, DAG_CBOR_TYPE)
-    return json_answer(lack_answer(lack))
+    return json_answer(LackAnswer.model_validate(lack))
 
 
 def _type_of(request: Request) -> str:

@@ -7,7 +7,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from culm_connectors.dag.http.answers.schemas import LogView, RevisionView, publish_view, published_view
+from culm_connectors.dag.http.answers.schemas import (
+    LogView,
+    PublishedView,
+    PublishView,
+    RevisionView,
+    publish_view,
+)
 from culm_connectors.dag.http.door import Door, json_answer, parse_cid, parse_space, path_text
 from culm_connectors.dag.http.problems import NotHere, RequestMalformed
 from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag
@@ -24,13 +30,12 @@ async def get_published(door: Door, request: Request) -> Response:
     if not revision:
         if published.tip is None and not published.waiting:
             raise NotHere("nothing is published under this id")
-        return json_answer(published_view(published))
+        return json_answer(PublishedView.model_validate(published))
     cid = parse_cid(revision)
     place = next((at for at, one in enumerate(published.order) if one.cid == cid), None)
     if place is None:
         raise NotHere(f"{cid} is not in the order of this id")
-    one = publish_view(published.order[place])
-    assert one is not None, "it is in the order"
+    one = PublishView.model_validate(published.order[place])
     before = _latest_complete(published.order[: place + 1])
     return json_answer(
         RevisionView(id=published.id.hex(), position=place, publish=one, latest_complete=publish_view(before))
@@ -44,7 +49,7 @@ async def get_log(door: Door, request: Request) -> Response:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RequestMalformed("start is a position")
     start = int(text)
-    listed = [view for one in published.order[start : start + _PAGE] if (view := publish_view(one))]
+    listed = [PublishView.model_validate(one) for one in published.order[start : start + _PAGE]]
     return json_answer(LogView(id=published.id.hex(), count=len(published.order), start=start, log=listed))
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
 
-from culm_connectors.dag.store.outcomes import BlockOutcome, Lack, OrderedPublish, PublishedDag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from culm_connectors.dag.store.outcomes import OrderedPublish
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.exchange.ranges import Range
+
+
+def _text(value: object) -> object:
+    """CIDs as people and JSON have them, keys in hex."""
+    if isinstance(value, Cid):
+        return value.text
+    return value.hex() if isinstance(value, bytes) else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
 
 
 class JsonAnswer(BaseModel):
-    """One answer. CIDs are texts."""
+    """One answer, made by `model_validate` of what has its fields. CIDs are texts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
 
 class Problem(JsonAnswer):
@@ -39,10 +50,10 @@ class PartAnswer(JsonAnswer):
 class BlockAnswer(JsonAnswer):
     """What became of one node or UCAN."""
 
-    cid: str
+    cid: Text
     status: int = Field(ge=0, le=4, description="0 durable, 1 had it, 2 refused, 4 later")
     code: str | None
-    waits_for: list[str] = Field(description="what it names that is not here")
+    waits_for: list[Text] = Field(validation_alias="missing", description="what it names that is not here")
 
 
 class BlocksAnswer(JsonAnswer):
@@ -63,31 +74,33 @@ class PublishAnswer(JsonAnswer):
 class LackAnswer(JsonAnswer):
     """What of some heads is not here."""
 
-    nodes: list[str] = Field(description="replica nodes and UCANs")
-    shards: list[str]
-    opaque: list[str] = Field(description="shards that are never opened, whether here or not")
+    nodes: list[Text] = Field(description="replica nodes and UCANs")
+    shards: list[Text]
+    opaque: list[Text] = Field(
+        validation_alias="opaque_shards", description="shards that are never opened, whether here or not"
+    )
 
 
 class PublishView(JsonAnswer):
     """One publish in the order of its id."""
 
-    cid: str
-    prior: str | None
-    link: str
-    origin: str
-    shard: str | None
+    cid: Text
+    prior: Text | None
+    link: Text
+    origin: Text
+    shard: Text | None
     state: str
 
 
 class PublishedView(JsonAnswer):
     """What is published under an id."""
 
-    id: str = Field(description="the public key in hex")
+    id: Text = Field(description="the public key in hex")
     count: int
     tip: PublishView | None
     latest_complete: PublishView | None
-    heads: list[str] = Field(description="publishes that lost a race: no other one builds on them")
-    waiting: list[str] = Field(description="publishes that are here and not in the order")
+    heads: list[Text] = Field(description="publishes that lost a race: no other one builds on them")
+    waiting: list[Text] = Field(description="publishes that are here and not in the order")
 
 
 class RevisionView(JsonAnswer):
@@ -137,47 +150,6 @@ def texts(cids: tuple[Cid, ...]) -> list[str]:
     return [cid.text for cid in cids]
 
 
-def part_answer(shard: Cid, size: int, ranges: tuple[Range, ...], *, is_whole: bool) -> PartAnswer:
-    """See `PartAnswer`."""
-    return PartAnswer(shard=shard.text, size=size, ranges=list(ranges), is_whole=is_whole)
-
-
-def block_answer(outcome: BlockOutcome) -> BlockAnswer:
-    """See `BlockAnswer`."""
-    return BlockAnswer(
-        cid=outcome.cid.text,
-        status=int(outcome.status),
-        code=outcome.code,
-        waits_for=texts(outcome.missing),
-    )
-
-
-def lack_answer(lack: Lack) -> LackAnswer:
-    """See `LackAnswer`."""
-    return LackAnswer(nodes=texts(lack.nodes), shards=texts(lack.shards), opaque=texts(lack.opaque_shards))
-
-
 def publish_view(one: OrderedPublish | None) -> PublishView | None:
     """See `PublishView`."""
-    if one is None:
-        return None
-    return PublishView(
-        cid=one.cid.text,
-        prior=None if one.prior is None else one.prior.text,
-        link=one.link.text,
-        origin=one.origin.text,
-        shard=None if one.shard is None else one.shard.text,
-        state=str(one.state),
-    )
-
-
-def published_view(published: PublishedDag) -> PublishedView:
-    """See `PublishedView`."""
-    return PublishedView(
-        id=published.id.hex(),
-        count=len(published.order),
-        tip=publish_view(published.tip),
-        latest_complete=publish_view(published.latest_complete),
-        heads=texts(published.heads),
-        waiting=texts(published.waiting),
-    )
+    return None if one is None else PublishView.model_validate(one)

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from culm_connectors.dag.http.answers.schemas import part_answer
+from culm_connectors.dag.http.answers.schemas import PartAnswer
 from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_space, path_cid
 from culm_connectors.dag.http.limits import PART_BYTES
@@ -59,10 +59,11 @@ async def put_shard(door: Door, request: Request) -> Response:
         status = status_of(code) if part.code else 503
         return problem(status, code, f"{shard} is not taken", {"Cache-Control": "no-store"})
     if part.status is AckStatus.NOT_HERE:
-        answer = part_answer(shard, size, part.ranges, is_whole=False)
+        answer = PartAnswer(shard=shard.text, size=size, ranges=list(part.ranges), is_whole=False)
         return json_answer(answer, 202, _range_headers(size, part.ranges))
     status = 201 if part.status is AckStatus.DURABLE else 200
-    return json_answer(part_answer(shard, size, (), is_whole=True), status)
+    answer = PartAnswer(shard=shard.text, size=size, ranges=[], is_whole=True)
+    return json_answer(answer, status)
 
 
 async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid) -> bool:
