@@ -38,7 +38,7 @@ async def test_a_connector_killed_in_mid_catch_up(world: World, tmp_path: Path) 
         for peer, writer in zip(peers, own, strict=False):
             await peer.add(writer.entries)
         peers[2].dial(world.east)
-        await world.until(lambda: peers[2].peer.driver.links, "a connection at the east")
+        await world.until(lambda: peers[2].peer.driver.links.open, "a connection at the east")
         peers[0].dial(world.west)
         peers[1].dial(world.west)
         await world.until(lambda: sum(peers[2].peer.heights().values()) > 100, "the first entries")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import time
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from culm_connectors.clock import steady_ms
 from culm_connectors.edge.memory_outbox import Bounds, MemoryOutbox
+from culm_connectors.edge.serving import Links
 from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.publish import Arrival
@@ -24,11 +24,10 @@ from culm_connectors.p2panda.connections.budgets import Budgets, own_announcemen
 from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.connections.connection import exchange
 from culm_connectors.p2panda.connections.duplicate_connections import supersedes
-from culm_connectors.p2panda.connections.link import LinkEnded, PeerLink
+from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.connections.shared import Arrange, EntryReader, Filter, Observer, Shared
 from culm_connectors.p2panda.metrics import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.bamboo.checks import SoundEntry
@@ -49,9 +48,6 @@ from culm_models.p2panda.wire.messages import Message
 
 # A broken stream costs a connection, and the next one a handshake.
 _REJECTS_A_BROKEN_STREAM = 5
-
-logger = logging.getLogger(__name__)
-_LIMITED = LimitedLog(logger)
 
 
 class Sink(Protocol):
@@ -104,7 +100,7 @@ class Driver:
         self.peer = peer
         self.settings = settings or DriverSettings()
         self.metrics = DriverMetrics()
-        self.links: dict[bytes, PeerLink] = {}
+        self.links = Links[PeerLink](self.metrics, lambda link: link.remote, self._on_gone)
         self._budgets = Budgets(self.settings)
         self._announcing = own_announcements(self.settings)
         self._to_announce: tuple[str, ...] | None = None
@@ -134,7 +130,6 @@ class Driver:
             arrange,
         )
         self._turns = CatchUpLimiter(self.settings.max_catching_up, self.settings.catch_up_turn_s)
-        self._left = asyncio.Event()
 
     async def run(self) -> None:
         """Store what arrives and let the protocol's time pass, until cancelled."""
@@ -146,7 +141,7 @@ class Driver:
 
     def measured(self) -> DriverMetrics:
         """The numbers of this moment; from any thread."""
-        streams = [link.outgoing for link in tuple(self.links.values())]
+        streams = [link.outgoing for link in tuple(self.links.open.values())]
         self.metrics.unsent_bytes = sum(one.written - one.acknowledged for one in streams if one is not None)
         return self.metrics
 
@@ -183,17 +178,12 @@ class Driver:
 
     def disconnect(self, remote: bytes, code: CloseCode, reason: str) -> None:
         """Close the connection to a remote, if there is one."""
-        link = self.links.get(remote)
-        if link is not None and not link.letting_go:
-            self._let_go(link, code, reason)
+        if (link := self.links.open.get(remote)) is not None:
+            self.links.end(link, code, reason)
 
     async def finish(self, reason: str) -> None:
         """Close every connection, and wait until all that was taken from them is stored."""
-        while self.links:
-            for remote in tuple(self.links):
-                self.disconnect(remote, CloseCode.SHUTTING_DOWN, reason)
-            self._left.clear()
-            await self._left.wait()
+        await self.links.finish(reason)
         await self.drained()
 
     async def store(self, entries: Sequence[SoundEntry]) -> None:
@@ -206,27 +196,21 @@ class Driver:
         """Wait until everything that was taken so far is stored."""
         await self._staged.drained()
 
-    def _let_go(self, link: PeerLink, code: CloseCode, reason: str) -> None:
-        link.letting_go = True
-        self._count_closed(link.connection, code)
-        _LIMITED.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
-        link.connection.abort(code, reason)
-
     def _blame(self, event: Rejected | LinkFailed) -> None:
         """Disconnect a remote whose stream is broken, or which has brought too much that was refused.
 
         What is the fault of an entry's author is not counted: whoever brings it can be honest.
         """
-        link = self.links.get(event.remote)
+        link = self.links.open.get(event.remote)
         if link is None or link.letting_go:
             return
         now_s = time.monotonic()
         if isinstance(event, LinkFailed):
             link.budget.refuse(_REJECTS_A_BROKEN_STREAM, now_s)
             too_large = event.code.endswith("too_large")
-            self._let_go(link, CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL, event.code)
+            self.links.end(link, CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL, event.code)
         elif not event.blameless and not link.budget.refuse(1, now_s):
-            self._let_go(link, CloseCode.PROTOCOL, "too many refused entries")
+            self.links.end(link, CloseCode.PROTOCOL, "too many refused entries")
 
     async def serve(self, connection: Connection) -> None:
         """Speak p2panda on a connection until it ends; never raises for what the remote does."""
@@ -234,7 +218,7 @@ class Driver:
 
     async def until_gone(self, remote: bytes) -> bool | None:
         """Wait for the end of the connection to a remote; whether it went well, None without one."""
-        link = self.links.get(remote)
+        link = self.links.open.get(remote)
         if link is None:
             return None
         await link.connection.wait_closed()
@@ -251,20 +235,14 @@ class Driver:
             return False
         link = PeerLink(connection, self.settings, budget)
         if link.remote == self.peer.peer_id:
-            return self._refuse(connection, CloseCode.WRONG_PEER, "this is the very peer that calls")
-        held = self.links.get(link.remote)
-        if held is not None:
-            if not supersedes(connection, held.connection, self.peer.peer_id):
-                return self._refuse(
-                    connection, CloseCode.SUPERSEDED, "there is another connection between us"
-                )
-            self._drop(held)
-            self._count_closed(held.connection, CloseCode.SUPERSEDED)
-            held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
-        self.links[link.remote] = link
-        self._budgets.begin(link.remote, host, now_s)
-        self.metrics.connections += 1
-        self.metrics.connections_total += 1
+            self.links.refuse(connection, CloseCode.WRONG_PEER, "this is the very peer that calls")
+            return False
+        held = self.links.open.get(link.remote)
+        if held is not None and not supersedes(connection, held.connection, self.peer.peer_id):
+            self.links.refuse(connection, CloseCode.SUPERSEDED, "there is another connection between us")
+            return False
+        self.links.begin(link)
+        self._budgets.begin(link.remote, link.host, now_s)
         self.peer.connect(
             link.remote,
             self._now_ms(),
@@ -272,47 +250,21 @@ class Driver:
             allowed=self._schemas_of(link.remote),
         )
         self.pump()
-        try:
-            ended = await exchange(link, self._shared)
-        except Exception:
-            # A defect of ours must cost this connection only.
-            logger.exception("serving %s failed", link.name)
-            ended = LinkEnded(CloseCode.INTERNAL, "internal error")
-        finally:
-            self._drop(link)
-            self._budgets.end(link.remote, host)
-        if ended.close_code is not CloseCode.NORMAL:
-            self._count_closed(connection, ended.close_code)
-            _LIMITED.warning("closing the connection of %s: %s", link.name, ended)
-        await connection.close(ended.close_code, str(ended))
+        await self.links.serve(link, lambda link: exchange(link, self._shared))
         return link.went_well
 
-    def _refuse(self, connection: Connection, code: CloseCode, reason: str) -> bool:
-        """Turn a connection away before anything is said; False, since no session came of it."""
-        connection.abort(code, reason)
-        self.metrics.refused[code.name.lower()] += 1
-        return False
-
-    def _count_closed(self, connection: Connection, code: CloseCode) -> None:
-        """This side is about to end a connection; one that has ended already was counted by who did that."""
-        if connection.close_reason is None:
-            self.metrics.closed[code.name.lower()] += 1
-
-    def _drop(self, link: PeerLink) -> None:
-        if self.is_current(link):
-            del self.links[link.remote]
-            self.metrics.connections -= 1
-            self._left.set()
-            self._turns.give_back(link.remote, time.monotonic())
-            self.peer.disconnect(link.remote, self._now_ms())
-            self._observer.on_gone(link.remote)
-            self.pump()
+    def _on_gone(self, link: PeerLink) -> None:
+        self._budgets.end(link.remote, link.host)
+        self._turns.give_back(link.remote, time.monotonic())
+        self.peer.disconnect(link.remote, self._now_ms())
+        self._observer.on_gone(link.remote)
+        self.pump()
 
     # What the connections share.
 
     def is_current(self, link: PeerLink) -> bool:
         """False once another connection has taken this one's place, or it was given up."""
-        return self.links.get(link.remote) is link
+        return self.links.is_current(link)
 
     def pump(self) -> None:
         """Tell the observer what happened and wake the writers that have something to write."""
@@ -322,14 +274,14 @@ class Driver:
             self._observer.on_event(event)
             if isinstance(event, Rejected | LinkFailed):
                 self._blame(event)
-        for link in self.links.values():
+        for link in self.links.open.values():
             outgoing = self.peer.outgoing(link.remote)
             if outgoing or outgoing.is_partial:
                 link.wake.set()
 
     def _note(self, event: Event) -> None:
         """Keep up which sessions of a connection catch up; the last of them gives the turn back."""
-        link = self.links.get(event.remote)
+        link = self.links.open.get(event.remote)
         if link is None:
             return
         if isinstance(event, SessionStarted):
@@ -358,7 +310,7 @@ class Driver:
 
     def turn_used(self, link: PeerLink) -> None:
         """A remote in whose sessions nothing is left to catch up with needs its turn no longer."""
-        if not link.catching_up and self.is_current(link):
+        if not link.catching_up and self.links.is_current(link):
             self._turns.give_back(link.remote, time.monotonic())
             self.metrics.waiting_for_turn = self._turns.waiting
 
@@ -379,7 +331,7 @@ class Driver:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self.settings.tick_interval_s)
-            busy = {remote for remote, link in self.links.items() if link.is_behind}
+            busy = {link.remote for link in self.links.open.values() if link.is_behind}
             self.peer.tick(self._now_ms(), busy)
             self._turns.pass_time(time.monotonic())
             self._announce_when_due()

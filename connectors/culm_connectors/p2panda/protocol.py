@@ -114,7 +114,7 @@ class P2pandaProtocol:
         rules, before = self.access.access.rules(TABLE), former.rules(TABLE)
         nodes = self.parts.nodes
         for driver in (self.parts.driver, *((nodes.driver,) if nodes is not None else ())):
-            for remote in tuple(driver.links):
+            for remote in tuple(link.remote for link in driver.links.open.values()):
                 allowed = rules.of(remote.hex())
                 if allowed == frozenset():
                     driver.disconnect(remote, CloseCode.REVOKED, "this key is no longer allowed")

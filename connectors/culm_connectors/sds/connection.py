@@ -13,13 +13,14 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
+from culm_connectors.edge.serving import LinkEnded, first_ending
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.backbone import OutgoingRecord
 from culm_connectors.sds.channels.join import enter, refusal_of
 from culm_connectors.sds.channels.joined import Channels
 from culm_connectors.sds.errors import OwnedSenderError
 from culm_connectors.sds.history.retrieval import cut
-from culm_connectors.sds.link import LinkEnded, MemberLink, Membership
+from culm_connectors.sds.link import MemberLink, Membership
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ReceiveStream, SendStream
@@ -75,15 +76,8 @@ async def exchange(link: MemberLink, channels: Channels) -> LinkEnded:
     except* TransportError as errors:
         logger.debug("connection of %s: %s", link.name, errors.exceptions[0])
     except* LinkEnded as endings:
-        ended = _leaf(endings)
+        ended = first_ending(endings)
     return ended
-
-
-def _leaf(error: BaseException) -> LinkEnded:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, LinkEnded), "only such are caught"
-    return error
 
 
 async def _write(link: MemberLink, stream: SendStream, channels: Channels) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from culm_connectors.edge.serving import Link, LinkEnded
 from culm_connectors.sds.backbone import OutgoingRecord
 from culm_connectors.sds.budgets import PeerBudget
 from culm_connectors.sds.settings import SdsEdgeSettings
@@ -20,14 +21,6 @@ from culm_models.sds.wire.messages import Profile
 from culm_topics.sds.records import TOKEN_SIZE, SdsCommandRecord
 
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
-
-
-class LinkEnded(Exception):
-    """Ends the tasks of one connection: `close_code` and the text are what the remote is told."""
-
-    def __init__(self, code: CloseCode, reason: str = "") -> None:
-        super().__init__(reason)
-        self.close_code = code
 
 
 @dataclass(slots=True)
@@ -105,7 +98,7 @@ class Unsent:
         return max(self.links.values(), key=lambda link: link.outbox_bytes)
 
 
-class MemberLink:
+class MemberLink(Link):
     """One connection to one remote. What is said to it waits in `outbox`, bounded in bytes.
 
     `budget` is its key's; `let_go` ends a connection that reads too slowly.
@@ -119,11 +112,8 @@ class MemberLink:
         unsent: Unsent,
         let_go: Callable[[MemberLink], None],
     ) -> None:
-        self.connection = connection
-        self.remote = connection.peer_id
-        self.name = self.remote.hex()[:16]
+        super().__init__(connection)
         self.budget = budget
-        self.letting_go = False
         self.memberships: dict[str, Membership] = {}
         self.outbox: deque[bytes] = deque()
         self.outbox_bytes = 0

@@ -42,7 +42,7 @@ async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: async
         a.dial(edge.address)
         await until(lambda: edge.driver.metrics.entries_accepted == 31)
         edge.stop()
-        await until(lambda: not edge.driver.links)
+        await until(lambda: not edge.driver.links.open)
         opening = asyncio.get_running_loop().call_later(0.05, gate.set)
         async with while_working():
             await task

@@ -168,15 +168,15 @@ async def test_the_allow_list_is_in_force_without_a_restart(tmp_path: Path, kafk
         with pytest.raises(ConnectError):
             await b.sync(edge.address)
         a.dial(edge.address)
-        await until(lambda: a.peer_id in edge.driver.links)
+        await until(lambda: a.peer_id in edge.driver.links.open)
         path.write_text("nonsense")
         edge.reload()
         await asyncio.sleep(0)
-        assert a.peer_id in edge.driver.links
+        assert a.peer_id in edge.driver.links.open
         path.write_text(json.dumps({"peers": {b_id: [SCHEMA]}}))
-        await until(lambda: a.peer_id not in edge.driver.links)
+        await until(lambda: a.peer_id not in edge.driver.links.open)
         b.dial(edge.address)
-        await until(lambda: b.peer_id in edge.driver.links)
+        await until(lambda: b.peer_id in edge.driver.links.open)
 
 
 async def test_the_allow_list_withholds_schemas(tmp_path: Path, kafka: KafkaSettings) -> None:

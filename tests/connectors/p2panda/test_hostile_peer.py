@@ -85,7 +85,7 @@ async def test_a_truncated_message_waits_and_is_forgotten_with_the_connection(tm
         message = encode(Announce(1, 9, (SCHEMA,)))
         async with hostile(listener.address, MALLORY) as remote:
             await remote.send(message[:-3])
-        await until(lambda: not a.driver.links)
+        await until(lambda: not a.driver.links.open)
         assert a.driver.peer.remote_announcement(MALLORY.public_key) is None
         async with hostile(listener.address, MALLORY) as remote:
             await remote.send(message[:-3])
@@ -161,7 +161,7 @@ async def test_a_remote_that_never_reads_holds_nobody_else_up(tmp_path: Path) ->
             await write_document(a, 400)
         async with hostile(listener.address, MALLORY, listens=False) as remote:
             await remote.say(Announce(1, 1, (SCHEMA,)), SyncRequest(0, 0, (SCHEMA,)), Have(0, ()))
-            link = a.driver.links[MALLORY.public_key]
+            link = a.driver.links.open[MALLORY.public_key]
             await until(lambda: link.connection.statistics().unsent_bytes > 500_000)
             summary = await b.sync(listener.address)
             assert summary.entries_received == 4_010
@@ -193,7 +193,7 @@ async def test_requests_out_of_order_harm_nothing(tmp_path: Path) -> None:
 async def test_a_peer_that_calls_itself_is_turned_away(tmp_path: Path) -> None:
     async with reference_peer(tmp_path, "a") as a, a.serve() as listener:
         task = a.dial(listener.address)
-        await until(lambda: task.done() or not a.driver.links)
+        await until(lambda: task.done() or not a.driver.links.open)
         await asyncio.sleep(0)
-        assert not a.driver.links
+        assert not a.driver.links.open
         task.cancel()

@@ -148,6 +148,6 @@ async def test_a_remote_that_ends_the_connection_early_is_no_success(tmp_path: P
             with pytest.raises(SyncFailed):
                 await b.sync(listener.address)
             b.listeners.clear()
-            await until(lambda: not a.driver.links)
+            await until(lambda: not a.driver.links.open)
             await b.sync(listener.address)
         assert a.heights() == b.heights()

@@ -148,7 +148,7 @@ async def test_a_remote_that_vanishes_in_the_middle_is_caught_up_with_later(tmp_
         b.dial(listener.address)
         for share in (200, 800, 1_400):
             await until(lambda share=share: sum(b.heights().values()) >= share)  # type: ignore[misc]
-            if (link := b.driver.links.get(a.peer_id)) is not None:
+            if (link := b.driver.links.open.get(a.peer_id)) is not None:
                 link.connection.abort(0x999, "pulled out")
         await b.wait_until_holding(a.heights(), 60)
         assert "p2panda.session.disconnected" in failed

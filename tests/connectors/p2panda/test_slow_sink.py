@@ -38,7 +38,7 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits
             await write_document(a, 999)
         syncing = asyncio.create_task(slow.sync(listener.address))
         await until(lambda: slow.driver.metrics.staged >= 128)
-        link = a.driver.links
+        link = a.driver.links.open
         await until(lambda: slow.peer_id in link)
         # Its windows are full: the writer waits, and what was taken has stopped growing.
         await until(lambda: link[slow.peer_id].connection.statistics().unsent_bytes > 256 * 1024)
@@ -69,8 +69,8 @@ async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_pa
     async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
         await write_document(a, 499)
         syncing = asyncio.create_task(slow.sync(listener.address))
-        await until(lambda: a.peer_id in slow.driver.links)
-        link = slow.driver.links[a.peer_id]
+        await until(lambda: a.peer_id in slow.driver.links.open)
+        link = slow.driver.links.open[a.peer_id]
         await until(lambda: slow.driver.metrics.staged >= 64 and link.is_behind)
         # Hours pass.
         slow.driver._now_ms = lambda: steady_ms() + 10_000_000
@@ -119,9 +119,9 @@ async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_pat
         for number in range(400):
             fields = {"name": f"{number} " * 4_000}
             await sender.publish([Draft("update", SCHEMA, fields, document_id=created.hash)])
-        link = sender.driver.links[slow.peer_id]
+        link = sender.driver.links.open[slow.peer_id]
         await until(lambda: link.connection.statistics().unsent_bytes > 256 * 1024)
         gate.set()
         await slow.wait_until_holding({created.log: 401}, 30)
         await until(lambda: delivered.get(created.log) == 401)
-        assert sender.driver.links[slow.peer_id] is link
+        assert sender.driver.links.open[slow.peer_id] is link

@@ -114,7 +114,7 @@ async def test_who_reads_nothing_of_what_is_said_is_dropped_in_time() -> None:
         for number in range(40):
             await speaker.say(SdsMessage("room", message("speaker", f"m{number}", content=bytes(100_000))))
         assert (await deaf.closed()).code == CloseCode.OVERLOADED
-        await until(lambda: len(driver.links) == 1)
+        await until(lambda: len(driver.links.open) == 1)
         assert driver.unsent.bytes == 0
         await asyncio.sleep(1)
         assert speaker.connection.close_reason is None, "who has nothing to read is not idle"
@@ -182,7 +182,7 @@ async def test_a_large_answer_is_read_and_said_in_parts() -> None:
         await until(lambda: a.all(Fetched) and not a.all(Fetched)[-1].more)
         assert len(a.all(Fetched)) > 1
         assert sum(len(part.wires) for part in a.all(Fetched)) == 100
-        await until(lambda: not next(iter(driver.links.values())).budget.requests)
+        await until(lambda: not next(iter(driver.links.open.values())).budget.requests)
 
 
 async def test_requests_of_a_member_that_left_no_longer_count() -> None:
@@ -198,7 +198,7 @@ async def test_requests_of_a_member_that_left_no_longer_count() -> None:
         await a.say(Leave("room"))
         await a.joins("room", "a")
         await a.hears(Head, 2)
-        assert all(link.budget.requests == 0 for link in driver.links.values())
+        assert all(link.budget.requests == 0 for link in driver.links.open.values())
 
 
 def test_a_key_that_left_is_remembered_and_a_bounded_number_of_them() -> None:

@@ -18,9 +18,10 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import ParamSpec
 
 from culm_connectors.edge.access import AccessError
+from culm_connectors.edge.serving import LinkEnded, first_ending
 from culm_connectors.logs.check_pool import Checked
 from culm_connectors.logs.publish import Arrival
-from culm_connectors.p2panda.connections.link import LinkEnded, PeerLink, Work
+from culm_connectors.p2panda.connections.link import PeerLink, Work
 from culm_connectors.p2panda.connections.shared import Shared
 from culm_connectors.p2panda.connections.writer import Writer
 from culm_connectors.p2panda.settings import DriverSettings
@@ -65,7 +66,7 @@ async def exchange(link: PeerLink, shared: Shared) -> LinkEnded:
     except* TransportError as errors:
         logger.debug("connection of %s: %s", link.name, errors.exceptions[0])
     except* LinkEnded as endings:
-        ended = next(_leaves(endings))
+        ended = first_ending(endings)
     finally:
         while not link.work.empty():
             work = link.work.get_nowait()
@@ -83,14 +84,6 @@ def _until_closed(task: Callable[Arguments, Task]) -> Callable[Arguments, Task]:
             await task(*arguments, **named)
 
     return run
-
-
-def _leaves(group: BaseExceptionGroup[LinkEnded]) -> Iterator[LinkEnded]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
 
 
 async def _read(link: PeerLink, shared: Shared) -> None:

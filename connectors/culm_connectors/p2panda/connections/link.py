@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from culm_connectors.edge.serving import Link
 from culm_connectors.logs.check_pool import Checked
 from culm_connectors.p2panda.connections.budgets import Budget
 from culm_connectors.p2panda.settings import DriverSettings
-from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.operations.operation import OperationFacts
@@ -51,23 +51,12 @@ class Deliveries:
         return self.offset, taken
 
 
-class LinkEnded(Exception):
-    """Ends the tasks of one connection: `close_code` and the text are what the remote is told."""
-
-    def __init__(self, code: CloseCode, reason: str = "") -> None:
-        super().__init__(reason)
-        self.close_code = code
-
-
-class PeerLink:
+class PeerLink(Link):
     """One connection to one remote."""
 
     def __init__(self, connection: Connection, settings: DriverSettings, budget: Budget) -> None:
-        self.connection = connection
+        super().__init__(connection)
         self.budget = budget
-        self.remote = connection.peer_id
-        self.name = self.remote.hex()[:16]
-        self.letting_go = False
         self.catching_up: set[int] = set()
         """Sessions that have begun and are neither live nor over."""
         self.went_well = False

@@ -236,7 +236,7 @@ class ReferencePeer:
             finished = asyncio.ensure_future(watch.finished())
             await asyncio.wait({serving, finished}, return_when=asyncio.FIRST_COMPLETED)
             finished.cancel()
-            link = self.driver.links.get(connection.peer_id)
+            link = self.driver.links.open.get(connection.peer_id)
             if not finished.done() or finished.cancelled() or link is None:
                 raise SyncFailed(f"the connection ended before the end: {connection.close_reason}")
             finished.result()

@@ -151,7 +151,7 @@ class SyncWatch:
         now_s = time.monotonic()
         if now_s - self._told_s >= _PROGRESS_INTERVAL_S:
             self._told_s = now_s
-            link = self._peer.driver.links.get(summary.remote)
+            link = self._peer.driver.links.open.get(summary.remote)
             if link is not None:
                 self.update(link)
             self._progress(summary)

@@ -155,7 +155,7 @@ async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSetti
         identity = Libp2pIdentity.from_private_key(stranger.key_pair.private_key)
         with pytest.raises(ConnectError, match="allow-list"):
             await dial_libp2p(edge.listening_libp2p, identity, TRANSPORT, protocol=NODE_PROTOCOL)
-        links = edge.nodes.driver.links
+        links = edge.nodes.driver.links.open
         async with dialling(node, edge):
             await until(lambda: node.peer_id in links)
             rules.write_text("[peers]\n")

@@ -1,0 +1,126 @@
+"""Who is connected, and how a connection ends: counted, told why, and at the cost of itself alone.
+
+A `Link` is what a protocol keeps of one connection. `Links` has those of one driver, serves each until it
+ends, and ends them: one of them, or all when the process stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
+from culm_connectors.rate_limit import LimitedLog
+from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.interface import Connection
+
+logger = logging.getLogger(__name__)
+_limited = LimitedLog(logger)
+
+
+class LinkEnded(Exception):
+    """Ends the tasks of one connection: `close_code` and the text are what the remote is told."""
+
+    def __init__(self, code: CloseCode, reason: str = "") -> None:
+        super().__init__(reason)
+        self.close_code = code
+
+
+def first_ending(errors: BaseExceptionGroup[LinkEnded]) -> LinkEnded:
+    """Return why the tasks of a connection have ended: the reason of the first of them."""
+    first = errors.exceptions[0]
+    return first_ending(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+class Link:
+    """One connection to one remote. A protocol adds its queues and limits."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.remote = connection.peer_id
+        self.name = self.remote.hex()[:16]
+        self.host = connection.remote_address[0]
+        """Where it came from: a connection may move."""
+        self.letting_go = False
+        """Whether this side has ended it: nothing more is said."""
+
+
+LinkT = TypeVar("LinkT", bound=Link)
+
+
+class Links(Generic[LinkT]):
+    """The connections of one driver, by a key of which one connection at most has each."""
+
+    def __init__(
+        self, metrics: ProtocolMetrics, key: Callable[[LinkT], Hashable], on_gone: Callable[[LinkT], None]
+    ) -> None:
+        """`on_gone` is called when a connection has left, before another one takes its place."""
+        self.open: dict[Hashable, LinkT] = {}
+        self._metrics = metrics
+        self._key = key
+        self._on_gone = on_gone
+        self._left = asyncio.Event()
+
+    def is_current(self, link: LinkT) -> bool:
+        """Whether a connection is served: False once another has taken its place, or it was given up."""
+        return self.open.get(self._key(link)) is link
+
+    def refuse(self, connection: Connection, code: CloseCode, reason: str) -> None:
+        """Turn a connection away before anything is said."""
+        connection.abort(code, reason)
+        self._metrics.refused[code.name.lower()] += 1
+
+    def begin(self, link: LinkT) -> None:
+        """Count a connection in; the one that has its key ends."""
+        if (held := self.open.get(self._key(link))) is not None:
+            self._leave(held)
+            self._count_closed(held, CloseCode.SUPERSEDED)
+            held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
+        self.open[self._key(link)] = link
+        self._metrics.connections += 1
+        self._metrics.connections_total += 1
+
+    async def serve(self, link: LinkT, speak: Callable[[LinkT], Awaitable[LinkEnded]]) -> None:
+        """Speak on a connection that was begun until it ends; never raises for what the remote does."""
+        try:
+            ended = await speak(link)
+        except Exception:
+            # A defect of ours must cost this connection only.
+            logger.exception("serving %s failed", link.name)
+            ended = LinkEnded(CloseCode.INTERNAL, "internal error")
+        finally:
+            self._leave(link)
+        if ended.close_code is not CloseCode.NORMAL:
+            self._count_closed(link, ended.close_code)
+            _limited.warning("closing the connection of %s: %s", link.name, ended)
+        await link.connection.close(ended.close_code, str(ended))
+
+    def end(self, link: LinkT, code: CloseCode, reason: str) -> None:
+        """End a connection at once, if this side has not yet."""
+        if not link.letting_go:
+            link.letting_go = True
+            self._count_closed(link, code)
+            _limited.log(logging.INFO, "closing the connection of %s: %s", link.name, reason)
+            link.connection.abort(code, reason)
+
+    async def finish(self, reason: str) -> None:
+        """End every connection, and wait until all have left."""
+        while self.open:
+            for link in tuple(self.open.values()):
+                self.end(link, CloseCode.SHUTTING_DOWN, reason)
+            self._left.clear()
+            await self._left.wait()
+
+    def _leave(self, link: LinkT) -> None:
+        if self.is_current(link):
+            del self.open[self._key(link)]
+            self._metrics.connections -= 1
+            self._left.set()
+            self._on_gone(link)
+
+    def _count_closed(self, link: LinkT, code: CloseCode) -> None:
+        """This side is about to end a connection; one that has ended already was counted by who did that."""
+        if link.connection.close_reason is None:
+            self._metrics.closed[code.name.lower()] += 1
