@@ -14,7 +14,7 @@ import pytest
 from culm_connectors.sds.participants.participant import Participant
 from culm_connectors.sds.participants.state import StateFolder
 from culm_infra.cli.root import run
-from culm_infra.cli.sds.participation import who
+from culm_infra.cli.sds.participation import ParticipantFlags
 from culm_models.sds.errors import ClockAheadError
 from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import Message
@@ -30,7 +30,7 @@ def now_ms() -> int:
 @contextmanager
 def ann(home: Path, *, ahead_ms: int = 0) -> Iterator[Participant]:
     """A participant of the channel `general` whose clock is ahead."""
-    whose = who("general", "spec", hosted=False, participant="ann", home=home)
+    whose = ParticipantFlags(participant="ann", home=home).who("general", hosted=False)
     with StateFolder(whose.folder, durable=False) as folder:
         made = Participant(folder, "general", "spec", "ann", settings=None, now_ms=now_ms(), seed=b"s" * 32)
         made.set_clock(made.now_ms, now_ms() + ahead_ms)

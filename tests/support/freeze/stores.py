@@ -259,7 +259,8 @@ def _opened(path: Path, profile: Profile, name: str) -> Participant:
 
 
 def _folder(home: Path, profile: Profile, *, hosted: bool = False) -> Path:
-    return participation.who("room", profile, hosted=hosted, participant="ann", home=home).folder
+    flags = participation.ParticipantFlags(profile=profile, participant="ann", home=home)
+    return flags.who("room", hosted=hosted).folder
 
 
 def nonce(number: int) -> bytes:

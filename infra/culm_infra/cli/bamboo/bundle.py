@@ -9,10 +9,12 @@ import typer
 
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
+    End,
     Flavour,
     Folder,
+    OneLog,
+    Start,
     check_range,
-    complete_log,
     log_name,
     made_flavour,
     open_folder,
@@ -21,16 +23,6 @@ from culm_infra.cli.bamboo.folder import (
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import EXIT_DEGRADED, counting
 from culm_infra.cli.results import Results
-from culm_models.varu64 import MAX_VALUE
-
-OneLog = Annotated[
-    str,
-    typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
-]
-Start = Annotated[int, typer.Option("--from", min=1, max=MAX_VALUE, help="The first entry of the range.")]
-End = Annotated[
-    int | None, typer.Option("--to", min=1, max=MAX_VALUE, help="The last entry; by default the newest.")
-]
 
 
 def export(

@@ -46,6 +46,14 @@ def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
+OneLog = Annotated[
+    str,
+    typer.Option("--log", metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log),
+]
+Start = Annotated[int, typer.Option("--from", min=1, max=MAX_VALUE, help="The first entry of the range.")]
+End = Annotated[
+    int | None, typer.Option("--to", min=1, max=MAX_VALUE, help="The last entry; by default the newest.")
+]
 LogOption = Annotated[
     list[str] | None,
     typer.Option(

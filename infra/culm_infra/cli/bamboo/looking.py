@@ -11,8 +11,8 @@ from culm_infra.cli.bamboo.folder import (
     Again,
     Folder,
     LogOption,
+    OneLog,
     chosen_logs,
-    complete_log,
     log_name,
     open_folder,
     parse_log,
@@ -129,9 +129,7 @@ def verify(
     ],
     *,
     folder: Folder = DEFAULT_FOLDER,
-    log: Annotated[
-        str, typer.Option(metavar="KEY/ID", help="The log; ID alone: own.", autocompletion=complete_log)
-    ] = "0",
+    log: OneLog = "0",
     results: Results,
 ) -> None:
     """Prove entry N by its certificate pool alone: every signature and link from 1 to N and above.

@@ -12,10 +12,12 @@ import typer
 from culm_infra.cli.bamboo.folder import (
     DEFAULT_FOLDER,
     Again,
+    End,
     Flavour,
     Folder,
     LogOption,
     PolicyFile,
+    Start,
     TlsFlags,
     check_logs,
     check_range,
@@ -53,13 +55,8 @@ def sync(
     *,
     folder: Folder = DEFAULT_FOLDER,
     logs: LogOption = None,
-    start: Annotated[
-        int, typer.Option("--from", min=1, max=MAX_SIZE, help="The first entry of the range.")
-    ] = 1,
-    end: Annotated[
-        int | None,
-        typer.Option("--to", min=1, max=MAX_SIZE, help="The last entry of the range; by default the newest."),
-    ] = None,
+    start: Start = 1,
+    end: End = None,
     sparse: Annotated[
         bool,
         typer.Option(

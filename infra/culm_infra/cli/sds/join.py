@@ -18,7 +18,7 @@ from culm_infra.cli.output import safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import Screen
-from culm_infra.cli.sds.participation import Home, Participant, ProfileName
+from culm_infra.cli.sds.participation import ParticipantFlags
 from culm_infra.cli.sds.view import STATES
 from culm_infra.interrupts import interrupted
 
@@ -41,9 +41,7 @@ def join(
     hosted: Annotated[
         bool, typer.Option("--hosted", help="As the client of a participant that the deployment keeps.")
     ] = False,
-    profile: ProfileName = "spec",
-    participant: Participant = None,
-    home: Home = None,
+    flags: ParticipantFlags,
     since: Annotated[
         Literal["beginning", "now"] | None,
         typer.Option("--from", help="--hosted: where to begin, instead of where this client left off."),
@@ -62,10 +60,8 @@ def join(
 
     Example: `culm sds join general 127.0.0.1:4455 --participant alice`
     """
-    from culm_infra.cli.sds.participation import who
-
     check_channel(channel)
-    whose = who(channel, profile, hosted=hosted, participant=participant, home=home)
+    whose = flags.who(channel, hosted=hosted)
     if hosted:
         options.refuse(context, ["last"], "what a hosted participant was told is in `culm sds tail`")
     if since is not None and not hosted:

@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from culm_models.sds.wire.messages import Profile
     from culm_topics.sds.records import SdsEventRecord
 
-Home = Annotated[
-    Path | None,
-    typer.Option("--home", help="Holds the key and what is known of channels; by default the user's data."),
-]
-Participant = Annotated[
-    str | None, typer.Option("--participant", help="The participant's id; by default that of the key.")
-]
 ProfileName = Annotated[
     Literal["spec", "js", "nim"], typer.Option("--profile", help="How the channel is written on the wire.")
 ]
@@ -62,23 +55,35 @@ class Who:
         return self.home / ("hosted" if self.hosted else "channels") / name.hexdigest()[:32]
 
 
-def who(
-    channel_id: str, profile: Profile, *, hosted: bool, participant: str | None, home: Path | None
-) -> Who:
-    """The participant that these options name; the key is made when there is none. Raises KeyFileError."""
-    from culm_connectors.edge.keyfile import load_or_make_key
-    from culm_infra.settings import DIRECTORIES
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantFlags:
+    """Which participant a command is about."""
 
-    home = home or Path(DIRECTORIES.user_data_dir) / "sds"
-    key_pair = load_or_make_key(home)
-    return Who(
-        channel_id=channel_id,
-        profile=profile,
-        hosted=hosted,
-        participant_id=key_pair.public_key.hex() if participant is None else check_participant(participant),
-        key_pair=key_pair,
-        home=home,
-    )
+    profile: ProfileName = "spec"
+    participant: Annotated[
+        str | None, typer.Option(help="The participant's id; by default that of the key.")
+    ] = None
+    home: Annotated[
+        Path | None,
+        typer.Option(help="Holds the key and what is known of channels; by default the user's data."),
+    ] = None
+
+    def who(self, channel_id: str, *, hosted: bool) -> Who:
+        """The participant; the key is made when there is none. Raises KeyFileError."""
+        from culm_connectors.edge.keyfile import load_or_make_key
+        from culm_infra.settings import DIRECTORIES
+
+        home = self.home or Path(DIRECTORIES.user_data_dir) / "sds"
+        key_pair = load_or_make_key(home)
+        named = self.participant
+        return Who(
+            channel_id=channel_id,
+            profile=self.profile,
+            hosted=hosted,
+            participant_id=key_pair.public_key.hex() if named is None else check_participant(named),
+            key_pair=key_pair,
+            home=home,
+        )
 
 
 def check_participant(participant_id: str) -> str:

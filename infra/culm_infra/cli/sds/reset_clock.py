@@ -11,7 +11,7 @@ import typer
 from culm_infra.cli.output import emit_json, out, safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import Home, Participant, ProfileName
+from culm_infra.cli.sds.participation import ParticipantFlags
 from culm_infra.errors import InfraError
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def reset_clock(
     force: Annotated[
         bool, typer.Option("--force", help="Even if messages of others go: the clock of now is right.")
     ] = False,
-    profile: ProfileName = "spec",
-    participant: Participant = None,
-    home: Home = None,
+    flags: ParticipantFlags,
     results: Results,
 ) -> None:
     """Undo what a full participant sent while its clock was ahead.
@@ -45,10 +43,8 @@ def reset_clock(
 
     Example: `culm sds reset-clock general --participant ann --send-again`
     """
-    from culm_infra.cli.sds.participation import who
-
     check_channel(channel)
-    whose = who(channel, profile, hosted=False, participant=participant, home=home)
+    whose = flags.who(channel, hosted=False)
     withdrawn = _reset(whose, send_again=send_again, force=force)
     if results.json:
         emit_json({"channel": channel, "participant_id": whose.participant_id, "withdrawn": withdrawn})

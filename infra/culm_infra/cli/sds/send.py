@@ -14,7 +14,7 @@ from culm_infra.cli.options import optional_hex
 from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, counting, safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import Home, Participant, ProfileName
+from culm_infra.cli.sds.participation import ParticipantFlags
 
 if TYPE_CHECKING:
     from culm_connectors.transport import Address
@@ -41,9 +41,7 @@ def send(
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", help="To those who are there now; it is kept nowhere.")
     ] = False,
-    profile: ProfileName = "spec",
-    participant: Participant = None,
-    home: Home = None,
+    flags: ParticipantFlags,
     expect: options.ExpectedPeer = None,
     results: Results,
 ) -> None:
@@ -54,13 +52,11 @@ def send(
 
     Example: `culm sds send general "hello" --edge 127.0.0.1:4455 --wait`
     """
-    from culm_infra.cli.sds.participation import who
-
     check_channel(channel)
     if wait and ephemeral:
         raise typer.BadParameter("nobody acknowledges an ephemeral message", param_hint="--wait")
     content = sys.stdin.buffer.read() if text == "-" else text.encode()
-    whose = who(channel, profile, hosted=not full, participant=participant, home=home)
+    whose = flags.who(channel, hosted=not full)
     target, expected = address(edge), optional_hex(expect, "--expect")
     found = asyncio.run(
         _run(whose, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)

@@ -33,15 +33,17 @@ class DemoReport:
 
     def tables(self) -> Iterator[Table]:
         """The report as tables for a terminal of 80 columns."""
+        whole = _without_head("The whole run")
         for number, scene in enumerate(self.scenes, 1):
             yield from map(_listing, scene.listings)
-            yield _figures(f"{number}. {scene.title}" if len(self.scenes) > 1 else scene.title, scene)
-        whole = _without_head("The whole run")
-        whole.add_column()
-        whole.add_column(justify="right")
-        for scene in self.scenes:
-            outcome = verdict(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
-            whole.add_row(scene.title, f"{scene.duration_s:.1f} s, {outcome}")
+            if len(self.scenes) == 1:
+                _add_figures(whole, scene)
+            else:
+                table = _without_head(f"{number}. {scene.title}")
+                _add_figures(table, scene)
+                yield table
+                outcome = verdict(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
+                whole.add_row(scene.title, f"{scene.duration_s:.1f} s, {outcome}")
         whole.add_row("all of it", f"{self.total_s:.1f} s")
         problems = [one for scene in self.scenes for one in scene.problems]
         whole.add_row(
@@ -60,7 +62,11 @@ def verdict(
 
 
 def _without_head(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(no_wrap=True)
+    return table
 
 
 def _listing(listing: Listing) -> Table:
@@ -87,18 +93,13 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _figures(title: str, scene: SceneFigures) -> Table:
-    table = _without_head(title)
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
+def _add_figures(table: Table, scene: SceneFigures) -> None:
     for figure in scene.figures:
         table.add_row(figure.label, f"{as_text(figure.value)} {figure.unit}".rstrip(), _rule(figure))
     for unreached in scene.unreached:
         table.add_row(f"[bold yellow]{unreached}[/]", "", "")
     for problem in scene.problems:
         table.add_row(f"[bold red]problem[/]: {problem}", "", "")
-    return table
 
 
 def _rule(figure: Figure) -> str:
