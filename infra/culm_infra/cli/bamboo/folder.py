@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culm_infra.cli.options import words
+from culm_models.bamboo.hashes import FLAVOURS, YAMF, HashFlavour
+from culm_models.bamboo.log_store import LogKey
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-    from culm_models.bamboo.hashes import HashFlavour
-    from culm_models.bamboo.log_store import LogKey
 
 Folder = Annotated[
     Path, typer.Option("--dir", envvar="CULM_BAMBOO_DIR", help="The folder of the logs, and of the own key.")
@@ -166,7 +166,6 @@ def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
 
 def parse_flavour(name: str | None) -> HashFlavour | None:
     """A flavour by its name. Raises `typer.BadParameter`."""
-    from culm_models.bamboo.hashes import FLAVOURS
 
     if name is None:
         return None
@@ -178,7 +177,6 @@ def parse_flavour(name: str | None) -> HashFlavour | None:
 def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:
     """The flavour to open a folder with that may have to be made: YAMF where nobody says."""
     from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
-    from culm_models.bamboo.hashes import YAMF
 
     return parse_flavour(name) or (None if (folder / DATABASE_FILE).exists() else YAMF)
 

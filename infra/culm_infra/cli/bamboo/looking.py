@@ -20,12 +20,12 @@ from culm_infra.cli.bamboo.folder import (
 from culm_infra.cli.output import EXIT_DEGRADED
 from culm_infra.cli.results import Results
 from culm_infra.columns import Columns, Row, of
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo.range_set import RangeSet
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-    from culm_models.bamboo.log_store import LogKey
-    from culm_models.bamboo.range_set import RangeSet
 
 _SHOWN_RUNS = 20
 

@@ -28,14 +28,15 @@ from culm_infra.cli.bamboo.folder import (
 from culm_infra.cli.output import emit_json, safe, say
 from culm_infra.cli.results import Results
 from culm_infra.interrupts import interrupted
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo_p2p.events import BambooP2pEvent
+from culm_models.bamboo_p2p.settings import Direction
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.peer import BambooPeer
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
-    from culm_models.bamboo.hashes import HashFlavour
-    from culm_models.bamboo_p2p.events import BambooP2pEvent
 
 _RULES_S = 1.0
 """How often the rules are looked at again."""
@@ -88,8 +89,6 @@ def serve(
     """
     from dataclasses import replace
 
-    from culm_models.bamboo_p2p.settings import Direction
-
     urls = [parse_address(text) for text in addresses]
     called = [parse_address(text) for text in peers or []]
     settings = tls.settings([*urls, *called], progress_timeout_s=progress_timeout_s)
@@ -122,7 +121,6 @@ async def _serve(
     from culm_connectors.bamboo_p2p.peer import BambooPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
-    from culm_models.bamboo_p2p.settings import Direction
 
     identity = Identity.from_private_key(load_or_make_key(folder).private_key)
     rules = read()

@@ -26,16 +26,18 @@ from culm_infra.cli.bamboo.folder import (
     parse_address,
     read_rules,
 )
+from culm_infra.cli.bamboo.serve import event_row
 from culm_infra.cli.options import on_the_line, refuse, words
 from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, emit_json, out, safe, say
 from culm_infra.cli.results import Results
+from culm_models.bamboo_p2p.events import BambooP2pEvent
+from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE
 
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.session import Trace
-    from culm_models.bamboo_p2p.events import BambooP2pEvent
 
 _DIRECTIONS = ("pull", "push", "both")
 _RANGE = ("start", "end", "sparse", "payload_only", "min_size", "max_size", "direction", "again")
@@ -111,7 +113,6 @@ def sync(
     from culm_connectors.bamboo_p2p.interest import FollowedLog
     from culm_connectors.bamboo_p2p.session import no_trace
     from culm_infra.cli.bamboo.syncing import SyncPlan, sync_once
-    from culm_models.bamboo_p2p.settings import Direction
 
     url = parse_address(address)
     if direction not in _DIRECTIONS:
@@ -170,7 +171,6 @@ def sync(
 
 def _report(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
     """Print an entry or a payload as it comes."""
-    from culm_infra.cli.bamboo.serve import event_row
 
     if event.kind not in ("entry", "payload", "fork"):
         return

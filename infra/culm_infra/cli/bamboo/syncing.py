@@ -22,6 +22,10 @@ from culm_connectors.transport import Identity
 from culm_infra.cli.bamboo.folder import chosen_logs
 from culm_infra.cli.output import emit_json, err, progress
 from culm_infra.errors import InfraError
+from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.events import BambooP2pEvent
+from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import Eagerness
 
@@ -30,10 +34,6 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-    from culm_models.bamboo.hashes import HashFlavour
-    from culm_models.bamboo.log_store import LogKey
-    from culm_models.bamboo_p2p.events import BambooP2pEvent
-    from culm_models.bamboo_p2p.requests.request import Request
 
 _LOOK_S = 0.1
 _TOTALS_S = 0.5

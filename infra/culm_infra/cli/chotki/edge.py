@@ -10,8 +10,10 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
+from culm_infra.cli.connector import connector_settings, run_connector
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.results import Results
+from culm_models.chotki.packets.handshake import MODE_MAX, MODES
 
 TAP_MODE = 5
 
@@ -52,7 +54,6 @@ class Edge:
 
     def run(self, kafka: KafkaFlags, results: Results, **chotki: object) -> None:
         """Run it with these settings of Chotki until it is interrupted."""
-        from culm_infra.cli.connector import connector_settings, run_connector
         from culm_infra.cli.log_lines import set_up
         from culm_infra.settings import resolve_kafka
 
@@ -114,7 +115,6 @@ def tap(urls: Addresses, *, edge: Edge, kafka: KafkaFlags, results: Results) -> 
 
 def _mode(text: str | None) -> int | None:
     """The bits of a mode, by their sum or their letters; anything else is an error of usage."""
-    from culm_models.chotki.packets.handshake import MODE_MAX, MODES
 
     if text is None:
         return None

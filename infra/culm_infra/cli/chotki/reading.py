@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from culm_infra.cli.chotki.completion import remember_names
 from culm_infra.cli.output import counting, say
 from culm_infra.cli.results import Results
+from culm_models.chotki.ids import Id
+from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Objects, place_of
+from culm_topics.chotki.state_reader import StateReader
+from culm_topics.chotki.values import Elements, Pairs, plain_value
+from culm_topics.kafka.clients import KafkaSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from culm_topics.chotki.objects import ChotkiClass, ChotkiObject
-    from culm_topics.chotki.state_reader import StateReader
-    from culm_topics.kafka.clients import KafkaSettings
 
 _WAIT_S = 5.0
 
@@ -25,8 +27,6 @@ def whole_state(
     settings: KafkaSettings, results: Results, *, state_dir: Path | None = None
 ) -> Iterator[StateReader]:
     """The state up to the last epoch; people are told where it is not the end of what is there."""
-    from culm_topics.chotki.objects import Objects
-    from culm_topics.chotki.state_reader import StateReader
 
     with StateReader(settings, state_dir=state_dir) as reader:
         with counting("reading the state"):
@@ -46,14 +46,12 @@ def whole_state(
 
 def vector_texts(vector: Mapping[int, int]) -> list[str]:
     """The last ID of each source."""
-    from culm_models.chotki.ids import Id
 
     return [str(Id(*entry)) for entry in sorted(vector.items())]
 
 
 def object_as_json(found: ChotkiObject) -> dict[str, Any]:
     """An object: its fields as plain values, their types, and what was removed of sets and maps."""
-    from culm_topics.chotki.values import Elements, Pairs, plain_value
 
     types = {} if found.class_ is None else {name: one.letter for name, one in found.class_.fields.items()}
     removed = {
@@ -76,7 +74,6 @@ def object_as_json(found: ChotkiObject) -> dict[str, Any]:
 
 def class_as_json(found: ChotkiClass) -> dict[str, Any]:
     """A class: its fields in their order."""
-    from culm_topics.chotki.objects import place_of
 
     return {
         "id": str(found.id),

@@ -22,15 +22,14 @@ from culm_infra.cli.dag.folder import (
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
 from culm_infra.cli.results import Results
 from culm_infra.columns import Row
+from culm_models.dag.blocks.cid import Cid
+from culm_topics.kafka.clients import KafkaSettings
 
 _MAX_DAYS = 1_000_000
 _MAX_KEPT = 1_000_000_000
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from culm_models.dag.blocks.cid import Cid
-    from culm_topics.kafka.clients import KafkaSettings
 
 
 def drop(

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_models.dag.blocks.cid import Cid, cid_of_any_base
+from culm_models.dag.errors import DagError
+from culm_models.dag.ucan.did_key import did_from_text
+from culm_models.dag.verdict import VerdictSettings
+from culm_models.keys import KeyPair
 
 if TYPE_CHECKING:
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.dag.store.settings import DagFolderSettings
     from culm_connectors.transport.interface import Address
-    from culm_models.dag.blocks.cid import Cid
-    from culm_models.keys import KeyPair
 
 DEFAULT_FOLDER = Path("dag")
 _POLICIES = ("bound", "bearer")
@@ -98,7 +101,6 @@ Expires = Annotated[
 def folder_settings(policy: str) -> DagFolderSettings:
     """Settings of a folder under a policy. Raises `typer.BadParameter`."""
     from culm_connectors.dag.store.settings import DagFolderSettings
-    from culm_models.dag.verdict import VerdictSettings
 
     if policy not in _POLICIES:
         raise typer.BadParameter(f"{policy!r} is no policy: write {' or '.join(_POLICIES)}")
@@ -127,8 +129,6 @@ def own_key(path: Path) -> KeyPair:
 
 def parse_key(text: str) -> bytes:
     """A public key in hex or as did:key. Raises `typer.BadParameter`."""
-    from culm_models.dag.errors import DagError
-    from culm_models.dag.ucan.did_key import did_from_text
 
     try:
         key = did_from_text(text)[2:] if text.startswith("did:") else bytes.fromhex(text)
@@ -146,8 +146,6 @@ def space_of(text: str | None, path: Path) -> bytes:
 
 def parse_cid(text: str) -> Cid:
     """A CID in any base. Raises `typer.BadParameter`."""
-    from culm_models.dag.blocks.cid import cid_of_any_base
-    from culm_models.dag.errors import DagError
 
     try:
         return cid_of_any_base(text)

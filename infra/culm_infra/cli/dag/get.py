@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from culm_infra.cli.dag.folder import DEFAULT_FOLDER, Folder, open_folder, parse_path
+from culm_infra.cli.dag.restoring import LeftOut, file_pieces, write_directory, write_file
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import EXIT_DEGRADED, counting, emit_json, safe, say
 from culm_infra.cli.results import Results
+from culm_models.dag.blocks.dag_json import encode_dag_json, to_dag_json
+from culm_models.dag.paths.resolve import ContentKind, PathEnd, resolve_path
+from culm_models.dag.unixfs.directories import list_directory
+from culm_models.dag.unixfs.files import file_size
+from culm_models.dag.unixfs.message import symlink_target
 
 if TYPE_CHECKING:
     from culm_connectors.dag.store.folder import DagFolder
-    from culm_infra.cli.dag.restoring import LeftOut
-    from culm_models.dag.paths.resolve import PathEnd
 
 _FILES: Final = ("file", "raw")
 
@@ -38,9 +42,6 @@ def get(
 
     Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
     """
-    from culm_infra.cli.dag.restoring import write_directory, write_file
-    from culm_models.dag.paths.resolve import ContentKind, resolve_path
-    from culm_models.dag.unixfs.files import file_size
 
     left_out: list[LeftOut] = []
     with open_folder(folder) as store, counting("writing") as count:
@@ -75,7 +76,6 @@ def get(
 
 
 def _print(store: DagFolder, end: PathEnd) -> None:
-    from culm_infra.cli.dag.restoring import file_pieces
 
     pieces = file_pieces(end.cid, store.block) if end.kind in _FILES else (_text_of(end), b"\n")
     for piece in pieces:
@@ -85,18 +85,12 @@ def _print(store: DagFolder, end: PathEnd) -> None:
 
 def _text_of(end: PathEnd) -> bytes:
     """The target of a symbolic link, or a value as DAG-JSON."""
-    from culm_models.dag.blocks.dag_json import encode_dag_json
-    from culm_models.dag.unixfs.message import symlink_target
 
     return symlink_target(end.block) if end.kind == "symlink" else encode_dag_json(end.value)
 
 
 def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
     """What stands at the end of a path."""
-    from culm_models.dag.blocks.dag_json import to_dag_json
-    from culm_models.dag.paths.resolve import ContentKind
-    from culm_models.dag.unixfs.directories import list_directory
-    from culm_models.dag.unixfs.files import file_size
 
     found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
     match end.kind:

@@ -24,6 +24,7 @@ from culm_infra.cli.dag.folder import (
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.results import Results
 from culm_infra.errors import InfraError
+from culm_models.dag.ucan.did_key import did_key
 
 Id = Annotated[
     str | None,
@@ -104,7 +105,6 @@ def delegate(
     Example: `culm dag delegate KEY --expires 2592000`
     """
     from culm_connectors.dag.author import delegate as issue
-    from culm_models.dag.ucan.did_key import did_key
 
     audience = did_key(parse_key(to))
     signer = own_key(key or folder)

@@ -20,12 +20,18 @@ from culm_infra.cli.dag.folder import (
     parse_key,
     space_of,
 )
+from culm_infra.cli.dag.trees import DiskTree, chunks_of, size_below
 from culm_infra.cli.output import progress, say
 from culm_infra.cli.results import Results
+from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, Cid, cid_of
+from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
+from culm_models.dag.blocks.dag_json import decode_dag_json
+from culm_models.dag.bounds import DEFAULT_BOUNDS
+from culm_models.dag.sharding.cut import cut_dag
+from culm_models.dag.unixfs.importing import PROFILES, import_directory, import_file
 
 if TYPE_CHECKING:
     from culm_connectors.dag.files.block_file import BlockFile
-    from culm_models.dag.blocks.cid import Cid
 
 _PROFILES = ("ipfs-cid-v1", "unixfs-v1-2025")
 _CODECS = ("unixfs", "raw", "dag-cbor", "dag-json")
@@ -73,8 +79,6 @@ def put(
     from culm_connectors.dag.author import append_shards
     from culm_connectors.dag.files.block_file import BlockFile
     from culm_connectors.edge.keyfile import load_or_make_key
-    from culm_infra.cli.dag.trees import size_below
-    from culm_models.dag.sharding.cut import cut_dag
 
     if raw:
         options.refuse(context, ["codec"], "--raw is --as raw")
@@ -150,12 +154,6 @@ def _import(
     blocks: BlockFile,
     on_bytes: Callable[[int], None],
 ) -> Cid:
-    from culm_infra.cli.dag.trees import DiskTree, chunks_of
-    from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, cid_of
-    from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
-    from culm_models.dag.blocks.dag_json import decode_dag_json
-    from culm_models.dag.bounds import DEFAULT_BOUNDS
-    from culm_models.dag.unixfs.importing import PROFILES, import_directory, import_file
 
     if codec == "unixfs":
         if path.is_dir():

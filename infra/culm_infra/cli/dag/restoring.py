@@ -11,13 +11,15 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_models.dag.blocks.cid import Cid
-    from culm_models.dag.walk.reach import FindBlock
+from culm_models.dag.blocks.cid import DAG_PB, RAW, Cid
+from culm_models.dag.paths.resolve import ContentKind, resolve_path
+from culm_models.dag.unixfs.directories import list_directory
+from culm_models.dag.unixfs.files import read_file
+from culm_models.dag.unixfs.message import symlink_target
+from culm_models.dag.walk.reach import FindBlock, block_of
 
 OnBytes = Callable[[int], None]
 
@@ -39,9 +41,6 @@ class LeftOut:
 
 def file_pieces(cid: Cid, find: FindBlock) -> Iterator[bytes]:
     """The bytes of a file; of a block of another codec, the block."""
-    from culm_models.dag.blocks.cid import DAG_PB, RAW
-    from culm_models.dag.unixfs.files import read_file
-    from culm_models.dag.walk.reach import block_of
 
     return read_file(cid, find) if cid.codec in (DAG_PB, RAW) else iter([block_of(cid, find)])
 
@@ -58,9 +57,6 @@ def write_directory(root: Cid, tree: Path, find: FindBlock, on_bytes: OnBytes) -
     Raises `InfraError` for a name that is not one of a directory's entries anywhere. Nothing recurses, since
     the author of the DAG chose its depth.
     """
-    from culm_models.dag.paths.resolve import ContentKind, resolve_path
-    from culm_models.dag.unixfs.directories import list_directory
-    from culm_models.dag.unixfs.message import symlink_target
 
     left_out: list[LeftOut] = []
     links: list[tuple[tuple[str, ...], bytes]] = []

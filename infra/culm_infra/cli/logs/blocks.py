@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,11 +16,11 @@ from culm_infra.cli.output import say
 from culm_infra.cli.results import Results
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_topics.kafka.clients import KafkaSettings
-    from culm_topics.logs.block_lag import BlockLag
-    from culm_topics.logs.blocks import Block, Blocks
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.block_lag import BlockLag, block_lags, rows_of, total_fingerprints
+from culm_topics.logs.blocks import Block, Blocks, read_block_vectors, read_blocks
+from culm_topics.readers.whole_topic import offsets_of
+from culm_topics.records import split_log_key
 
 _LIFT = "add128"
 
@@ -46,7 +46,6 @@ def blocks(
 
     Example: `culm logs blocks --peer 2f8e50c2 --each`
     """
-    from culm_topics.logs.blocks import read_block_vectors, read_blocks
 
     if block is not None:
         refuse(context, ["each"], "--block shows the logs of one block")
@@ -80,8 +79,6 @@ def _only_peer(vectors: Blocks, peer_id: bytes) -> Blocks:
 
 
 def _show_blocks(kafka: KafkaSettings, found: Blocks, results: Results, *, each: bool) -> None:
-    from culm_topics.logs.block_lag import total_fingerprints
-    from culm_topics.readers.whole_topic import offsets_of
 
     lag = sum(
         end - min(max(found.applied.get(partition, 0), start), end)
@@ -123,7 +120,6 @@ def _grouped(found: Blocks, *, each: bool) -> dict[tuple[str, int | None], list[
 
 
 def _show_peer(found: Blocks, vectors: Blocks, results: Results, *, each: bool) -> None:
-    from culm_topics.logs.block_lag import block_lags
 
     stands = list(block_lags(found, vectors))
     rows = [_row(one) for one in stands] if each else list(_by_schema(found, stands))
@@ -162,8 +158,6 @@ def _by_schema(found: Blocks, stands: Collection[BlockLag]) -> Iterable[dict[str
 
 
 def _show_logs(found: Blocks, vectors: Blocks | None, block: int, results: Results) -> None:
-    from culm_topics.logs.block_lag import rows_of
-    from culm_topics.records import split_log_key
 
     held = None
     if vectors is not None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.logs.output import as_json, as_text, writer
 from culm_infra.cli.options import KafkaFlags, public_key
 from culm_infra.cli.output import EXIT_DEGRADED, NOTHING_REPLICATED, counting, emit_json, out, safe, say
 from culm_infra.cli.results import Results
-
-if TYPE_CHECKING:
-    from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
+from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
 
 _PROGRESS_EVERY = 500
 _SHOWN_PROBLEMS = 20
@@ -41,7 +40,6 @@ class Selection:
 
     def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
         """A consumer of these logs."""
-        from culm_topics.logs.consumer import LogConsumer
 
         authors = [public_key(text, "--author") for text in self.author] if self.author else None
         logs = [_log(text) for text in self.log] if self.log else None
@@ -69,7 +67,6 @@ def tail(
 
     Example: `culm logs tail --from beginning --schema schema_definition_v1`
     """
-    from culm_infra.cli.logs.output import as_json, as_text
 
     left = count
     consumer = selection.consumer(
@@ -112,7 +109,6 @@ def export(
 
     Example: `culm logs export --output logs.parquet`
     """
-    from culm_infra.cli.logs.output import as_json, writer
 
     def consumer() -> LogConsumer:
         return selection.consumer(kafka, stop_at_end=True, bare_logs=bare, sparse=sparse)

@@ -15,6 +15,7 @@ from culm_infra.cli.noun import noun
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, safe, say, show_parts
 from culm_infra.cli.results import Results, table
+from culm_models.p2panda.operations.operation import peek
 
 if TYPE_CHECKING:
     from culm_connectors.logs.warm_start.index_check import IndexCheck
@@ -41,7 +42,6 @@ def verify(
     from culm_connectors.logs.warm_start.index_check import check_index
     from culm_connectors.p2panda.interest import covered_schemas
     from culm_infra.settings import resolve_kafka
-    from culm_models.p2panda.operations.operation import peek
 
     settings = kafka.load(connector={"directory": directory})
     folder: Path = home(settings) / INDEX_FOLDER

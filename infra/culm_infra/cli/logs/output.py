@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import at
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_models.p2panda.operations.operation import Operation
-    from culm_topics.logs.consumer import LogEntry
+from culm_models.conform.p2panda.data import field_to_json
+from culm_models.errors import CulmError
+from culm_models.p2panda.operations.operation import Operation, decode_operation
+from culm_topics.logs.consumer import LogEntry
 
 Write = Callable[["LogEntry"], None]
 _BATCH_ROWS = 5_000
@@ -27,7 +27,6 @@ def as_json(entry: LogEntry) -> dict[str, Any]:
     `action` is null where the payload is no operation. Of a bare log, `operation` is the payload where it is
     `inline`, and `sparse` says that there are gaps before the entry.
     """
-    from culm_models.conform.p2panda.data import field_to_json
 
     operation = _operation(entry)
     shown: dict[str, Any] = {
@@ -175,8 +174,6 @@ def _bare_columns(entry: LogEntry) -> dict[str, Any]:
 
 def _operation(entry: LogEntry) -> Operation | None:
     """The payload's operation; None where it is none: one such entry must not hide the others."""
-    from culm_models.errors import CulmError
-    from culm_models.p2panda.operations.operation import decode_operation
 
     if entry.is_bare:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -11,10 +11,15 @@ from culm_infra.cli.output import NOTHING_REPLICATED
 from culm_infra.cli.results import Results
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_models.p2panda.wire.offers import Offer
-    from culm_topics.kafka.clients import KafkaSettings
+from culm_models.errors import CulmError
+from culm_models.lifts import LIFTS
+from culm_models.p2panda.wire.codec import decode
+from culm_models.p2panda.wire.messages import Announce
+from culm_models.p2panda.wire.offers import Offer, split
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.version_vectors import read_vectors
+from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.records import HEIGHTS_PEER_ID
 
 _SHOWN_SCHEMAS = 3
 
@@ -61,8 +66,6 @@ def peers(*, kafka: KafkaFlags, results: Results) -> None:
 
     Example: `culm logs peers`
     """
-    from culm_topics.logs.version_vectors import read_vectors
-    from culm_topics.records import HEIGHTS_PEER_ID
 
     reached = kafka.settings()
     vectors = read_vectors(reached)
@@ -100,8 +103,6 @@ def vv(
 
     Example: `culm logs vv 2f8e50c2`
     """
-    from culm_topics.logs.version_vectors import read_vectors
-    from culm_topics.records import HEIGHTS_PEER_ID
 
     vectors = read_vectors(kafka.settings())
     heights = vectors.heights
@@ -134,11 +135,6 @@ def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
 
 def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:
     """The schemas and the offer of each peer's latest announcement; one that cannot be read says nothing."""
-    from culm_models.errors import CulmError
-    from culm_models.p2panda.wire.codec import decode
-    from culm_models.p2panda.wire.messages import Announce
-    from culm_models.p2panda.wire.offers import split
-    from culm_topics.readers.whole_topic import read_to_end
 
     latest: dict[bytes, Announce] = {}
     for message in read_to_end(kafka, "announcements"):
@@ -160,7 +156,6 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], O
 
 def _offered(offer: Offer | None) -> dict[str, Any] | None:
     """The modes and lifts that a peer offers; None where it says nothing of that."""
-    from culm_models.lifts import LIFTS
 
     if offer is None:
         return None

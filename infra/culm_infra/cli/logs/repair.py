@@ -13,6 +13,7 @@ from culm_infra.cli.options import KafkaFlags, public_key
 from culm_infra.cli.output import EXIT_DEGRADED, emit_json, out, progress, say, show_parts
 from culm_infra.cli.results import Results, table
 from culm_infra.columns import Columns
+from culm_topics.records import split_flavoured_log_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,6 @@ def _missing(done: Repair) -> Sequence[LostPart]:
 
 
 def _row(part: LostPart) -> dict[str, Any]:
-    from culm_topics.records import split_flavoured_log_key
 
     _, (author, log_id) = split_flavoured_log_key(part.key)
     return {

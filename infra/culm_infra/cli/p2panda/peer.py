@@ -27,12 +27,12 @@ from culm_infra.cli.p2panda.peer_home import (
     with_peer,
 )
 from culm_infra.cli.results import Results
+from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.varu64 import MAX_VALUE
 
 if TYPE_CHECKING:
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import SyncSummary
-    from culm_models.p2panda.operations.operation import CheckedOperation
 
 _IMPORT_CHUNK = 1_000
 
@@ -266,7 +266,6 @@ def show_log(
     Example: `culm p2panda peer log`
     """
     from culm_connectors.p2panda.reference_peer.peer import peer_key
-    from culm_models.p2panda.operations.operation import check_entry
 
     author = optional_hex(public_key, "PUBLIC_KEY") or peer_key(folder(directory)).public_key
     rows: list[dict[str, Any]] = []

@@ -13,14 +13,13 @@ from culm_infra.cli.output import safe, say
 from culm_infra.cli.results import Results
 from culm_infra.interrupts import interrupted
 from culm_infra.patience import Patience
-from culm_models.p2panda.operations.operation import peek
+from culm_models.p2panda.operations.operation import CheckedOperation, peek
 
 if TYPE_CHECKING:
     from culm_connectors.logs.index import LmdbLogStore
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import EntryReport, SyncSummary
     from culm_infra.settings import Settings
-    from culm_models.p2panda.operations.operation import CheckedOperation
 
 Result = TypeVar("Result")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,11 +14,13 @@ from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import emit_json, out, safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel, open_index
+from culm_infra.cli.sds.lines import content_text
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_topics.kafka.clients import KafkaSettings
-    from culm_topics.sds.store import StoredMessage
+from culm_models.sds.wire.codec import decode
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.records import is_id
+from culm_topics.sds.retrieval_hints import StoreHint
+from culm_topics.sds.store import SdsStore, StoredMessage
 
 _HINT = re.compile(r"4b[0-9a-f]{32}", re.IGNORECASE)
 
@@ -69,8 +71,6 @@ def fetch(
 
 
 def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage:
-    from culm_topics.sds.records import is_id
-    from culm_topics.sds.store import SdsStore
 
     if not is_id(message_id):
         raise InfraError(f"no message's id has {len(message_id.encode())} bytes", hint="give the whole id")
@@ -91,8 +91,6 @@ def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage
 
 
 def _by_hint(kafka: KafkaSettings, channel: str, text: str) -> StoredMessage:
-    from culm_topics.sds.retrieval_hints import StoreHint
-    from culm_topics.sds.store import SdsStore
 
     hint = StoreHint.parse(bytes.fromhex(text))
     if hint is None:
@@ -110,8 +108,6 @@ def _by_hint(kafka: KafkaSettings, channel: str, text: str) -> StoredMessage:
 
 
 def _row(channel: str, found: StoredMessage) -> dict[str, Any]:
-    from culm_infra.cli.sds.lines import content_text
-    from culm_models.sds.wire.codec import decode
 
     message = decode(found.wire, found.profile)
     return {

@@ -18,13 +18,13 @@ from culm_infra.cli.output import safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import Screen
-from culm_infra.cli.sds.participation import ParticipantFlags
+from culm_infra.cli.sds.participation import ParticipantFlags, Participation, Who, history, participating
 from culm_infra.cli.sds.view import STATES
 from culm_infra.interrupts import interrupted
+from culm_models.errors import CulmError
 
 if TYPE_CHECKING:
     from culm_connectors.transport import Address
-    from culm_infra.cli.sds.participation import Participation, Who
 
 _WORTH_A_LINE = frozenset({"lost", "rejected", "clock_ahead"})
 _MAX_LINES = 256
@@ -80,7 +80,6 @@ async def _run(
     json: bool,
 ) -> None:
     from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING
-    from culm_infra.cli.sds.participation import history, participating
 
     # Programs are told of states of messages, too, that came before the present process.
     screen = Screen(whose.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
@@ -120,7 +119,6 @@ async def _show_connection(participation: Participation, target: Address) -> Non
 
 async def _send_lines(participation: Participation, stop: asyncio.Event) -> None:
     """Send what is typed; the end of the input is not the end of listening."""
-    from culm_models.errors import CulmError
 
     lines: asyncio.Queue[str | None] = asyncio.Queue(_MAX_LINES)
     loop = asyncio.get_running_loop()

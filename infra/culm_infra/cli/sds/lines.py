@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from culm_infra.cli.output import at, emit_json, out, safe
 from culm_infra.cli.sds.view import STATES, ChannelMessage, ChannelView
-
-if TYPE_CHECKING:
-    from culm_topics.sds.records import SdsEventRecord
+from culm_topics.sds.records import SdsEventRecord
 
 _ID_SIZE = 10
 _CONTENT_SIZE = 120

@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from culm_infra.errors import InfraError
+from culm_models.keys import KeyPair
+from culm_models.sds.events import Delivered, Event, Sent
+from culm_models.sds.frames.messages import EventFrame
+from culm_models.sds.wire.messages import HistoryEntry, Profile
+from culm_topics.sds.records import MAX_ID_BYTES, SdsEventKind, SdsEventRecord, is_id
 
 if TYPE_CHECKING:
     from culm_connectors.sds.participants.client import Place, SdsClient
     from culm_connectors.sds.participants.participant import LoggedMessage
     from culm_connectors.sds.participants.peer import SdsPeer
     from culm_connectors.transport import Address
-    from culm_models.keys import KeyPair
-    from culm_models.sds.events import Event
-    from culm_models.sds.wire.messages import Profile
-    from culm_topics.sds.records import SdsEventRecord
 
 ProfileName = Annotated[
     Literal["spec", "js", "nim"], typer.Option("--profile", help="How the channel is written on the wire.")
@@ -88,7 +89,6 @@ class ParticipantFlags:
 
 def check_participant(participant_id: str) -> str:
     """A participant's id; InfraError when it can be none."""
-    from culm_topics.sds.records import MAX_ID_BYTES, is_id
 
     if not is_id(participant_id):
         raise InfraError(
@@ -166,7 +166,6 @@ async def participating(
 @contextlib.asynccontextmanager
 async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
     from culm_connectors.sds.participants.peer import SdsPeer
-    from culm_models.sds.events import Delivered, Sent
 
     def forward(event: Event) -> None:
         # What is in the log comes by its number, once for good.
@@ -190,7 +189,6 @@ async def _hosted(
     whose: Who, on_event: OnEvent, since: Place | None, *, keep_place: bool
 ) -> AsyncIterator[SdsClient]:
     from culm_connectors.sds.participants.client import SdsClient
-    from culm_models.sds.frames.messages import EventFrame
 
     def forward(frame: EventFrame) -> None:
         own = frame.kind == "delivered" and frame.details.get("sender_id") == whose.participant_id
@@ -224,7 +222,6 @@ def history(whose: Who, count: int) -> list[SdsEventRecord]:
 
 def of_logged(told: LoggedMessage) -> SdsEventRecord:
     """A message of the log as an event."""
-    from culm_topics.sds.records import SdsEventRecord
 
     details: dict[str, Any] = {
         "sender_id": told.sender_id,
@@ -245,8 +242,6 @@ def of_logged(told: LoggedMessage) -> SdsEventRecord:
 
 def of_machine(event: Event) -> SdsEventRecord:
     """An event of the machine; it has no number."""
-    from culm_models.sds.wire.messages import HistoryEntry
-    from culm_topics.sds.records import SdsEventKind, SdsEventRecord
 
     details: dict[str, Any] = {}
     for field in dataclasses.fields(event):
@@ -269,7 +264,6 @@ def of_machine(event: Event) -> SdsEventRecord:
 
 def of_frame(frame: Any) -> SdsEventRecord:
     """An event that an edge reported."""
-    from culm_topics.sds.records import SdsEventRecord
 
     details = {name: tuple(item) if isinstance(item, list) else item for name, item in frame.details.items()}
     return SdsEventRecord(

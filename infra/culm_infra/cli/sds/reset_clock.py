@@ -11,13 +11,12 @@ import typer
 from culm_infra.cli.output import emit_json, out, safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import ParticipantFlags
+from culm_infra.cli.sds.participation import ParticipantFlags, Who
 from culm_infra.errors import InfraError
+from culm_models.sds.events import Withdrawn
 
 if TYPE_CHECKING:
     from culm_connectors.sds.participants.participant import Participant as FullParticipant
-    from culm_infra.cli.sds.participation import Who
-    from culm_models.sds.events import Withdrawn
 
 _NONCE_BYTES = 16
 
@@ -59,7 +58,6 @@ def reset_clock(
 def _reset(whose: Who, *, send_again: bool, force: bool) -> list[dict[str, Any]]:
     from culm_connectors.sds.participants.participant import Participant
     from culm_connectors.sds.participants.state import StateFolder
-    from culm_models.sds.events import Withdrawn
 
     if not whose.folder.exists():
         raise InfraError(

@@ -14,12 +14,11 @@ from culm_infra.cli.options import optional_hex
 from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, counting, safe, say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import ParticipantFlags
+from culm_infra.cli.sds.participation import ParticipantFlags, Participation, Who, participating
+from culm_topics.sds.records import SdsEventRecord
 
 if TYPE_CHECKING:
     from culm_connectors.transport import Address
-    from culm_infra.cli.sds.participation import Participation, Who
-    from culm_topics.sds.records import SdsEventRecord
 
 _LEAVE_TIMEOUT_S = 2.0
 
@@ -88,7 +87,6 @@ async def _run(
     ephemeral: bool,
 ) -> dict[str, Any]:
     from culm_connectors.sds.participants.client import FROM_NOW
-    from culm_infra.cli.sds.participation import participating
 
     found: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
     heard_by: set[str] = set()

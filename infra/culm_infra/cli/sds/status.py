@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,9 +13,8 @@ from culm_infra.cli.sds.channel import check_channel, complete_channel
 from culm_infra.cli.sds.lines import short
 from culm_infra.columns import Columns, Row, of
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_topics.sds.ack_status import ChannelStatus, ParticipantStatus
+from culm_topics.readers.whole_topic import PassedOver
+from culm_topics.sds.ack_status import ChannelStatus, ParticipantStatus, read_channels
 
 _SHOWN_MESSAGES = 20
 
@@ -72,8 +71,6 @@ def status(
 
     Example: `culm sds status`, `culm sds status general --json`
     """
-    from culm_topics.readers.whole_topic import PassedOver
-    from culm_topics.sds.ack_status import read_channels
 
     if channel is not None:
         check_channel(channel)

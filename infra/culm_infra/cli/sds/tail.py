@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,7 @@ from culm_infra.cli.output import say
 from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import Screen
-
-if TYPE_CHECKING:
-    from culm_topics.sds.events import SdsEventReader
+from culm_topics.sds.events import SdsEventReader
 
 _ALWAYS = frozenset({"lost"})
 
@@ -57,7 +55,6 @@ def tail(
 
     Example: `culm sds tail general --from beginning`, `culm sds tail general --no-follow --json`
     """
-    from culm_topics.sds.events import SdsEventReader
 
     check_channel(channel)
     if every and count is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,9 @@ from culm_infra.cli.results import Results
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import ProfileName, check_participant
 from culm_infra.errors import InfraError
-
-if TYPE_CHECKING:
-    from culm_topics.kafka.clients import KafkaSettings
-    from culm_topics.sds.records import SdsCommandRecord
+from culm_topics.kafka.clients import KafkaSettings, producer
+from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.sds.records import TOKEN_SIZE, SdsCommand, SdsCommandRecord, channel_key, shard_of
 
 _PEER_ID_BYTES = 32
 _TIMEOUT_S = 30.0
@@ -41,7 +40,6 @@ def transfer(
 
     Example: `culm sds transfer general 9f86d0… --participant ben`
     """
-    from culm_topics.sds.records import TOKEN_SIZE, SdsCommand, SdsCommandRecord
 
     check_channel(channel)
     owner = from_hex(peer_id, "PEER_ID")
@@ -65,9 +63,6 @@ def transfer(
 
 
 def _write(kafka: KafkaSettings, channel: str, record: SdsCommandRecord) -> None:
-    from culm_topics.kafka.clients import producer
-    from culm_topics.readers.partitions import TopicPartitions
-    from culm_topics.sds.records import channel_key, shard_of
 
     with TopicPartitions(kafka, "sds.commands") as topic:
         partition = shard_of(channel, topic.count())

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from culm_topics.sds.records import SdsEventRecord
+from culm_topics.sds.records import SdsEventRecord
 
 MAX_KNOWN = 100_000
 """Messages that a view keeps; the ones that came first leave beyond it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -13,11 +13,11 @@ from culm_infra.cli.chotki.reading import class_as_json, whole_state
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
 from culm_infra.cli.results import Results, table
 from culm_infra.columns import Columns, of
-
-if TYPE_CHECKING:
-    from culm_topics.chotki.objects import ChotkiClass, Objects
-    from culm_topics.kafka.clients import KafkaSettings
-
+from culm_topics.chotki.changes import Change, EditClass, NewClass
+from culm_topics.chotki.errors import NameUnknown, ObjectUnknown
+from culm_topics.chotki.objects import ChotkiClass, Objects
+from culm_topics.chotki.writer import ChotkiWriter
+from culm_topics.kafka.clients import KafkaSettings
 
 CLASSES: Final[Columns] = {
     "id": "id",
@@ -72,9 +72,6 @@ def _write(
     flags: WriterFlags,
     results: Results,
 ) -> None:
-    from culm_topics.chotki.changes import Change, EditClass, NewClass
-    from culm_topics.chotki.errors import NameUnknown
-    from culm_topics.chotki.writer import ChotkiWriter
 
     def change(writer: ChotkiWriter) -> list[Change]:
         try:
@@ -89,8 +86,6 @@ def _write(
 
 
 def _show(settings: KafkaSettings, name: str | None, results: Results) -> None:
-    from culm_topics.chotki.errors import ObjectUnknown
-    from culm_topics.chotki.objects import Objects
 
     with whole_state(settings, results) as reader:
         view = Objects(reader.state.table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,7 @@ from culm_infra.cli.chotki.completion import complete_name
 from culm_infra.cli.chotki.objects.writing import GlobalName, Values, WriterFlags, values_of, write
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.results import Results
-
-if TYPE_CHECKING:
-    from culm_topics.chotki.changes import Change
+from culm_topics.chotki.changes import Change, Edit, Name, NewObject
 
 
 def new(
@@ -35,7 +33,6 @@ def new(
 
     Example: `culm chotki new person Name=Ann Age=42 'Tags={a,b}' --name ann`
     """
-    from culm_topics.chotki.changes import NewObject
 
     change = NewObject(class_, values_of(values), name)
     write(kafka, flags, lambda _: [change], results)
@@ -62,7 +59,6 @@ def edit(
 
     Example: `culm chotki edit ann Age=43 Visits+=1`
     """
-    from culm_topics.chotki.changes import Edit, Name
 
     changes: list[Change] = [Edit(object_, values_of(values))]
     if name is not None:

@@ -13,6 +13,8 @@ from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import print_table, say
 from culm_infra.cli.results import Results
 from culm_infra.columns import Columns, Row, of
+from culm_topics.chotki.errors import ObjectUnknown
+from culm_topics.chotki.objects import Objects
 
 
 def _class_name(row: Row) -> str:
@@ -63,8 +65,6 @@ def get(
 
     Example: `culm chotki get ann`, `culm chotki get --class person --json`
     """
-    from culm_topics.chotki.errors import ObjectUnknown
-    from culm_topics.chotki.objects import Objects
 
     with whole_state(kafka.settings(), results) as reader:
         view = Objects(reader.state.table)

@@ -7,17 +7,15 @@ import re
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from culm_infra.cli.options import KafkaFlags, named_once
 from culm_infra.cli.output import say
 from culm_infra.cli.results import Results
-
-if TYPE_CHECKING:
-    from culm_topics.chotki.changes import Change, FromText, Plus
-    from culm_topics.chotki.writer import ChotkiWriter
+from culm_topics.chotki.changes import Change, FromText, Plus
+from culm_topics.chotki.writer import ChotkiWriter
 
 Values = Annotated[
     list[str] | None,
@@ -56,7 +54,6 @@ def write(
     results: Results,
 ) -> None:
     """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
-    from culm_topics.chotki.writer import ChotkiWriter
 
     if flags.owner == "":
         raise typer.BadParameter("an owner has a name", param_hint="--owner")
@@ -72,7 +69,6 @@ def write(
 
 def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
     """FIELD=VALUE and FIELD+=N by field."""
-    from culm_topics.chotki.changes import FromText, Plus
 
     values: list[tuple[str, FromText | Plus]] = []
     for one in given or ():

@@ -13,6 +13,7 @@ from culm_infra.cli.chotki.reading import whole_state
 from culm_infra.cli.options import KAFKA_FLAGS, KafkaFlags, refuse
 from culm_infra.cli.output import emit_json
 from culm_infra.cli.results import Results
+from culm_models.chotki.dump import dump_lines, print_field
 
 
 def dump(
@@ -38,7 +39,6 @@ def dump(
 
     Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
     """
-    from culm_models.chotki.dump import dump_lines, print_field
 
     if url is None:
         refuse(context, ["directory", "silence_s"], "is about a replica: give its URL")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli import options
+from culm_infra.cli.connector import home
 from culm_infra.cli.output import counting, safe
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ def _identity(settings: Settings) -> Identity:
     """The connector's key where there is one, so that whoever lets its edge in lets this in: else any."""
     from culm_connectors.edge.keyfile import KEY_FILE, load_key
     from culm_connectors.transport import Identity
-    from culm_infra.cli.connector import home
 
     folder = home(settings)
     has_key = (folder / KEY_FILE).exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,9 +12,8 @@ from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import at
 from culm_infra.cli.results import Results
 from culm_infra.columns import Columns, of
-
-if TYPE_CHECKING:
-    from culm_topics.chotki.records import SourceRecord
+from culm_topics.chotki.records import SourceRecord
+from culm_topics.chotki.sources import FREE, read_sources, retire_source
 
 SOURCES: Final[Columns] = {
     "source": "source",
@@ -26,7 +25,6 @@ SOURCES: Final[Columns] = {
 
 def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
     """A source, whose it is, and whether it is in use now."""
-    from culm_topics.chotki.sources import FREE
 
     in_use = record.state == "allocated" and record.run != FREE
     return {
@@ -47,7 +45,6 @@ def sources(*, kafka: KafkaFlags, results: Results) -> None:
 
     Example: `culm chotki sources`
     """
-    from culm_topics.chotki.sources import read_sources
 
     found = read_sources(kafka.settings())
     results.passed_over(found.passed_over)
@@ -67,7 +64,6 @@ def retire(
 
     Example: `culm chotki retire 1f2e3`
     """
-    from culm_topics.chotki.sources import retire_source
 
     src = source_number(source)
     told = retire_source(kafka.settings(), src, in_use=in_use)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,10 +14,13 @@ from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import at, emit_json, out, print_table, safe, say
 from culm_infra.cli.results import Results, table
 from culm_infra.columns import Columns, Row, of
-
-if TYPE_CHECKING:
-    from culm_topics.chotki.operations import PeerSession
-    from culm_topics.chotki.state_reader import ObjectState
+from culm_models.chotki.ids import Id, block_of
+from culm_models.chotki.packets.handshake import trace_pair
+from culm_models.chotki.rdx import print_text
+from culm_topics.chotki.duplicates import find_duplicates
+from culm_topics.chotki.operations import OVER, PeerSession, read_holdings, read_sessions
+from culm_topics.chotki.sources import is_of_former_run, read_sources
+from culm_topics.chotki.state_reader import ObjectState
 
 _SHOWN_BLOCKS = 20
 
@@ -92,8 +95,6 @@ def status(
 
     Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """
-    from culm_topics.chotki.operations import OVER, read_holdings, read_sessions
-    from culm_topics.chotki.sources import is_of_former_run, read_sources
 
     settings = kafka.settings()
     with whole_state(settings, results) as reader:
@@ -148,8 +149,6 @@ def _age_s(time_ms: int) -> float:
 
 
 def _duplicates(state: ObjectState) -> list[dict[str, Any]]:
-    from culm_models.chotki.rdx import print_text
-    from culm_topics.chotki.duplicates import find_duplicates
 
     return [
         {
@@ -164,7 +163,6 @@ def _duplicates(state: ObjectState) -> list[dict[str, Any]]:
 
 def _blocks(state: ObjectState) -> list[dict[str, Any]]:
     objects: dict[Any, int] = {}
-    from culm_models.chotki.ids import block_of
 
     for id in state.table.ids():
         objects[block_of(id)] = objects.get(block_of(id), 0) + 1
@@ -175,8 +173,6 @@ def _blocks(state: ObjectState) -> list[dict[str, Any]]:
 
 
 def _session(one: PeerSession, run_is_over: bool) -> dict[str, Any]:
-    from culm_models.chotki.ids import Id
-    from culm_models.chotki.packets.handshake import trace_pair
 
     found = one.record
     return {

@@ -15,11 +15,12 @@ from culm_infra.cli.output import EXIT_DEGRADED, emit_json, say
 from culm_infra.cli.results import Results, table
 from culm_infra.columns import Cell, Columns, Row
 from culm_infra.patience import Patience
+from culm_models.chotki.compare import Comparison, FieldDifference, Side, VectorDifference, compare
+from culm_models.chotki.dump import print_field
 
 if TYPE_CHECKING:
     from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
     from culm_infra.settings import Settings
-    from culm_models.chotki.compare import Comparison, FieldDifference, VectorDifference
 
 _PAUSE_S = 1.0
 _TEXT_LIMIT = 60
@@ -112,7 +113,6 @@ def _compared(
 ) -> tuple[ReplicaCopy, int, Comparison]:
     """The replica first: what it holds is then at least on its way into the deployment."""
     from culm_infra.settings import resolve_kafka
-    from culm_models.chotki.compare import compare
 
     copy = read_replica(url, settings, silence_s)
     with whole_state(resolve_kafka(settings), results) as reader:
@@ -121,7 +121,6 @@ def _compared(
 
 
 def _as_json(url: str, copy: ReplicaCopy, epoch: int, found: Comparison) -> dict[str, Any]:
-    from culm_models.chotki.compare import Side
 
     return {
         "replica": url,
@@ -156,8 +155,6 @@ def _vector(difference: VectorDifference) -> dict[str, list[str]]:
 
 
 def _field(one: FieldDifference) -> dict[str, Any]:
-    from culm_models.chotki.compare import Side
-    from culm_models.chotki.dump import print_field
 
     texts = (None if value is None else print_field(one.letter, value) for value in (one.ours, one.theirs))
     deployment, replica = texts
