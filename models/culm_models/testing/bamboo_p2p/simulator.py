@@ -1,4 +1,4 @@
-"""A row of ends under random orders and delays, all from one seed: the same seed gives the same run.
+"""A row of ends under random orders and delays, all from one seed.
 
 Neighbours in the row are connected. Each of the four directions of a connection is delayed by itself and
 split anywhere, so that data overtakes control and the reverse. First everything is done at random:
@@ -13,10 +13,8 @@ and what is asked for last comes, if a neighbour has it and the log is not forke
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
@@ -29,60 +27,56 @@ from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, CancelCode, Eagerness
 from culm_models.testing.bamboo_p2p.log import LENGTH, LOG, LoggedEntry, the_log
-from culm_models.testing.bamboo_p2p.witness import DataWitness
-from culm_models.testing.errors import SimulationError
-from culm_models.testing.memory_link import Pipe
+from culm_models.testing.bamboo_p2p.node import Node
+from culm_models.testing.errors import InvariantError
+from culm_models.testing.simulation import Faults, Simulation
 
 _CANCELS: Final = (CancelCode.REFUSED, CancelCode.RESOURCES, CancelCode.DONE, CancelCode.MANDATORY)
 _CALM_ROUNDS: Final = 200
-_QUIET_AFTER: Final = 100_000
+_STEP_MS: Final = 10
 
 
-@dataclass(slots=True)
-class _End:
-    """One end of one connection, and what it has sent that has not arrived."""
+class BambooP2pSimulation(Simulation[Node]):
+    """One run of so many random actions."""
 
-    peer: Peer
-    connection: Connection
-    control: Pipe = field(default_factory=Pipe)
-    data: Pipe = field(default_factory=Pipe)
-    witness: DataWitness | None = None
-
-
-class BambooP2pSimulation:
-    """One run."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._rng = random.Random(seed)
-        self._greedy = self._rng.random() < 0.5
-        self._flavour = self._rng.choice((YASMF, YASMF, YAMF))
+    def __init__(self, seed: int, actions: int = 40) -> None:
+        super().__init__(seed)
+        self.actions = actions
+        rng = self.rng
+        self.faults = Faults(
+            delay_ms=(1, rng.choice((3, 20, 60))),
+            pace_ms=(0, rng.choice((1, 20))),
+            piece_bytes=rng.choice(((1, 10, 400), (50, 400))),
+        )
+        self._greedy = rng.random() < 0.5
+        self._flavour = rng.choice((YASMF, YASMF, YAMF))
         self._log = the_log(self._flavour)
-        forked_at = self._rng.randint(1, LENGTH) if self._rng.random() < 0.15 else LENGTH + 1
+        forked_at = rng.randint(1, LENGTH) if rng.random() < 0.15 else LENGTH + 1
         self._branch = the_log(self._flavour, forked_at=forked_at)
         self._is_forked = forked_at <= LENGTH
-        size = self._rng.choice((2, 2, 2, 3, 4))
-        self.peers = [Peer(MemoryStore(self._flavour), self._settings()) for _ in range(size)]
-        for peer in self.peers[:-1]:
-            peer.add(self._beginning(self._log))
-        self.peers[-1].add(self._beginning(self._branch))
-        self._pairs = [self._connected(index) for index in range(size - 1)]
+        peers = [
+            Peer(MemoryStore(self._flavour), self._settings()) for _ in range(rng.choice((2, 2, 2, 3, 4)))
+        ]
+        self._last = peers[-1]
+        for peer in peers:
+            peer.add(self._beginning(self._branch if peer is self._last else self._log))
+        self._join(peers)
 
-    def run(self, actions: int) -> None:
-        """So many random actions, then all of the end. Raises `SimulationError`."""
-        for _ in range(actions):
-            self._act()
-        self._carry_all()
-        self._cancel_all()
-        self._check_freed()
-        self._check_held()
-        if not self._is_forked:
-            self._check_catch_up()
-
-    # How it begins.
+    def _join(self, peers: Sequence[Peer]) -> None:
+        """Make these the nodes, in a row."""
+        sizes = [
+            (len(one.payload), len(other.payload)) for one, other in zip(self._log, self._branch, strict=True)
+        ]
+        self.nodes, self.links = {}, []
+        for number, peer in enumerate(peers):
+            self.nodes[str(number)] = Node(str(number), peer, self.nodes, sizes, self.rng)
+            if number:
+                self.add_link(str(number - 1), str(number))
+        for link in self.links:
+            self.connect(link)
 
     def _settings(self) -> PeerSettings:
-        rng = self._rng
+        rng = self.rng
         eagerness = rng.choice((Eagerness.ALL, Eagerness.ALL, Eagerness.NOTIFY, Eagerness.THRESHOLD))
         policy = Policy(
             answer=rng.choice((PolicyAnswer.CONFIRM,) * 6 + (PolicyAnswer.WAIT, PolicyAnswer.REFUSE)),
@@ -106,7 +100,7 @@ class BambooP2pSimulation:
 
     def _beginning(self, log: Sequence[LoggedEntry]) -> list[GivenEntry]:
         """A prefix of the log, or scattered entries with their lower pools; some without payloads."""
-        rng = self._rng
+        rng = self.rng
         if rng.random() < 0.5:
             held = set(range(1, rng.randint(1, LENGTH + 1)))
         else:
@@ -125,59 +119,39 @@ class BambooP2pSimulation:
             given.append(GivenEntry(one.entry_bytes, one.payload if has_payload else None, parts))
         return given
 
-    def _connected(self, index: int) -> tuple[_End, _End]:
-        first, second = self.peers[index], self.peers[index + 1]
-        return (
-            self._end(first, first.connect(f"to {index + 1}", is_proactive=True, now_ms=0)),
-            self._end(second, second.connect(f"to {index}", is_proactive=False, now_ms=0)),
-        )
-
-    def _end(self, peer: Peer, connection: Connection) -> _End:
-        sizes = [
-            (len(one.payload), len(other.payload)) for one, other in zip(self._log, self._branch, strict=True)
-        ]
-        return _End(peer, connection, witness=DataWitness(self._flavour, sizes))
-
     # What happens.
 
-    def _act(self) -> None:
-        rng = self._rng
-        index = rng.randrange(len(self._pairs))
-        if rng.random() < 0.002:
-            # What was under way is lost, and what was held stays.
-            self._pairs[index] = self._connected(index)
-        pair = self._pairs[index]
-        end, other = pair if rng.random() < 0.5 else pair[::-1]
-        chance = rng.random()
-        if chance < 0.15:
-            self._decide(end)
-        elif chance < 0.45:
-            self._deliver_control(end, other, rng.randint(1, 400))
-        elif chance < 0.7:
-            self._deliver_data(end, other, rng.randint(1, 400))
-        else:
-            self._make_data(end, other)
-        self._settle()
+    def disturb(self) -> None:
+        """Do things at random, and carry what they caused."""
+        for _ in range(self.actions):
+            link = self.rng.choice(self.links)
+            if self.rng.random() < 0.015:
+                # What was under way is lost, and what was held stays.
+                self.connect(link)
+            end, other = self.rng.sample(link.ends, 2)
+            self._decide(self.nodes[end].peer, self.nodes[end].connection(other))
+            self.stepped(end)
+            self.run_until(self.now_ms + self.rng.randint(0, _STEP_MS))
 
-    def _decide(self, end: _End) -> None:
-        rng = self._rng
-        requests = end.connection.requests
+    def _decide(self, peer: Peer, connection: Connection) -> None:
+        rng = self.rng
+        requests = connection.requests
         with suppress(CallRefused, RangeViolated):
             chance = rng.random()
             if chance < 0.5:
-                end.connection.propose(self._draw_range(end))
+                connection.propose(self._draw_range(peer))
             elif chance < 0.65 and requests:
-                self._adjust(end)
+                self._adjust(connection)
             elif chance < 0.8 and requests:
-                end.connection.cancel(rng.choice(requests).id, rng.choice(_CANCELS))
+                connection.cancel(rng.choice(requests).id, rng.choice(_CANCELS))
             else:
-                self._publish(end)
+                self._publish(peer)
 
-    def _draw_range(self, end: _End) -> RequestedRange:
-        rng = self._rng
+    def _draw_range(self, peer: Peer) -> RequestedRange:
+        rng = self.rng
         start = rng.randint(1, LENGTH)
         last = rng.choice((None, rng.randint(start, LENGTH)))
-        held = end.peer.store.entry(LOG, start)
+        held = peer.store.entry(LOG, start)
         offset = rng.randint(0, held.entry.payload_size) if held and rng.random() < 0.2 else None
         eagerness = rng.choice((Eagerness.ALL,) * 3 + (Eagerness.NOTIFY, Eagerness.THRESHOLD))
         return RequestedRange(
@@ -197,9 +171,9 @@ class BambooP2pSimulation:
             direction=rng.choice((Direction.BOTH,) * 4 + (Direction.PULL, Direction.PUSH)),
         )
 
-    def _adjust(self, end: _End) -> None:
-        rng = self._rng
-        request = rng.choice(end.connection.requests)
+    def _adjust(self, connection: Connection) -> None:
+        rng = self.rng
+        request = rng.choice(connection.requests)
         eagerness = rng.choice((None, *Eagerness))
         # Raising eagerness is for ends that hold what they were notified of (R53).
         if request.own.ever_notified and eagerness is not Eagerness.NOTIFY:
@@ -214,124 +188,82 @@ class BambooP2pSimulation:
             min_size=rng.choice((None, max(request.own.min_size, 5))),
             max_size=rng.choice((None, min(request.own.max_size, 30))),
         )
-        end.connection.adjust(message)
+        connection.adjust(message)
 
-    def _publish(self, end: _End) -> None:
-        one = self._rng.choice(self._branch if end.peer is self.peers[-1] else self._log)
-        if all(end.peer.store.entry(LOG, number) for number in lower_pool(one.seq_num)[1:]):
-            end.peer.add([GivenEntry(one.entry_bytes, self._rng.choice((None, one.payload)))])
+    def _publish(self, peer: Peer) -> None:
+        one = self.rng.choice(self._branch if peer is self._last else self._log)
+        if all(peer.store.entry(LOG, number) for number in lower_pool(one.seq_num)[1:]):
+            peer.add([GivenEntry(one.entry_bytes, self.rng.choice((None, one.payload)))])
 
-    # How it is carried.
+    # The end.
 
-    def _make_data(self, end: _End, other: _End) -> None:
-        # As drivers do: what is not due is not asked for.
-        data = end.connection.next_data() if end.connection.data_is_due else b""
-        if end.witness is not None:
-            try:
-                end.witness.look(data, end.connection, other.connection)
-            except SimulationError as error:
-                raise self._fault(str(error)) from None
-        end.data.write(data)
-
-    def _deliver_control(self, end: _End, other: _End, size: int) -> None:
-        if data := end.control.read(size):
-            other.connection.receive_control(data, 0)
-
-    def _deliver_data(self, end: _End, other: _End, size: int) -> None:
-        if data := end.data.read(size):
-            other.connection.receive_all_data(data, 0)
-
-    def _settle(self) -> None:
-        for peer in self.peers:
-            peer.settle()
-        for pair in self._pairs:
-            for end in pair:
-                end.control.write(end.connection.take_control())
-                if end.connection.dropped is not None:
-                    raise self._fault(f"a connection was dropped: {end.connection.dropped!r}")
-
-    def _carry_all(self) -> None:
-        for _ in range(_QUIET_AFTER):
-            moved = False
-            for first, second in self._pairs:
-                for end, other in ((first, second), (second, first)):
-                    self._make_data(end, other)
-                    self._settle()
-                    moved = moved or bool(len(end.control) + len(end.data))
-                    self._deliver_control(end, other, len(end.control))
-                    self._deliver_data(end, other, len(end.data))
-                    self._settle()
-            if not moved:
-                return
-        raise self._fault("the ends never fall silent")
-
-    def _cancel_all(self) -> None:
+    def calm_down(self) -> None:
+        """Carry everything, and cancel whatever is open, until nothing is left."""
+        self.faults = Faults(delay_ms=(0, 1))
+        self.settle()
         for _ in range(_CALM_ROUNDS):
             cancelled = False
-            for pair in self._pairs:
-                for end in pair:
-                    for request in end.connection.requests:
+            for name, node in self.nodes.items():
+                for connection in node.peer.connections.values():
+                    for request in connection.requests:
                         with suppress(CallRefused):
-                            end.connection.cancel(request.id, CancelCode.DONE)
+                            connection.cancel(request.id, CancelCode.DONE)
                             cancelled = True
-            self._settle()
-            self._carry_all()
+                self.stepped(name)
+            self.settle()
             if not cancelled:
                 return
 
-    # What must hold.
+    def check(self) -> None:
+        """What must hold of each end; then new connections that ask for everything must bring it."""
+        self._check_freed()
+        peers = [node.peer for node in self.nodes.values()]
+        for peer in peers:
+            self._check_held(peer)
+        if not self._is_forked:
+            self._check_catch_up(peers[0], peers[1])
+            self._check_catch_up(peers[1], peers[0])
 
     def _check_freed(self) -> None:
-        for pair in self._pairs:
-            for end, other in (pair, pair[::-1]):
-                if end.connection.requests:
-                    raise self._fault(f"requests are never freed: {end.connection.requests}")
-                granted, credit = end.connection.granted, other.connection.credit
-                if granted != credit or granted != end.peer.settings.credit:
-                    raise self._fault(f"credit is lost: {credit} and {granted}")
+        for link in self.links:
+            for end, other in (link.ends, link.ends[::-1]):
+                connection = self.nodes[end].connection(other)
+                if connection.requests:
+                    raise InvariantError(f"requests are never freed: {connection.requests}")
+                granted, credit = connection.granted, self.nodes[other].connection(end).credit
+                if granted != credit or granted != self.nodes[end].peer.settings.credit:
+                    raise InvariantError(f"credit is lost: {credit} and {granted}")
 
-    def _check_held(self) -> None:
-        for peer in self.peers:
-            for one, other in zip(self._log, self._branch, strict=True):
-                held = peer.store.entry(LOG, one.seq_num)
-                if held is None:
-                    continue
-                written = next((each for each in (one, other) if each.entry_bytes == held.entry_bytes), None)
-                if written is None:
-                    raise self._fault(f"a wrong entry {one.seq_num} is held")
-                if (
-                    peer.store.has_payload(LOG, one.seq_num)
-                    and peer.store.read_payload(LOG, one.seq_num, 0, 10_000) != written.payload
-                ):
-                    raise self._fault(f"a wrong payload {one.seq_num} is held")
-            if peer.store.fork_proof(LOG) is not None and not self._is_forked:
-                raise self._fault("a log is called forked that is not")
+    def _check_held(self, peer: Peer) -> None:
+        for one, other in zip(self._log, self._branch, strict=True):
+            held = peer.store.entry(LOG, one.seq_num)
+            if held is None:
+                continue
+            written = next((each for each in (one, other) if each.entry_bytes == held.entry_bytes), None)
+            if written is None:
+                raise InvariantError(f"a wrong entry {one.seq_num} is held")
+            if (
+                peer.store.has_payload(LOG, one.seq_num)
+                and peer.store.read_payload(LOG, one.seq_num, 0, 10_000) != written.payload
+            ):
+                raise InvariantError(f"a wrong payload {one.seq_num} is held")
+        if peer.store.fork_proof(LOG) is not None and not self._is_forked:
+            raise InvariantError("a log is called forked that is not")
 
-    def _check_catch_up(self) -> None:
-        """New connections that ask for everything bring neighbours' prefixes to each other."""
-        for first, second in ((self.peers[0], self.peers[1]), (self.peers[1], self.peers[0])):
-            source, target = Peer(first.store, PeerSettings()), Peer(second.store, PeerSettings())
-            ends = (
-                self._end(source, source.connect("target", is_proactive=False, now_ms=0)),
-                self._end(target, target.connect("source", is_proactive=True, now_ms=0)),
+    def _check_catch_up(self, first: Peer, second: Peer) -> None:
+        source, target = Peer(first.store, PeerSettings()), Peer(second.store, PeerSettings())
+        self._join([target, source])
+        self.settle()
+        self.nodes["0"].connection("1").propose(RequestedRange(*LOG, 1, lower=1, direction=Direction.PULL))
+        self.stepped("0")
+        self.settle()
+        reached = source.store.end_of_held_entries(LOG, 1)
+        for one in self._log[: reached - 1]:
+            if source.store.unverified(LOG, one.seq_num):
+                # More of it may come, so it is neither sent nor passed over (R65).
+                break
+            lacks = target.store.entry(LOG, one.seq_num) is None or (
+                source.store.has_payload(LOG, one.seq_num) and not target.store.has_payload(LOG, one.seq_num)
             )
-            self.peers, self._pairs = [source, target], [ends]
-            self._settle()
-            self._carry_all()
-            ends[1].connection.propose(RequestedRange(*LOG, 1, lower=1, direction=Direction.PULL))
-            self._settle()
-            self._carry_all()
-            reached = source.store.end_of_held_entries(LOG, 1)
-            for one in self._log[: reached - 1]:
-                if source.store.unverified(LOG, one.seq_num):
-                    # More of it may come, so it is neither sent nor passed over (R65).
-                    break
-                lacks = target.store.entry(LOG, one.seq_num) is None or (
-                    source.store.has_payload(LOG, one.seq_num)
-                    and not target.store.has_payload(LOG, one.seq_num)
-                )
-                if lacks:
-                    raise self._fault(f"entry {one.seq_num} was asked for, and did not come")
-
-    def _fault(self, what: str) -> SimulationError:
-        return SimulationError(f"seed {self._seed}: {what}")
+            if lacks:
+                raise InvariantError(f"entry {one.seq_num} was asked for, and did not come")

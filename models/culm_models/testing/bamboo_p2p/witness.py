@@ -21,7 +21,7 @@ from culm_models.bamboo_p2p.wire.messages import (
     RawPayload,
     Switch,
 )
-from culm_models.testing.errors import SimulationError
+from culm_models.testing.errors import InvariantError
 
 
 @dataclass(slots=True)
@@ -44,13 +44,13 @@ class DataWitness:
     _sent: dict[int, _Sent] = field(default_factory=dict)
 
     def look(self, data: bytes, sender: Connection, receiver: Connection) -> None:
-        """Take whole messages that the sender just made. Raises `SimulationError`."""
+        """Take whole messages that the sender just made. Raises `InvariantError`."""
         at, touched = 0, set[int]()
         while at < len(data):
             after_tag = data[at + 1 : at + 3]
             found = decode_data(data, at, self.flavour, lambda: after_tag == self.flavour.prefix)  # noqa: B023
             if found is None:
-                raise SimulationError("a turn ends inside a message")
+                raise InvariantError("a turn ends inside a message")
             message, at = found
             if isinstance(message, Switch):
                 self._current = message.id
@@ -58,7 +58,7 @@ class DataWitness:
             if isinstance(message, Cancelled):
                 sent = self._sent.setdefault(message.id, _Sent())
                 if sent.is_over:
-                    raise SimulationError(f"the data of request {message.id} ended twice")
+                    raise InvariantError(f"the data of request {message.id} ended twice")
                 sent.is_over = True
                 self._current = None if self._current == message.id else self._current
                 continue
@@ -73,10 +73,10 @@ class DataWitness:
     def _count(self, message: object) -> int:
         number = self._current
         if number is None:
-            raise SimulationError("data went out without a request")
+            raise InvariantError("data went out without a request")
         sent = self._sent.setdefault(number, _Sent())
         if sent.is_over:
-            raise SimulationError(f"data of request {number} went out behind its end")
+            raise InvariantError(f"data of request {number} went out behind its end")
         if isinstance(message, Metadata):
             sent.metadata += 1
         elif isinstance(message, RawPayload | CompressedPayload):
@@ -90,21 +90,21 @@ class DataWitness:
         fixed, asked = _request(sender, number), _request(receiver, number)
         own, sequence, sent = asked.own, fixed.sequence, self._sent[number]
         if (sent.metadata or sent.payload_bytes) and not own.admits_metadata:
-            raise SimulationError(f"data of request {number} went out where only notifies were asked for")
+            raise InvariantError(f"data of request {number} went out where only notifies were asked for")
         end = min(sequence.size, 2 * len(self.sizes) + 2)
         pieces = [piece for piece in map(sequence.piece, range(end)) if piece.seq_num <= len(self.sizes)]
         metadata = sum(not piece.is_payload for piece in pieces)
         # An apology has one piece sent anew.
         if sent.metadata > metadata + sent.apologies:
-            raise SimulationError(f"request {number} has {metadata} entries, {sent.metadata} went out")
+            raise InvariantError(f"request {number} has {metadata} entries, {sent.metadata} went out")
         sizes = (self.sizes[piece.seq_num - 1] for piece in pieces if piece.is_payload)
         admitted = sum(max((size for size in each if own.admits_payload(size)), default=0) for each in sizes)
         if sent.payload_bytes > admitted + sent.apologies * max(map(max, self.sizes)):
-            raise SimulationError(f"request {number} asks for {admitted} bytes, more went out")
+            raise InvariantError(f"request {number} asks for {admitted} bytes, more went out")
 
 
 def _request(connection: Connection, number: int) -> Request:
     for request in connection.requests:
         if request.id == number:
             return request
-    raise SimulationError(f"data of request {number} went out, and an end has none of it")
+    raise InvariantError(f"data of request {number} went out, and an end has none of it")

@@ -3,7 +3,3 @@
 `scenario` says what a run is like, `node` is a replica whose user changes things, `simulator` joins them by
 links that break, and checks that in the end all hold the same, which is all that was ever changed.
 """
-
-from culm_models.testing.chotki.simulator import ChotkiSimulation, simulate_chotki
-
-__all__ = ["ChotkiSimulation", "simulate_chotki"]

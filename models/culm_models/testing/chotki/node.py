@@ -7,22 +7,37 @@ by it.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.chotki.compat import Compat
+from culm_models.chotki.events import Refused
 from culm_models.chotki.ids import ZERO_ID, Id
-from culm_models.chotki.replica import Committed, Replica
+from culm_models.chotki.packets.handshake import MODE_MAX
+from culm_models.chotki.replica import Committed, Output, Replica
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
 from culm_models.chotki.zip import pack_int, pack_pair, zigzag
+from culm_models.testing.errors import InvariantError
+from culm_models.testing.simulation import SimulatedNode
 
 TYPES: Final = "FIRSTNZEMV"
 """The fields of every object, in order from 1 on."""
 _BLOCK_SEQUENCES: Final = 1 << 16
 _OFFSET_BITS: Final = 12
+_MAY_BE_REFUSED: Final = frozenset(
+    {
+        "chotki.sync_unknown",  # another replica's sync passed by when the session began
+        "chotki.sync_count",
+        "chotki.sync_expired",
+        "chotki.handshake_timeout",
+        "chotki.ping_timeout",
+        "chotki.deaf",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -33,11 +48,18 @@ class Catalogue:
     objects: list[Id] = field(default_factory=list)
 
 
-class Node:
-    """A replica and its user. It comes back from a restart with its store and without its sessions."""
+class Node(SimulatedNode):
+    """A replica and its user. It comes back from a restart with its store and without its sessions.
+
+    `refused` counts the codes with which sessions ended.
+    """
 
     def __init__(self, number: int, settings: ChotkiSettings, compat: Compat, rng: random.Random) -> None:
+        super().__init__()
         self.number = number
+        self.refused: Counter[str] = Counter()
+        self.modes: dict[str, int] = {}
+        """With which mode the next session with another replica is opened."""
         self._settings = settings
         self._compat = compat
         self._rng = rng
@@ -56,6 +78,33 @@ class Node:
             compat=self._compat,
             seed=self._rng.getrandbits(32),
         )
+
+    def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
+        """A piece of a session's stream."""
+        self._take(self.replica.receive(sender, data, now_ms))
+
+    def tick(self, now_ms: int) -> None:
+        """Do what is due."""
+        self._take(self.replica.tick(now_ms))
+
+    def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
+        """Open a session."""
+        self._take(self.replica.open_session(other, now_ms, mode=self.modes.get(other, MODE_MAX)))
+
+    def disconnected(self, other: str, now_ms: int) -> None:
+        """The transport of a session is gone."""
+        session = self.replica.sessions.get(other)
+        if session is not None and not session.closed:
+            self.replica.lose_session(other, now_ms)
+
+    def _take(self, output: Output) -> None:
+        for name, event in output.events:
+            if isinstance(event, Refused):
+                self.refused[event.code] += 1
+                if event.code not in _MAY_BE_REFUSED:
+                    raise InvariantError(f"node {self.number} refused {name}: {event.message}")
+        self.queued += [(name, b"".join(records)) for name, records in output.sends.items() if records]
+        self.queued += [(name, b"") for name in output.closed]
 
     def restart(self) -> None:
         """Go down and come back."""
@@ -91,6 +140,7 @@ class Node:
                 number = rng.randint(1, len(TYPES))
                 body += record(rng.choice("fF"), bytes([number])) + self._value(target, number)
             committed = self.replica.commit("E", target, body, now_ms)
+        self._take(committed.output)
         return committed
 
     def _entries(self, letters: str) -> bytes:

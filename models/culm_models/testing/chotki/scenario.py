@@ -18,8 +18,10 @@ class Scenario:
     compats: tuple[Compat, ...]
     settings: tuple[ChotkiSettings, ...]
     steps: int
-    piece_bytes: int
+    piece_bytes: tuple[int, ...]
     """The most bytes that arrive at a time."""
+    delay_ms: int
+    """The longest way of a piece; a step takes about 5 ms."""
     connect: float
     cut: float
     change: float
@@ -32,9 +34,9 @@ class Scenario:
     """The share of changes before which a source leaves the rest of its block unused."""
 
 
-def draw_scenario(rng: random.Random, *, most_nodes: int = 20, steps: int = 600) -> Scenario:
-    """A tree of 2 to `most_nodes` replicas: some imitate Go, or all, or none."""
-    count = rng.randint(2, rng.choice((3, 6, most_nodes)))
+def draw_scenario(rng: random.Random, *, steps: int = 600) -> Scenario:
+    """A tree of 2 to 20 replicas: some imitate Go, or all, or none."""
+    count = rng.randint(2, rng.choice((3, 6, 20)))
     depth_one = rng.random() < 0.2
     parents = tuple(0 if depth_one else rng.randrange(number) for number in range(1, count))
     share = rng.choice((0.0, 0.0, 0.5, 1.0))
@@ -44,7 +46,8 @@ def draw_scenario(rng: random.Random, *, most_nodes: int = 20, steps: int = 600)
         compats=compats,
         settings=tuple(draw_settings(rng, compat) for compat in compats),
         steps=steps + 30 * count,
-        piece_bytes=rng.choice((7, 60, 400, 100_000)),
+        piece_bytes=rng.choice(((1, 4, 7), (1, 20, 60), (1, 100, 400), (1, 400, 100_000))),
+        delay_ms=rng.choice((2, 10, 100)),
         connect=rng.choice((0.05, 0.2)),
         cut=rng.choice((0.0, 0.01, 0.05)),
         change=rng.choice((0.05, 0.2, 0.4)),

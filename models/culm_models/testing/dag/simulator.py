@@ -10,70 +10,64 @@ come to rest is done at both ends; and in the end all replicas say the same.
 
 from __future__ import annotations
 
-import random
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.settings import ExchangeSettings
 from culm_models.keys import KeyPair
-from culm_models.testing.dag.link import DagLink
+from culm_models.testing.dag.node import Node
 from culm_models.testing.dag.replica import MemoryReplica
 from culm_models.testing.dag.scenario import DagScenario, draw_scenario
-from culm_models.testing.errors import SimulationError
+from culm_models.testing.errors import InvariantError
+from culm_models.testing.simulation import Faults, Link, Simulation
 
-_STEPS_MAX: Final = 200_000
+_LINKS_MAX: Final = 6
+_STEP_MS: Final = 20
+_QUIET_MS: Final = 50
 _FRAMES: Final = (1_000, 2_000, 1_000_000, 1_000_000)
 
 
-class DagSimulation:
-    """One run."""
+class DagSimulation(Simulation[Node]):
+    """One run of so many random actions. A connection is a link between two nodes that live as long as it."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._rng = random.Random(seed)
-        self.scenario: DagScenario = draw_scenario(self._rng)
-        self.replicas = [MemoryReplica() for _ in range(self._rng.choice((2, 2, 3, 4)))]
+    def __init__(self, seed: int, actions: int = 70) -> None:
+        super().__init__(seed)
+        self.actions = actions
+        rng = self.rng
+        self.faults = Faults(
+            delay_ms=(0, rng.choice((5, 40))),
+            pace_ms=(0, rng.choice((1, 10))),
+            piece_bytes=(1, 10, 100, 1_000, 100_000, 1 << 30),
+        )
+        self.scenario: DagScenario = draw_scenario(rng)
+        self.replicas = [MemoryReplica() for _ in range(rng.choice((2, 2, 3, 4)))]
+        self._names = count()
         self._keys = [KeyPair(bytes([n + 1]) * 32).public_key for n in range(len(self.replicas) + 1)]
-        self._links: list[DagLink] = []
         self._items = [(True, *one) for one in self.scenario.nodes]
         self._items += [(False, *one) for one in self.scenario.shards]
-        self._rng.shuffle(self._items)
-
-    def run(self, actions: int) -> None:
-        """So many random actions, then all of the end. Raises `SimulationError`."""
-        for _ in range(actions):
-            self._act()
-            self._forget_ended()
-        while self._items:
-            self._appear()
-        self._links.clear()
-        pairs = list(pairwise(range(len(self.replicas))))
-        # A proof goes where the publish is known that names it, so once more than there and back.
-        for one, other in (*pairs, *reversed(pairs), *pairs):
-            self._finish(self._connect(one, other))
-        self._check_kept()
-        self._check_equal()
+        rng.shuffle(self._items)
 
     # At random.
 
-    def _act(self) -> None:
-        choice = self._rng.random()
-        if choice < 0.05 and self._items:
-            self._appear()
-        elif choice < 0.07 and len(self._links) < 6:
-            one, other = self._rng.sample(range(len(self.replicas)), 2)
-            self._links.append(self._connect(one, other))
-        elif choice < 0.075 and len(self._links) < 6:
-            self._links.append(self._connect_liar(self._rng.randrange(len(self.replicas))))
-        elif choice < 0.08 and self._links:
-            self._links.pop(self._rng.randrange(len(self._links)))
-        elif self._links:
-            self._rng.choice(self._links).step()
+    def disturb(self) -> None:
+        """Let things appear, and connections begin and end."""
+        for _ in range(self.actions):
+            choice = self.rng.random()
+            if choice < 0.6 and self._items:
+                self._appear()
+            elif choice < 0.86 and len(self.links) < _LINKS_MAX:
+                self._connect(*self.rng.sample(range(len(self.replicas)), 2))
+            elif choice < 0.93 and len(self.links) < _LINKS_MAX:
+                self._connect(self.rng.randrange(len(self.replicas)), len(self.replicas))
+            elif self.links:
+                self._end(self.rng.choice(self.links))
+            self.run_until(self.now_ms + self.rng.randint(0, _STEP_MS))
+            self._end_dropped()
 
     def _appear(self) -> None:
         is_node, space, cid, data = self._items.pop()
-        for replica in self._rng.sample(self.replicas, self._rng.randint(1, len(self.replicas))):
+        for replica in self.rng.sample(self.replicas, self.rng.randint(1, len(self.replicas))):
             if is_node:
                 replica.put(space, cid, data)
             else:
@@ -81,8 +75,10 @@ class DagSimulation:
             self._offer_new(replica, space, cid)
 
     def _offer_new(self, replica: MemoryReplica, space: bytes, cid: Cid) -> None:
-        for link in self._links:
-            link.offer_new(replica, space, cid)
+        for name, node in self.nodes.items():
+            if node.replica is replica:
+                node.offer_new(space, cid)
+                self.stepped(name)
 
     def _settings(self) -> ExchangeSettings:
         # At the end nothing may be left out for want of room.
@@ -92,58 +88,88 @@ class DagSimulation:
             "bound",
             bytes(32),
             spaces=self.scenario.spaces,
-            wants_in_flight=self._rng.choice((1, 3, 256)),
-            wanted_bytes=self._rng.choice((1, 1_000_000, 67_108_864)),
-            nodes_known_of=self._rng.choice((1, 3, 10_000)),
-            max_frame=self._rng.choice(_FRAMES),
+            wants_in_flight=self.rng.choice((1, 3, 256)),
+            wanted_bytes=self.rng.choice((1, 1_000_000, 67_108_864)),
+            nodes_known_of=self.rng.choice((1, 3, 10_000)),
+            max_frame=self.rng.choice(_FRAMES),
         )
 
-    def _connect(self, one: int, other: int) -> DagLink:
-        ends = tuple((self.replicas[n], self._keys[n], self._settings()) for n in (one, other))
-        return DagLink(self._rng, ends, self._offer_new)
+    def _connect(self, one: int, other: int) -> Link:
+        """A connection of two replicas; behind the last of them is a liar that has everything."""
+        names = []
+        for at, far in ((one, other), (other, one)):
+            is_liar = at == len(self.replicas)
+            names.append(f"{'liar' if is_liar else at}, end {next(self._names)}")
+            self.nodes[names[-1]] = Node(
+                self.rng,
+                self._all_knowing() if is_liar else self.replicas[at],
+                self._settings(),
+                self._keys[far],
+                self._offer_new,
+                is_liar=is_liar,
+            )
+        link = self.add_link(*names)
+        self.connect(link)
+        return link
 
-    def _connect_liar(self, one: int) -> DagLink:
-        liar = MemoryReplica()
+    def _all_knowing(self) -> MemoryReplica:
+        replica = MemoryReplica()
         for space, cid, block in self.scenario.nodes:
-            liar.put(space, cid, block)
+            replica.put(space, cid, block)
         for space, cid, data in self.scenario.shards:
-            liar.add_shard(space, cid, data)
-        ends = (
-            (self.replicas[one], self._keys[one], self._settings()),
-            (liar, self._keys[-1], self._settings()),
-        )
-        return DagLink(self._rng, ends, self._offer_new, liar=True)
+            replica.add_shard(space, cid, data)
+        return replica
 
-    def _forget_ended(self) -> None:
-        for link in self._links:
-            if link.is_over and not link.ends[1].is_liar:
-                self._fail(f"an honest end was dropped: {[end.exchange.dropped for end in link.ends]}")
-        self._links = [link for link in self._links if not link.is_over]
+    def _end(self, link: Link) -> None:
+        self.cut(link)
+        self.links.remove(link)
+        for end in link.ends:
+            del self.nodes[end]
+
+    def _end_dropped(self) -> None:
+        for link in list(self.links):
+            nodes = [self.nodes[end] for end in link.ends]
+            if any(node.exchange.dropped is not None for node in nodes):
+                if not any(node.is_liar for node in nodes):
+                    raise InvariantError(f"dropped: {[node.exchange.dropped for node in nodes]}")
+                self._end(link)
 
     # The end.
 
-    def _finish(self, link: DagLink) -> None:
-        self._links = [link]
-        for _ in range(_STEPS_MAX):
-            if not link.step():
-                break
-        self._forget_ended()
-        if not link.is_done():
-            self._fail("a connection came to rest, and is not done")
+    def calm_down(self) -> None:
+        """Neighbours in a row are connected until they are done."""
+        while self._items:
+            self._appear()
+        for link in list(self.links):
+            self._end(link)
+        pairs = list(pairwise(range(len(self.replicas))))
+        # A proof goes where the publish is known that names it, so once more than there and back.
+        for one, other in (*pairs, *reversed(pairs), *pairs):
+            link = self._connect(one, other)
+            self.settle(_QUIET_MS)
+            self._end_dropped()
+            if not all(self.nodes[end].is_done for end in link.ends):
+                raise InvariantError("a connection came to rest, and is not done")
+            self._end(link)
+
+    def check(self) -> None:
+        """All replicas say the same, and only what was made."""
+        self._check_kept()
+        self._check_equal()
 
     def _check_kept(self) -> None:
         made = {cid for _, cid, _ in self.scenario.nodes}
         shards = {cid for _, cid, _ in self.scenario.shards}
         for replica in self.replicas:
             if not replica.blocks.keys() <= made or not replica.shard_bytes.keys() <= shards:
-                self._fail("something is kept that nobody made")
+                raise InvariantError("something is kept that nobody made")
 
     def _check_equal(self) -> None:
         views = [self._view(replica) for replica in self.replicas]
         for view in views[1:]:
             different = [name for name, value in view.items() if value != views[0][name]]
             if different:
-                self._fail(f"replicas differ in {different}")
+                raise InvariantError(f"replicas differ in {different}")
 
     def _view(self, replica: MemoryReplica) -> dict[str, object]:
         spaces = self.scenario.spaces
@@ -154,6 +180,3 @@ class DagSimulation:
             "order": {space: replica.machine.order(space).order() for space in spaces},
             "states": {space: replica.machine.states(space) for space in spaces},
         }
-
-    def _fail(self, why: str) -> None:
-        raise SimulationError(f"seed {self._seed}: {why}")

@@ -6,7 +6,7 @@ may fail: what a durable queue outside of the process does to a connector.
 
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from culm_models.errors import CulmError
@@ -19,8 +19,10 @@ from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire.codec import encode_entry_message
 from culm_models.p2panda.wire.messages import EntryMessage
 from culm_models.testing.errors import InvariantError
+from culm_models.testing.simulation import SimulatedNode
 
 _CHECKS_REMEMBERED = 20_000
+_LONGEST_STORING_MS = 100
 
 
 @lru_cache(maxsize=_CHECKS_REMEMBERED)
@@ -32,10 +34,16 @@ def _check(entry: bytes, operation: bytes) -> CheckedOperation | CulmError:
         return error.with_traceback(None)
 
 
-class Node:
+class Node(SimulatedNode):
     """One peer of a simulation; `store` survives a crash, everything else does not."""
 
-    def __init__(self, peer_id: bytes, settings: PeerSettings, *, in_steps: bool) -> None:
+    def __init__(
+        self, peer_id: bytes, settings: PeerSettings, *, in_steps: bool, rng: random.Random | None = None
+    ) -> None:
+        super().__init__()
+        self._rng = rng or random.Random(peer_id)
+        self._next_storing_ms: int | None = None
+        self._given_up: set[bytes] = set()
         self.peer_id = peer_id
         self.settings = settings
         self.in_steps = in_steps
@@ -51,6 +59,7 @@ class Node:
         """Begin with what the store holds; what was staged is lost."""
         self.accepted -= {checked.hash for checked, _ in self.staged}
         self.staged.clear()
+        self._next_storing_ms = None
         self.failed_links.clear()
         self.peer = Peer(self.peer_id, self.store, self.settings)
         self.peer.announce(self.interests, now)
@@ -67,6 +76,41 @@ class Node:
         else:
             self.peer.receive(remote, data, now)
         self.take_events()
+
+    def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
+        """Bytes of a remote arrived, which is named by its id in hex."""
+        self.receive(bytes.fromhex(sender), data, now_ms)
+        if self.staged and self._next_storing_ms is None:
+            self._next_storing_ms = now_ms + self._rng.randint(1, _LONGEST_STORING_MS)
+
+    def tick(self, now_ms: int) -> None:
+        """Some staged entries become durable, and the peer does what is due."""
+        self.peer.tick(now_ms)
+        self.store_staged(self._rng.choice((1, 3, 100)), now_ms)
+        self._next_storing_ms = now_ms + self._rng.randint(1, _LONGEST_STORING_MS) if self.staged else None
+
+    def next_due_ms(self) -> int | None:
+        """When staged entries become durable; what else the time brings is a matter of the simulation."""
+        return self._next_storing_ms
+
+    def outgoing(self, now_ms: int) -> Iterator[tuple[str, bytes]]:
+        """A few messages for each remote; a link is given up when its stream cannot be read."""
+        for remote in self.failed_links - self._given_up:
+            self._given_up.add(remote)
+            yield remote.hex(), b""
+        for remote in list(self.peer.remotes):
+            if data := self.take_outgoing(remote, self._rng.choice((1, 2, 50))):
+                yield remote.hex(), data
+
+    def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
+        """A link is up."""
+        self.peer.connect(bytes.fromhex(other), now_ms, dialled=dialled)
+
+    def disconnected(self, other: str, now_ms: int) -> None:
+        """A link is gone."""
+        self.peer.disconnect(bytes.fromhex(other), now_ms)
+        self.failed_links.discard(bytes.fromhex(other))
+        self._given_up.discard(bytes.fromhex(other))
 
     def _receive_in_steps(self, remote: bytes, data: bytes, now: int) -> None:
         try:
@@ -90,11 +134,11 @@ class Node:
             self.store.append([checked])
             self.peer.stored([checked], source, now)
 
-    def fail_to_store(self, rng: random.Random, now: int) -> None:
+    def fail_to_store(self, now: int) -> None:
         """Storing one staged entry fails, and so does all of its log behind it."""
         if not self.staged:
             return
-        first = rng.choice(self.staged)[0]
+        first = self._rng.choice(self.staged)[0]
         lost = [
             checked
             for checked, _ in self.staged

@@ -1,33 +1,32 @@
-"""Peers, links and faults, all from one seed: the same seed gives the same run, action by action.
+"""Peers, links and faults, all from one seed.
 
-A run has two parts. In the first, actions are drawn at random: peers write, links carry a few bytes, break
-and come back, storing is late or fails, peers crash, change their interests, begin and leave sessions, and
-a liar talks to some of them. In the second no more faults happen, and within a bounded time every peer must
-hold every log; what is written after that must reach everyone through the sessions that are then live.
+A run has two parts. In the first, actions are drawn at random: peers write, links break and come back,
+storing is late or fails, peers crash, change their interests, begin and leave sessions, and a liar talks to
+some of them. In the second no more faults happen, and within a bounded time every peer must hold every log;
+what is written after that must reach everyone through the sessions that are then live.
 """
 
 import random
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from culm_models.bamboo.log_store import LogKey
-from culm_models.p2panda.events import SessionFailed
+from culm_models.p2panda.events import LinkFailed, SessionFailed
 from culm_models.p2panda.ingest import LogBusyError
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.session import SessionState
-from culm_models.testing.errors import InvariantError, SimulationError
-from culm_models.testing.memory_link import MemoryLink
+from culm_models.testing.errors import InvariantError
 from culm_models.testing.p2panda.checker import check_as_written, check_contiguous, differences
-from culm_models.testing.p2panda.network import Network
+from culm_models.testing.p2panda.liar import Liar
 from culm_models.testing.p2panda.node import Node
-from culm_models.testing.p2panda.scenario import SCHEMAS, written
+from culm_models.testing.p2panda.scenario import SCHEMAS, draw_settings, forked, written
+from culm_models.testing.simulation import Faults, Link, SimulatedNode, Simulation
 
-_TRACE_LENGTH: Final = 40
 _STEP_MS: Final = 1_000
 _MAX_CALM_ROUNDS: Final = 200
+_QUIET_MS: Final = 200
 _BLAMELESS: Final = {
     error.code
     for error in (
@@ -49,62 +48,92 @@ class Log:
     height: int = 0
 
 
-class Simulation:
-    """One run: faults, and the calm after them. `now` is in milliseconds; `trace` holds the last actions."""
+class LiarNode(SimulatedNode):
+    """A liar among the nodes, which talks for as long as a link is up and does not listen."""
 
-    def __init__(self, seed: int, actions: int = 150) -> None:
-        self.seed = seed
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__()
+        known = [checked for entries in written() for checked in entries[:3]]
+        self._rng = rng
+        self._liar = Liar(rng, SCHEMAS, [*forked(), *known])
+        self._others: set[str] = set()
+        self._due_ms = 0
+
+    def tick(self, now_ms: int) -> None:
+        """Say something to each peer."""
+        for other in sorted(self._others):
+            words = [self._liar.say() for _ in range(self._rng.randint(1, 12))]
+            self.queued.append((other, b"".join(words)))
+        self._due_ms = now_ms + self._rng.randint(1, 100)
+
+    def next_due_ms(self) -> int | None:
+        """At any time, while somebody has to listen."""
+        return self._due_ms if self._others else None
+
+    def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
+        """Begin."""
+        self._liar.connected()
+        self._others.add(other)
+
+    def disconnected(self, other: str, now_ms: int) -> None:
+        """Fall silent."""
+        self._others.discard(other)
+
+
+class P2pandaSimulation(Simulation[Node | LiarNode]):
+    """One run: faults, and the calm after them."""
+
+    def __init__(self, seed: int, actions: int = 80) -> None:
+        super().__init__(seed)
         self.actions = actions
-        self.now = 1_700_000_000_000
-        self.rng = rng = random.Random(seed)
-        self.network = Network(rng)
-        self.trace: deque[str] = deque(maxlen=_TRACE_LENGTH)
         self.is_calm = False
-        homes = list(self.nodes.values())
+        rng = self.rng
+        self.faults = Faults(
+            delay_ms=(1, rng.choice((5, 50, 500))),
+            pace_ms=(0, rng.choice((1, 50))),
+            piece_bytes=(1, 7, 100, 300, 5_000),
+        )
+        self.peers: dict[str, Node] = {}
+        for number, settings in enumerate(draw_settings(rng, rng.randint(2, 5))):
+            peer_id = bytes((rng.randrange(256), number)) * 16
+            self.peers[peer_id.hex()] = Node(peer_id, settings, in_steps=rng.random() < 0.8, rng=rng)
+        self.nodes.update(self.peers)
+        self._link_peers()
+        homes = list(self.peers.values())
         self.logs = [Log(rng.choice(homes), entries) for entries in rng.sample(written(), rng.randint(2, 6))]
         if rng.random() < 0.3:
-            self.network.add_liar()
+            liar = (bytes((rng.randrange(256), 255)) * 16).hex()
+            self.nodes[liar] = LiarNode(rng)
+            for victim in rng.sample(list(self.peers), min(2, len(self.peers))):
+                self.add_link(*rng.sample((liar, victim), 2))
         for node in homes:
             node.interests = SCHEMAS
-            node.start(self.now)
+            node.start(self.now_ms)
 
-    @property
-    def nodes(self) -> dict[bytes, Node]:
-        """The peers, by their ids."""
-        return self.network.nodes
-
-    def run(self) -> None:
-        """Both parts. Raises `SimulationError`."""
-        try:
-            for _ in range(self.actions):
-                self.act()
-            self._check()
-            self._calm_down()
-            self._check_live()
-        except Exception as error:
-            steps = "\n  ".join(self.trace)
-            raise SimulationError(
-                f"seed {self.seed}: {type(error).__name__}: {error}\n  {steps}\n"
-                f"replay with CULM_SIM_SEED={self.seed}"
-            ) from error
+    def _link_peers(self) -> None:
+        """A tree, and up to two links more."""
+        names, rng = list(self.peers), self.rng
+        for number, name in enumerate(names[1:], 1):
+            self.add_link(*rng.sample((name, rng.choice(names[:number])), 2))
+        for _ in range(rng.randrange(3)):
+            one, other = rng.sample(names, 2)
+            if self.link(one, other) is None:
+                self.add_link(one, other)
 
     # Faults.
 
-    def act(self) -> None:
-        """Draw one action and do it."""
-        names = tuple(_ACTIONS)
+    def disturb(self) -> None:
+        """Draw actions, and do them."""
         weights = [weight for weight, _ in _ACTIONS.values()]
-        name = self.rng.choices(names, weights)[0]
-        self.now += self.rng.choice((0, 1, 20))
-        self.trace.append(name)
-        _ACTIONS[name][1](self)
+        for _ in range(self.actions):
+            name = self.rng.choices(tuple(_ACTIONS), weights)[0]
+            self.run_until(self.now_ms + self.rng.choice((0, 1, 20, 100)))
+            self.note(name)
+            _ACTIONS[name][1](self)
+        self._check_stores()
 
-    def _any_node(self) -> Node:
-        return self.rng.choice(list(self.nodes.values()))
-
-    def _some_link(self, *, up: bool) -> MemoryLink | None:
-        fitting = [link for link in self.network.links if link.is_up is up]
-        return self.rng.choice(fitting) if fitting else None
+    def _any_peer(self) -> str:
+        return self.rng.choice(list(self.peers))
 
     def write(self) -> None:
         """An author writes its next entry."""
@@ -112,223 +141,179 @@ class Simulation:
         if log.height < len(log.entries):
             checked = log.entries[log.height]
             try:
-                log.home.peer.publish(checked.entry_bytes, checked.payload_bytes, self.now)
+                log.home.peer.publish(checked.entry_bytes, checked.payload_bytes, self.now_ms)
             except LogBusyError:
                 # The liar knew this log, and what it brought of it is not stored yet.
                 return
             log.height += 1
+            self.stepped(log.home.peer_id.hex())
 
-    def connect(self) -> None:
+    def bring_up(self) -> None:
         """A link comes up."""
-        link = self._some_link(up=False)
+        link = self.any_link(up=False)
         if link is not None:
-            self.network.bring_up(link, self.now)
+            self.connect(link)
 
-    def cut(self) -> None:
+    def break_off(self) -> None:
         """A link breaks."""
-        link = self._some_link(up=True)
+        link = self.any_link(up=True)
         if link is not None:
-            self.network.break_off(link, self.now)
-
-    def carry(self) -> None:
-        """A few messages enter a link and a few bytes leave it."""
-        link = self._some_link(up=True)
-        if link is not None:
-            self.network.fill(link, self.rng.choice((1, 2, 50)))
-            end = self.rng.choice(link.ends)
-            self.network.deliver(link, end, self.rng.choice((1, 7, 100, 300, 5_000)), self.now)
-
-    def store(self) -> None:
-        """Some staged entries become durable."""
-        self._any_node().store_staged(self.rng.choice((1, 3, 100)), self.now)
+            self.cut(link)
 
     def fail_to_store(self) -> None:
         """Storing fails."""
-        self._any_node().fail_to_store(self.rng, self.now)
+        name = self._any_peer()
+        self.peers[name].fail_to_store(self.now_ms)
+        self.stepped(name)
 
     def crash(self) -> None:
         """A peer stops without warning and starts again from its store."""
-        node = self._any_node()
-        for link in self.network.links:
-            if link.is_up and node.peer_id in link.ends:
-                self.network.break_off(link, self.now)
-        node.start(self.now)
+        name = self._any_peer()
+        self.cut_off(name)
+        self.peers[name].start(self.now_ms)
 
     def pass_time(self) -> None:
-        """Some time passes."""
-        self.now += self.rng.choice((100, 1_000, 6_000, 30_000))
-        for node in self.nodes.values():
-            node.peer.tick(self.now)
+        """Some time passes, in which nothing arrives."""
+        self.now_ms += self.rng.choice((100, 1_000, 6_000, 30_000))
+        self.tick_all()
 
     def announce(self) -> None:
         """A peer changes its interests."""
-        self._any_node().announce(self.rng.sample(SCHEMAS, self.rng.randint(0, len(SCHEMAS))), self.now)
+        name = self._any_peer()
+        self.peers[name].announce(self.rng.sample(SCHEMAS, self.rng.randint(0, len(SCHEMAS))), self.now_ms)
+        self.stepped(name)
 
     def sync(self) -> None:
         """Either side of a link begins a session."""
-        link = self._some_link(up=True)
+        link = self.any_link(up=True)
         if link is not None:
             for end in self.rng.sample(link.ends, self.rng.randint(1, 2)):
-                if end in self.nodes:
+                if end in self.peers:
                     wanted = self.rng.sample(SCHEMAS, self.rng.randint(1, len(SCHEMAS)))
-                    mode = self.rng.choice((0, 1))
-                    self.nodes[end].peer.sync(link.other_end(end), mode, wanted, self.now)
+                    remote = bytes.fromhex(link.other_end(end))
+                    self.peers[end].peer.sync(remote, self.rng.choice((0, 1)), wanted, self.now_ms)
+                    self.stepped(end)
 
     def stop_live(self) -> None:
         """A peer leaves live mode."""
-        node = self._any_node()
-        for remote in node.peer.remotes:
-            for session in node.peer.sessions(remote):
-                node.peer.stop_live(remote, session.session_id, self.now)
+        name = self._any_peer()
+        peer = self.peers[name].peer
+        for remote in peer.remotes:
+            for session in peer.sessions(remote):
+                peer.stop_live(remote, session.session_id, self.now_ms)
+        self.stepped(name)
 
     # The calm.
 
-    def _calm_down(self) -> None:
+    def calm_down(self) -> None:
         """No more faults: everyone must come to hold everything."""
-        self.trace.append("calm")
-        self.is_calm = True
-        for node in self.nodes.values():
+        self.faults = Faults(delay_ms=(0, 10), piece_bytes=(100, 5_000, 10_000_000))
+        for node in self.peers.values():
             node.take_events()
+            self._check_links(node)
             node.events.clear()
-        self.network.drop_liars(self.now)
-        for node in self.nodes.values():
-            node.announce(SCHEMAS, self.now)
-        for link in self.network.links:
+        for link in self.links:
             # Entries that were taken and could not be stored are only asked for by a new session.
             if link.is_up:
-                self.network.break_off(link, self.now)
-            self.network.bring_up(link, self.now)
+                self.cut(link)
+        self.is_calm = True
+        self.links = [link for link in self.links if self.peers.keys() >= set(link.ends)]
+        self.nodes = dict(self.peers)
+        for node in self.peers.values():
+            node.announce(SCHEMAS, self.now_ms)
+        for link in self.links:
+            self.connect(link)
         for _ in range(_MAX_CALM_ROUNDS):
-            self._settle()
+            self.settle(_QUIET_MS)
             if not self._lacking() and self._is_live():
                 break
-            self.now += _STEP_MS
-            for node in self.nodes.values():
-                node.peer.tick(self.now)
+            self.now_ms += _STEP_MS
+            self.tick_all()
         else:
             raise InvariantError(f"not converged: {self._lacking()[:3]}, live: {self._is_live()}")
-        self._check()
-
-    def _settle(self) -> None:
-        """Carry and store until nothing moves; nothing is asked for by the passing of time."""
-        moving = True
-        while moving:
-            moving = False
-            for link in self.network.links:
-                self.network.fill(link, 1_000)
-                for end in link.ends:
-                    moving = moving or bool(link.towards(end))
-                    self.network.deliver(link, end, self.rng.choice((100, 5_000, 10_000_000)), self.now)
-            for node in self.nodes.values():
-                moving = moving or bool(node.staged)
-                node.store_staged(1_000, self.now)
+        self._check_stores()
 
     @property
     def _all_offer_live(self) -> bool:
-        return all(node.settings.offers_live_mode for node in self.nodes.values())
+        return all(node.settings.offers_live_mode for node in self.peers.values())
 
     def _is_live(self) -> bool:
         """Where all want live mode: every link carries every schema live, at both ends alike."""
-        if not self._all_offer_live:
-            return True
-        for link in self.network.links:
-            live = [
-                {
-                    (session.session_id, session.schema_ids)
-                    for session in self.nodes[end].peer.sessions(link.other_end(end))
-                    if session.state is SessionState.LIVE
-                }
-                for end in link.ends
-            ]
-            if live[0] != live[1] or {name for _, names in live[0] for name in names} != set(SCHEMAS):
-                return False
-        return True
+        return not self._all_offer_live or all(map(self._carries_live, self.links))
 
-    def _check_live(self) -> None:
+    def _carries_live(self, link: Link) -> bool:
+        live = [
+            {
+                (session.session_id, session.schema_ids)
+                for session in self.peers[end].peer.sessions(bytes.fromhex(link.other_end(end)))
+                if session.state is SessionState.LIVE
+            }
+            for end in link.ends
+        ]
+        return live[0] == live[1] and {name for _, names in live[0] for name in names} == set(SCHEMAS)
+
+    def check(self) -> None:
         """What is written now reaches everyone, without any new session."""
         if not self._all_offer_live:
             return
-        started = sum(node.peer.counts["session_started"] for node in self.nodes.values())
+        started = self._sessions_started()
         for _ in self.logs:
             self.write()
-        self._settle()
+        self.settle(_QUIET_MS)
         if self._lacking():
             raise InvariantError(f"not brought live: {self._lacking()[:3]}")
-        if started != sum(node.peer.counts["session_started"] for node in self.nodes.values()):
+        if started != self._sessions_started():
             raise InvariantError("a session was begun in the calm")
-        for node in self.nodes.values():
+        for node in self.peers.values():
             if node.peer.staged_count:
                 raise InvariantError(f"{node} holds entries as staged that are stored")
-        self._check()
+        self._check_stores()
 
-    def _expected(self) -> dict[LogKey, int]:
-        expected: dict[LogKey, int] = {}
-        for log in self.logs:
-            if log.height:
-                expected[log.entries[0].log] = log.height
-        return expected
+    def _sessions_started(self) -> int:
+        return sum(node.peer.counts["session_started"] for node in self.peers.values())
 
     def _lacking(self) -> Sequence[tuple[bytes, int, int]]:
-        expected = self._expected()
-        lacking: list[tuple[bytes, int, int]] = []
-        for node in self.nodes.values():
-            for key, height in _at_most(differences(node.store, SCHEMAS, expected), expected):
-                lacking.append((node.peer_id[:2], key[1], height))
-        return lacking
+        """The logs that are too short: a liar may have known more of a log than was written in this run."""
+        expected: dict[LogKey, int] = {log.entries[0].log: log.height for log in self.logs if log.height}
+        return [
+            (node.peer_id[:2], log_id, height)
+            for node in self.peers.values()
+            for public_key, log_id, height in differences(node.store, SCHEMAS, expected)
+            if height < expected[public_key, log_id]
+        ]
 
-    def _check(self) -> None:
-        self._check_nobody_is_blamed()
+    def _check_stores(self) -> None:
         originals = {
             entries[0].log: [(checked.entry_bytes, checked.payload_bytes) for checked in entries]
             for entries in written()
         }
-        for node in self.nodes.values():
+        for node in self.peers.values():
+            self._check_links(node)
             check_contiguous(node.store, SCHEMAS)
             check_as_written(node.store, SCHEMAS, originals)
 
-    def _check_nobody_is_blamed(self) -> None:
-        """Peers that keep to the protocol never fail each other's sessions for breaking it.
+    def _check_links(self, node: Node) -> None:
+        """Peers read each other's streams, and never fail each other's sessions for breaking the protocol.
 
-        Before the calm they may: where one has given up waiting, ids of the two sides may cross.
+        Before the calm the latter may be: where one has given up waiting, ids of the two sides may cross.
         """
-        for node in self.nodes.values():
-            for event in node.events if self.is_calm else ():
-                if (
-                    isinstance(event, SessionFailed)
-                    and event.remote in self.nodes
-                    and event.code not in _BLAMELESS
-                ):
-                    raise InvariantError(f"{node} blames {event.remote.hex()[:4]}: {event.message}")
+        for event in node.events:
+            if event.remote.hex() not in self.peers:
+                continue
+            if isinstance(event, LinkFailed):
+                raise InvariantError(f"{node} could not read what {event.remote.hex()[:4]} sent")
+            if self.is_calm and isinstance(event, SessionFailed) and event.code not in _BLAMELESS:
+                raise InvariantError(f"{node} blames {event.remote.hex()[:4]}: {event.message}")
 
 
-def _at_most(
-    found: Sequence[tuple[bytes, int, int]], expected: dict[LogKey, int]
-) -> list[tuple[LogKey, int]]:
-    """The logs that are too short: a liar may have known more of a log than was written in this run."""
-    return [
-        ((public_key, log_id), height)
-        for public_key, log_id, height in found
-        if height < expected[public_key, log_id]
-    ]
-
-
-_ACTIONS: Final[dict[str, tuple[int, Callable[[Simulation], None]]]] = {
-    "write": (20, Simulation.write),
-    "carry": (90, Simulation.carry),
-    "store": (25, Simulation.store),
-    "connect": (12, Simulation.connect),
-    "cut": (3, Simulation.cut),
-    "fail to store": (1, Simulation.fail_to_store),
-    "crash": (1, Simulation.crash),
-    "pass time": (3, Simulation.pass_time),
-    "announce": (2, Simulation.announce),
-    "sync": (4, Simulation.sync),
-    "stop live": (1, Simulation.stop_live),
+_ACTIONS: Final[dict[str, tuple[int, Callable[[P2pandaSimulation], None]]]] = {
+    "write": (20, P2pandaSimulation.write),
+    "bring up": (12, P2pandaSimulation.bring_up),
+    "break off": (3, P2pandaSimulation.break_off),
+    "fail to store": (1, P2pandaSimulation.fail_to_store),
+    "crash": (1, P2pandaSimulation.crash),
+    "pass time": (3, P2pandaSimulation.pass_time),
+    "announce": (2, P2pandaSimulation.announce),
+    "sync": (4, P2pandaSimulation.sync),
+    "stop live": (1, P2pandaSimulation.stop_live),
 }
-
-
-def simulate(seed: int, actions: int = 150) -> Simulation:
-    """Run one simulation to its end. Raises `SimulationError`."""
-    simulation = Simulation(seed, actions)
-    simulation.run()
-    return simulation

@@ -6,11 +6,8 @@ and reads how much was sent. The same seed gives the same run.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Final
 
 from culm_models.sds.channel import Channel
@@ -18,13 +15,42 @@ from culm_models.sds.events import Event
 from culm_models.sds.output import ChannelOutput, Outbound
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
+from culm_models.testing.simulation import START_MS, Faults, Network, SimulatedNode
 
-NETWORK_START_MS: Final = 1_760_000_000_000
+NETWORK_START_MS: Final = START_MS
 NETWORK_CHANNEL: Final = "network"
 
 
-@dataclass(slots=True)
-class SdsNetwork:
+class _Participant(SimulatedNode):
+    """A participant alone on its node."""
+
+    def __init__(self, network: SdsNetwork, number: int, channel: Channel) -> None:
+        self._network = network
+        self._number = number
+        super().__init__()
+        self.channel = channel
+        channel.join(network.participant_id(number), network.now_ms)
+
+    def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
+        self.take(self.channel.receive(data, now_ms))
+
+    def tick(self, now_ms: int) -> None:
+        self.take(self.channel.tick(now_ms))
+
+    def next_due_ms(self) -> int | None:
+        return self.channel.next_due_ms()
+
+    def take(self, output: ChannelOutput) -> None:
+        for event in output.events:
+            self._network.on_event(self._number, event)
+        for outbound in output.send:
+            self._network.counts[outbound.kind] += 1
+            self._network.counts["bytes"] += len(outbound.wire)
+            self._network.on_sent(self._number, outbound)
+            self.queued.append((None, outbound.wire))
+
+
+class SdsNetwork(Network[_Participant]):
     """`size` full participants of one channel, each on a node of its own.
 
     `delay_ms`: the shortest and the longest way of a message; each receiver has its own delay, unless the two
@@ -32,36 +58,26 @@ class SdsNetwork:
     a channel wants to fetch is answered.
     """
 
-    size: int
-    settings: SdsSettings
-    profile: Profile = "spec"
-    seed: int = 0
-    delay_ms: tuple[int, int] = (100, 100)
-    loss: float = 0.0
-    now_ms: int = NETWORK_START_MS
-    nodes: list[Channel] = field(init=False)
-    counts: Counter[str] = field(default_factory=Counter)
-    """Messages that were sent, by kind, and `bytes`: the size of all of them."""
-    on_sent: Callable[[int, Outbound], None] = lambda _number, _outbound: None
-    on_event: Callable[[int, Event], None] = lambda _number, _event: None
-    _rng: random.Random = field(init=False)
-    _agenda: list[tuple[int, int, int, bytes | None]] = field(default_factory=list)
-    _steps: int = 0
-
-    def __post_init__(self) -> None:
-        self._rng = random.Random(self.seed)
-        self.nodes = [
-            Channel(
-                NETWORK_CHANNEL,
-                self.profile,
-                self.settings,
-                now_ms=self.now_ms,
-                seed=b"%d, node %d" % (self.seed, number),
-            )
-            for number in range(self.size)
-        ]
-        for number, node in enumerate(self.nodes):
-            node.join(self.participant_id(number), self.now_ms)
+    def __init__(
+        self,
+        size: int,
+        settings: SdsSettings,
+        profile: Profile = "spec",
+        *,
+        seed: int = 0,
+        delay_ms: tuple[int, int] = (100, 100),
+        loss: float = 0.0,
+    ) -> None:
+        super().__init__(seed)
+        self.faults = Faults(loss, delay_ms=delay_ms)
+        self.counts: Counter[str] = Counter()
+        """Messages that were sent, by kind, and `bytes`: the size of all of them."""
+        self.on_sent: Callable[[int, Outbound], None] = lambda _number, _outbound: None
+        self.on_event: Callable[[int, Event], None] = lambda _number, _event: None
+        for number in range(size):
+            channel_seed = b"%d, node %d" % (seed, number)
+            channel = Channel(NETWORK_CHANNEL, profile, settings, now_ms=self.now_ms, seed=channel_seed)
+            self.nodes[self.participant_id(number)] = _Participant(self, number, channel)
 
     @staticmethod
     def participant_id(number: int) -> str:
@@ -70,58 +86,8 @@ class SdsNetwork:
 
     def send(self, number: int, content: bytes) -> str:
         """Let a participant send a message now. Returns the id."""
-        output = self.nodes[number].send(self.participant_id(number), content, self.now_ms)
-        self._take(number, output)
+        name = self.participant_id(number)
+        output = self.nodes[name].channel.send(name, content, self.now_ms)
+        self.nodes[name].take(output)
+        self.stepped(name)
         return output.send[0].message_id
-
-    def broadcast(self, wire: bytes) -> None:
-        """Let every node receive bytes that no node sent."""
-        self._carry(-1, wire)
-
-    def run_until(self, end_ms: int) -> None:
-        """Do everything that happens before `end_ms`, which is the time then."""
-        while self._agenda and self._agenda[0][0] < end_ms:
-            self.now_ms, _, number, wire = heappop(self._agenda)
-            if wire is None:
-                node = self.nodes[number]
-                due_ms = node.next_due_ms()
-                # A planned tick that is not due any more is ignored: the new time is planned, too.
-                if due_ms is not None and due_ms <= self.now_ms:
-                    self._take(number, node.tick(self.now_ms))
-            elif number < 0:
-                for other in range(self.size):
-                    if other != ~number:
-                        self._arrive(other, wire)
-            else:
-                self._arrive(number, wire)
-        self.now_ms = end_ms
-
-    def _take(self, number: int, output: ChannelOutput) -> None:
-        for event in output.events:
-            self.on_event(number, event)
-        for outbound in output.send:
-            self.counts[outbound.kind] += 1
-            self.counts["bytes"] += len(outbound.wire)
-            self.on_sent(number, outbound)
-            self._carry(number, outbound.wire)
-        due_ms = self.nodes[number].next_due_ms()
-        if due_ms is not None:
-            self._plan(max(due_ms, self.now_ms), number, None)
-
-    def _carry(self, number: int, wire: bytes) -> None:
-        low_ms, high_ms = self.delay_ms
-        if low_ms == high_ms:
-            # One entry for all receivers, marked by the complement of the sender's number.
-            self._plan(self.now_ms + low_ms, ~(number if number >= 0 else self.size), wire)
-            return
-        for other in range(self.size):
-            if other != number:
-                self._plan(self.now_ms + self._rng.randint(low_ms, high_ms), other, wire)
-
-    def _arrive(self, number: int, wire: bytes) -> None:
-        if self._rng.random() >= self.loss:
-            self._take(number, self.nodes[number].receive(wire, self.now_ms))
-
-    def _plan(self, at_ms: int, number: int, wire: bytes | None) -> None:
-        self._steps += 1
-        heappush(self._agenda, (at_ms, self._steps, number, wire))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.output import ChannelOutput, Fetch
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.sds.scenario import Scenario
 from culm_models.testing.sds.witness import Ledger, Witness
+from culm_models.testing.simulation import SimulatedNode
 
 CHANNEL_ID = "simulated"
+STORE = "store"
+"""The sender of what is fetched."""
 
 
 @dataclass(slots=True)
@@ -22,7 +25,7 @@ class Disk:
 
 
 @dataclass(slots=True)
-class SdsNode:
+class SdsNode(SimulatedNode):
     """One node. Times that go in are true; its channel gets them with the node's skew."""
 
     number: int
@@ -35,6 +38,9 @@ class SdsNode:
     past: list[Witness] = field(default_factory=list)
     """The witnesses before each loss of state."""
     is_up: bool = True
+    fetches: list[Fetch] = field(default_factory=list)
+    """Fetches that nobody has answered yet."""
+    queued: list[tuple[str | None, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._begin(self.now_ms)
@@ -53,10 +59,23 @@ class SdsNode:
         due_ms = self.channel.next_due_ms() if self.is_up else None
         return None if due_ms is None else due_ms - self.scenario.skews_ms[self.number]
 
-    def saw(self, output: ChannelOutput, now_ms: int) -> ChannelOutput:
+    def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
+        """Receive a message, unless the node is down."""
+        if self.is_up:
+            source = STORE if sender == STORE else None
+            self.take(self.channel.receive(data, self.local_ms(now_ms), source=source), now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Do what is due."""
+        self.take(self.channel.tick(self.local_ms(now_ms)), now_ms)
+
+    def take(self, output: ChannelOutput, now_ms: int) -> None:
         """Check what a step gave, and hand it on."""
+        for outbound in output.send:
+            self.ledger.broadcast(outbound)
+            self.queued.append((None, outbound.wire))
         self.witness.saw(output, now_ms, self.scenario.settings)
-        return output
+        self.fetches += output.fetch
 
     def persist(self) -> None:
         """Append what is new to the disk, as a driver does after each step."""

@@ -1,4 +1,4 @@
-"""SDS channels under faults, all from one seed: the same seed gives the same run, event by event.
+"""SDS channels under faults, all from one seed.
 
 A run has two parts. In the first participants write while messages are lost, doubled, late and out of
 order, the network splits and heals, and nodes go down and come back with or without their state. In the
@@ -8,238 +8,130 @@ and know the outcome of everything they sent.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Final
 
-from culm_models.sds.output import ChannelOutput, Fetch, Outbound
-from culm_models.sds.wire.messages import Message
-from culm_models.testing.errors import InvariantError, SimulationError
-from culm_models.testing.sds.node import SdsNode
+from culm_models.testing.errors import InvariantError
+from culm_models.testing.sds.node import STORE, SdsNode
 from culm_models.testing.sds.scenario import Scenario, draw_scenario
 from culm_models.testing.sds.witness import Ledger
+from culm_models.testing.simulation import START_MS, Faults, Simulation
 
-START_MS: Final = 1_760_000_000_000
 _CALM_MS: Final = 8 * 3_600_000
 _LAST_WORD_MS: Final = 300_000
 _LAST_WORDS: Final = 24
 _DOWN_MS: Final = 90_000
 _SPLIT_MS: Final = 180_000
 _HEAD: Final = 16
-_MOST_STILL: Final = 10_000
-"""So many steps without the time going on mean that a node asks for ticks in vain."""
 
 
-@dataclass(slots=True)
-class SdsSimulation:
-    """One run of one channel."""
+class SdsSimulation(Simulation[SdsNode]):
+    """One run of one channel, with about so many messages unless a scenario says how it is."""
 
-    seed: int
-    scenario: Scenario
-    rng: random.Random
-    now_ms: int = START_MS
-    ledger: Ledger = field(init=False)
-    nodes: list[SdsNode] = field(init=False)
-    store: dict[str, bytes] = field(default_factory=dict)
-    calm: bool = False
-    trace: list[str] = field(default_factory=list)
-    _agenda: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
-    _steps: int = 0
-    _still: int = 0
-    _planned: list[int | None] = field(init=False)
-    _sides: list[int] = field(init=False)
-    _written: int = 0
+    def __init__(self, seed: int, scenario: Scenario | None = None, *, messages: int = 100) -> None:
+        super().__init__(seed)
+        self.scenario = scenario = scenario or draw_scenario(self.rng, messages=messages)
+        self.note(str(scenario))
+        self.ledger = Ledger(scenario.profile)
+        self.nodes = {
+            f"node {number}": SdsNode(number, scenario, self.ledger, self.now_ms)
+            for number in range(len(scenario.hosted))
+        }
+        self.faults = Faults(scenario.loss, scenario.duplication, scenario.echo, (1, scenario.delay_ms))
+        self._written = 0
 
-    def __post_init__(self) -> None:
-        count = len(self.scenario.hosted)
-        self.ledger = Ledger(self.scenario.profile)
-        self.nodes = [SdsNode(number, self.scenario, self.ledger, self.now_ms) for number in range(count)]
-        self._planned = [None] * count
-        self._sides = [0] * count
-
-    def run(self) -> None:
-        """Both parts. Raises `SimulationError`."""
-        try:
-            self._plan_faults()
-            self._run_until(START_MS + self.scenario.faults_ms)
-            self._calm_down()
-            self._check()
-        except Exception as error:
-            steps = "\n  ".join(self.trace[-20:])
-            raise SimulationError(
-                f"seed {self.seed}: {type(error).__name__}: {error}\n  {self.scenario}\n  {steps}\n"
-                f"replay with CULM_SIM_SEED={self.seed}"
-            ) from error
-
-    # Faults.
-
-    def _plan_faults(self) -> None:
+    def disturb(self) -> None:
+        """Participants write while the network and nodes fail."""
         scenario, end_ms = self.scenario, self.scenario.faults_ms
         at_ms = 0
         while (at_ms := at_ms + 1 + int(self.rng.expovariate(1 / scenario.pause_ms))) < end_ms:
-            self._at(START_MS + at_ms, self._write)
+            self.at(START_MS + at_ms, self._write_anywhere)
         for _ in range(scenario.partitions):
-            at_ms = self.rng.randrange(end_ms)
-            self._at(START_MS + at_ms, self._split)
-            self._at(START_MS + at_ms + self.rng.randint(1_000, _SPLIT_MS), self._heal)
+            at_ms = START_MS + self.rng.randrange(end_ms)
+            self.at(at_ms, self.split)
+            self.at(at_ms + self.rng.randint(1_000, _SPLIT_MS), self.heal)
         for _ in range(scenario.restarts):
-            self._at(START_MS + self.rng.randrange(end_ms), self._go_down)
+            self.at(START_MS + self.rng.randrange(end_ms), self._go_down)
+        self.run_until(START_MS + end_ms)
 
-    def _write(self) -> None:
-        node = self.rng.choice(self.nodes)
-        if not node.is_up:
-            return
-        self._send(node, ephemeral=self.rng.random() < self.scenario.ephemeral)
+    def _write_anywhere(self) -> None:
+        name = self.rng.choice(list(self.nodes))
+        if self.nodes[name].is_up:
+            self._write_at(name, ephemeral=self.rng.random() < self.scenario.ephemeral)
 
-    def _send(self, node: SdsNode, *, ephemeral: bool = False) -> None:
+    def _write_at(self, name: str, *, ephemeral: bool = False) -> None:
         self._written += 1
         # Equal contents are different messages.
         content = f"words {self._written // 3}".encode()
+        node = self.nodes[name]
         participant_id = self.rng.choice(node.participants)
-        output = node.channel.send(participant_id, content, node.local_ms(self.now_ms), ephemeral=ephemeral)
-        self._step(node, output)
-
-    def _split(self) -> None:
-        self._sides = [self.rng.randrange(2) for _ in self.nodes]
-        self._note(f"split {self._sides}")
-
-    def _heal(self) -> None:
-        self._sides = [0] * len(self.nodes)
-        self._note("healed")
+        local_ms = node.local_ms(self.now_ms)
+        node.take(node.channel.send(participant_id, content, local_ms, ephemeral=ephemeral), self.now_ms)
+        self.stepped(name)
 
     def _go_down(self) -> None:
-        node = self.rng.choice(self.nodes)
-        if not node.is_up:
+        name = self.rng.choice(list(self.nodes))
+        if not self.nodes[name].is_up:
             return
-        node.is_up = False
-        self._note(f"node {node.number} down")
+        self.nodes[name].is_up = False
+        self.note(f"{name} down")
         forgets = self.rng.random() < self.scenario.forgetful
-        self._at(self.now_ms + self.rng.randint(1, _DOWN_MS), lambda: self._come_back(node, forgets))
+        self.at(self.now_ms + self.rng.randint(1, _DOWN_MS), lambda: self._come_back(name, forgets))
 
-    def _come_back(self, node: SdsNode, forgets: bool) -> None:
+    def _come_back(self, name: str, forgets: bool) -> None:
+        node = self.nodes[name]
         if node.is_up:
             return
-        self._note(f"node {node.number} up{', empty' if forgets else ''}")
+        self.note(f"{name} up{', empty' if forgets else ''}")
         node.is_up = True
         if forgets:
             node.restart_empty(self.now_ms)
         else:
             node.restart(self.now_ms)
-        self._compare(node)
+        self._compare(name)
 
-    # The network.
-
-    def _step(self, node: SdsNode, output: ChannelOutput) -> None:
-        """What a node's step gave goes on its way."""
-        for outbound in output.send:
-            message = self.ledger.broadcast(outbound)
-            self._broadcast(node, outbound, message)
-        node.saw(output, self.now_ms)
-        for fetch in output.fetch:
-            self._fetch(node, fetch)
+    def stepped(self, name: str) -> None:
+        """Also answer what the node wants to fetch, and write down now and then what it keeps."""
+        node = self.nodes[name]
+        fetches, node.fetches = node.fetches, []
+        for entry in (entry for fetch in fetches if self.scenario.store for entry in fetch.entries):
+            message = self.ledger.messages.get(entry.message_id)
+            if message is not None and message.kind == "content":
+                self.carry(name, STORE, self.ledger.wires[entry.message_id])
         if self.rng.random() < 0.1:
             node.persist()
-        self._plan_tick(node)
+        super().stepped(name)
 
-    def _broadcast(self, node: SdsNode, outbound: Outbound, message: Message) -> None:
-        self._note(f"node {node.number} {outbound.kind} {outbound.message_id[:8]}")
-        if message.kind == "content":
-            self.store[outbound.message_id] = outbound.wire
-        for other in self.nodes:
-            if other is node and self.rng.random() >= self.scenario.echo:
-                continue
-            if self._sides[other.number] == self._sides[node.number]:
-                self._carry(other, outbound.wire, None)
-
-    def _carry(self, node: SdsNode, wire: bytes, source: str | None) -> None:
-        copies = 1
-        if not self.calm:
-            copies = int(self.rng.random() >= self.scenario.loss)
-            copies += copies and int(self.rng.random() < self.scenario.duplication)
-        for _ in range(copies):
-            at_ms = self.now_ms + self.rng.randint(1, 50 if self.calm else self.scenario.delay_ms)
-            self._at(at_ms, lambda: self._arrive(node, wire, source))
-
-    def _arrive(self, node: SdsNode, wire: bytes, source: str | None) -> None:
-        if node.is_up:
-            self._step(node, node.channel.receive(wire, node.local_ms(self.now_ms), source=source))
-
-    def _fetch(self, node: SdsNode, fetch: Fetch) -> None:
-        if self.scenario.store:
-            for entry in fetch.entries:
-                if (wire := self.store.get(entry.message_id)) is not None:
-                    self._carry(node, wire, "store")
-
-    def _compare(self, node: SdsNode) -> None:
+    def _compare(self, name: str) -> None:
         """What a driver does on connecting: ask the store what is newest."""
         head: list[tuple[int, str]] = []
         if self.scenario.store:
-            messages = (self.ledger.messages[message_id] for message_id in self.store)
-            newest = sorted((one.lamport_timestamp or 0, one.message_id) for one in messages)
-            head = newest[-_HEAD:]
-        self._step(node, node.channel.compare_head(head, node.local_ms(self.now_ms)))
+            messages = (one for one in self.ledger.messages.values() if one.kind == "content")
+            head = sorted((one.lamport_timestamp or 0, one.message_id) for one in messages)[-_HEAD:]
+        node = self.nodes[name]
+        node.take(node.channel.compare_head(head, node.local_ms(self.now_ms)), self.now_ms)
+        self.stepped(name)
 
-    # Time.
-
-    def _at(self, at_ms: int, action: Callable[[], None]) -> None:
-        self._steps += 1
-        heappush(self._agenda, (at_ms, self._steps, action))
-
-    def _plan_tick(self, node: SdsNode) -> None:
-        due_ms = node.next_due_ms()
-        planned = self._planned[node.number]
-        if due_ms is not None and (planned is None or due_ms < planned):
-            self._planned[node.number] = due_ms
-            self._at(max(due_ms, self.now_ms), lambda: self._tick(node, due_ms))
-
-    def _tick(self, node: SdsNode, planned_ms: int) -> None:
-        if self._planned[node.number] != planned_ms:
-            return
-        self._planned[node.number] = None
-        due_ms = node.next_due_ms()
-        if due_ms is not None and due_ms <= self.now_ms:
-            self._step(node, node.channel.tick(node.local_ms(self.now_ms)))
-        else:
-            self._plan_tick(node)
-
-    def _run_until(self, end_ms: int) -> None:
-        while self._agenda and self._agenda[0][0] <= end_ms:
-            at_ms, _, action = heappop(self._agenda)
-            self._still = self._still + 1 if at_ms == self.now_ms else 0
-            if self._still > _MOST_STILL:
-                raise InvariantError("the time does not go on")
-            self.now_ms = max(self.now_ms, at_ms)
-            action()
-        self.now_ms = max(self.now_ms, end_ms)
-
-    def _note(self, text: str) -> None:
-        self.trace.append(f"{(self.now_ms - START_MS) / 1000:.1f} s: {text}")
-
-    # The calm.
-
-    def _calm_down(self) -> None:
-        self._note("calm")
-        self.calm = True
-        self._heal()
-        for node in self.nodes:
-            self._come_back(node, False)
-            self._compare(node)
+    def calm_down(self) -> None:
+        """Everyone comes back and says a last word, until all have settled."""
+        self.faults = Faults(echo=self.scenario.echo)
+        self.heal()
+        for name in self.nodes:
+            self._come_back(name, False)
+            self._compare(name)
         for round_number in range(_LAST_WORDS):
             if round_number and not self._differences():
                 break
-            for node in self.nodes:
-                self._send(node)
-            self._run_until(self.now_ms + _LAST_WORD_MS)
-        self._run_until(self.now_ms + _CALM_MS)
+            for name in self.nodes:
+                self._write_at(name)
+            self.run_until(self.now_ms + _LAST_WORD_MS)
+        self.run_until(self.now_ms + _CALM_MS)
 
     def _differences(self) -> str:
         """Why the channel is not settled; empty when it is."""
         everything = set(self.ledger.wires)
-        logs = [node.channel.status().log for node in self.nodes]
+        logs = [node.channel.status().log for node in self.nodes.values()]
         complete = {message_id for log in logs for _, message_id in log}
-        for node, log in zip(self.nodes, logs, strict=True):
+        for node, log in zip(self.nodes.values(), logs, strict=True):
             lacking = complete - {message_id for _, message_id in log}
             if unexplained := lacking - self._excused(node, lacking):
                 return f"node {node.number} lacks {sorted(unexplained)[:3]}, {len(unexplained)} in all"
@@ -257,10 +149,11 @@ class SdsSimulation:
             return lacking
         return node.witness.lost
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """All hold one log, and know the outcome of everything they sent."""
         if difference := self._differences():
             raise InvariantError(difference)
-        for node in self.nodes:
+        for node in self.nodes.values():
             status = node.channel.status()
             if [message_id for _, message_id in status.log] != node.witness.log:
                 raise InvariantError(f"positions do not give the log of node {node.number}")
@@ -279,11 +172,3 @@ class SdsSimulation:
                     raise InvariantError(f"the ephemeral {message_id} is kept at node {node.number}")
             if status.next_due_ms is not None:
                 raise InvariantError(f"node {node.number} never rests")
-
-
-def simulate_sds(seed: int, scenario: Scenario | None = None, *, messages: int = 100) -> SdsSimulation:
-    """Run one simulation to its end, of a scenario drawn by the seed. Raises `SimulationError`."""
-    rng = random.Random(seed)
-    simulation = SdsSimulation(seed, scenario or draw_scenario(rng, messages=messages), rng)
-    simulation.run()
-    return simulation

@@ -33,7 +33,7 @@ def invented(number: int, ids: int) -> bytes:
 def bytes_of_an_hour(participants: int, ids: int, pause_ms: int | None) -> int:
     channel = network(participants)
     before, end_ms = channel.counts["bytes"], channel.now_ms + _HOUR_MS
-    channel.broadcast(invented(0, ids))
+    channel.broadcast("eve", invented(0, ids))
     sent = 0
     while channel.now_ms < end_ms:
         channel.run_until(min(end_ms, channel.now_ms + (pause_ms or _HOUR_MS)))
@@ -69,7 +69,7 @@ def test_messages_that_were_really_lost_are_asked_for_a_bounded_number_of_times(
     channel.on_event = lambda _, event: (
         asked.append(event.message_id) if event.kind == "repair_requested" else None
     )
-    channel.broadcast(invented(0, 10))
+    channel.broadcast("eve", invented(0, 10))
     channel.run_until(channel.now_ms + 2 * _HOUR_MS)
     # Eight attempts of each, spread over the three.
     assert 10 <= len(asked) <= 10 * 8 * 3 // 2

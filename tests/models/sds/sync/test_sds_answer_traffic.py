@@ -14,11 +14,11 @@ def test_copies_that_are_sent_again_are_not_answered_as_soon_as_new_content() ->
     settings = SdsSettings.for_participants("spec")
     channel = SdsNetwork(10, settings, seed=10, delay_ms=(20, 200), loss=0.4)
     rng = random.Random(10)
-    for number in range(channel.size):
+    for number in range(len(channel.nodes)):
         channel.send(number, b"a first word")
         channel.run_until(channel.now_ms + PAUSE_MS)
     channel.counts.clear()
     for _ in range(MESSAGES):
-        channel.send(rng.randrange(channel.size), b"words")
+        channel.send(rng.randrange(len(channel.nodes)), b"words")
         channel.run_until(channel.now_ms + PAUSE_MS)
     assert channel.counts["sync"] <= 5 * MESSAGES

@@ -1,0 +1,350 @@
+"""The one loop of all simulations: nodes in virtual time, and a network whose faults follow from a seed.
+
+A node reaches others by messages to all, which may be lost, repeated, late and out of order, or by links:
+reliable streams that arrive in pieces, and that break. The same seed gives the same run, event by event.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final, Generic, Self, TypeVar
+
+from culm_models.testing.errors import InvariantError, SimulationError
+
+START_MS: Final = 1_760_000_000_000
+_TRACE_LENGTH: Final = 40
+_STILL_MAX: Final = 200_000
+"""So many events without the time going on mean that a node asks for ticks in vain, or never falls silent."""
+
+
+class SimulatedNode:
+    """A driver around one machine of a protocol, with what it has to send in `queued`."""
+
+    def __init__(self) -> None:
+        self.queued: list[tuple[str | None, bytes]] = []
+
+    def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
+        """Take a message, or a piece of a stream; `sender` names the lane as receivers do."""
+
+    def outgoing(self, now_ms: int) -> Iterable[tuple[str | None, bytes]]:
+        """Bytes to send now, a bounded part: the receiver, or None for a message to all.
+
+        A lane of a link stands behind a slash. Empty bytes end the link once all before them has arrived.
+        The node is asked again until it has nothing.
+        """
+        queued, self.queued = self.queued, []
+        return queued
+
+    def tick(self, now_ms: int) -> None:
+        """Do what the time brings."""
+
+    def next_due_ms(self) -> int | None:
+        """When it wants to be ticked."""
+        return None
+
+    def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
+        """A link to another node has come up."""
+
+    def disconnected(self, other: str, now_ms: int) -> None:
+        """The link to another node is gone."""
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """Two nodes, and the bytes that are under way between them, by receiver and lane."""
+
+    dialler: str
+    listener: str
+    is_up: bool = False
+    pipes: dict[tuple[str, str], bytearray] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends, the dialler first."""
+        return self.dialler, self.listener
+
+    def other_end(self, end: str) -> str:
+        """The end opposite to this one."""
+        return self.listener if end == self.dialler else self.dialler
+
+
+Node = TypeVar("Node", bound=SimulatedNode)
+
+
+@dataclass(slots=True)
+class Faults:
+    """What the network does. Chances are in [0, 1], times are the shortest and the longest."""
+
+    loss: float = 0.0
+    repetition: float = 0.0
+    echo: float = 0.0
+    """That a sender hears its own message to all."""
+    delay_ms: tuple[int, int] = (1, 50)
+    pace_ms: tuple[int, int] = (0, 0)
+    """How long a node that has something to send waits before it does."""
+    piece_bytes: Sequence[int] = (1 << 20,)
+    """The most bytes of a stream that arrive at a time."""
+
+
+class Network(Generic[Node]):
+    """Nodes in virtual time. After a call into a node, `stepped` sends what it caused on its way."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.now_ms = START_MS
+        self.nodes: dict[str, Node] = {}
+        self.links: list[Link] = []
+        self.faults = Faults()
+        self.trace: deque[str] = deque(maxlen=_TRACE_LENGTH)
+        self._sides: dict[str, int] = {}
+        self._agenda: list[tuple[int, int, bool, Callable[[], None]]] = []
+        self._planned = self._traffic = self._still = 0
+        self._sending: set[str] = set()
+        self._ticks: dict[str, int] = {}
+
+    def note(self, what: str) -> None:
+        """Add a line to the trace."""
+        self.trace.append(f"{self.now_ms - START_MS:>9} {what}")
+
+    # Time.
+
+    def at(self, at_ms: int, action: Callable[[], None], *, is_traffic: bool = False) -> None:
+        """Plan an action; `is_traffic`: `settle` waits for it."""
+        self._planned += 1
+        self._traffic += is_traffic
+        heappush(self._agenda, (at_ms, self._planned, is_traffic, action))
+
+    def run_until(self, end_ms: int) -> None:
+        """Do everything that happens up to `end_ms`, which is the time then."""
+        while self._agenda and self._agenda[0][0] <= end_ms:
+            self._next()
+        self.now_ms = max(self.now_ms, end_ms)
+
+    def settle(self, quiet_ms: int = 0) -> None:
+        """Go on until nothing is under way and no node has anything to do for so long."""
+        while self._agenda and (self._traffic or self._agenda[0][0] <= self.now_ms + quiet_ms):
+            self._next()
+
+    def _next(self) -> None:
+        at_ms, _, is_traffic, action = heappop(self._agenda)
+        self._traffic -= is_traffic
+        self._still = 0 if at_ms > self.now_ms else self._still + 1
+        if self._still > _STILL_MAX:
+            raise InvariantError("the time does not go on")
+        self.now_ms = max(self.now_ms, at_ms)
+        action()
+
+    def tick_all(self) -> None:
+        """Tick every node, whether it is due or not."""
+        for name, node in self.nodes.items():
+            node.tick(self.now_ms)
+            self.stepped(name)
+
+    def _between(self, times: tuple[int, int]) -> int:
+        low, high = times
+        return self.now_ms + (low if low == high else self.rng.randint(low, high))
+
+    # Nodes.
+
+    def stepped(self, name: str) -> None:
+        """A node has been called: let it send, and plan its next tick."""
+        if name not in self._sending:
+            self._sending.add(name)
+            self.at(self._between(self.faults.pace_ms), lambda: self._send(name), is_traffic=True)
+        self._plan_tick(name)
+
+    def _send(self, name: str) -> None:
+        self._sending.discard(name)
+        if (node := self.nodes.get(name)) is None:
+            return
+        sent = False
+        for receiver, data in node.outgoing(self.now_ms):
+            sent = True
+            if receiver is None:
+                self.broadcast(name, data)
+            else:
+                self._write(name, receiver, data)
+        if sent:
+            self.stepped(name)
+        self._plan_tick(name)
+
+    def _plan_tick(self, name: str) -> None:
+        due_ms = self.nodes[name].next_due_ms() if name in self.nodes else None
+        planned_ms = self._ticks.get(name)
+        if due_ms is not None and (planned_ms is None or due_ms < planned_ms):
+            self._ticks[name] = due_ms
+            self.at(max(due_ms, self.now_ms), lambda: self._tick(name, due_ms))
+
+    def _tick(self, name: str, planned_ms: int) -> None:
+        if self._ticks.get(name) != planned_ms or name not in self.nodes:
+            return
+        del self._ticks[name]
+        due_ms = self.nodes[name].next_due_ms()
+        if due_ms is not None and due_ms <= self.now_ms:
+            self.nodes[name].tick(self.now_ms)
+            self.stepped(name)
+        else:
+            self._plan_tick(name)
+
+    def _deliver(self, receiver: str, sender: str, data: bytes) -> None:
+        if receiver in self.nodes:
+            self.nodes[receiver].deliver(sender, data, self.now_ms)
+            self.stepped(receiver)
+
+    # Messages to all.
+
+    def split(self) -> None:
+        """Part the network in two; messages do not pass between the parts."""
+        self._sides = {name: self.rng.randrange(2) for name in self.nodes}
+        self.note(f"split {self._sides}")
+
+    def heal(self) -> None:
+        """Join all parts of the network."""
+        self._sides = {}
+
+    def broadcast(self, sender: str, data: bytes) -> None:
+        """Send a message to all from a node, or from outside."""
+        side, faults = self._sides.get(sender, 0), self.faults
+        heard = [
+            name
+            for name in self.nodes
+            if self._sides.get(name, 0) == side
+            and (name != sender or (faults.echo and self.rng.random() < faults.echo))
+        ]
+        if faults.delay_ms[0] < faults.delay_ms[1]:
+            for name in heard:
+                self.carry(name, sender, data)
+            return
+        # One event for all receivers: there may be thousands.
+        arriving = [name for name in heard for _ in range(self._copies())]
+
+        def arrive() -> None:
+            for name in arriving:
+                self._deliver(name, sender, data)
+
+        self.at(self._between(faults.delay_ms), arrive, is_traffic=True)
+
+    def carry(self, receiver: str, sender: str, data: bytes) -> None:
+        """Send a message to one node."""
+        for _ in range(self._copies()):
+            at_ms = self._between(self.faults.delay_ms)
+            self.at(at_ms, lambda: self._deliver(receiver, sender, data), is_traffic=True)
+
+    def _copies(self) -> int:
+        loss, repetition = self.faults.loss, self.faults.repetition
+        if loss and self.rng.random() < loss:
+            return 0
+        return 1 + bool(repetition and self.rng.random() < repetition)
+
+    # Links.
+
+    def add_link(self, dialler: str, listener: str) -> Link:
+        """A link that is down."""
+        self.links.append(Link(dialler, listener))
+        return self.links[-1]
+
+    def link(self, one: str, other: str) -> Link | None:
+        """The link between two nodes."""
+        return next((link for link in self.links if {one, other} == set(link.ends)), None)
+
+    def any_link(self, *, up: bool) -> Link | None:
+        """A link that is up, or down; None if there is none."""
+        fitting = [link for link in self.links if link.is_up is up]
+        return self.rng.choice(fitting) if fitting else None
+
+    def connect(self, link: Link) -> None:
+        """A link comes up at both ends."""
+        self.note(f"{link.ends} connected")
+        link.is_up, link.pipes = True, {}
+        for end in link.ends:
+            self.nodes[end].connected(link.other_end(end), self.now_ms, dialled=end == link.dialler)
+            self.stepped(end)
+
+    def cut(self, link: Link) -> None:
+        """A link breaks at both ends, and what is under way is lost."""
+        self.note(f"{link.ends} cut")
+        link.is_up, link.pipes = False, {}
+        for end in link.ends:
+            if end in self.nodes:
+                self.nodes[end].disconnected(link.other_end(end), self.now_ms)
+                self.stepped(end)
+
+    def cut_off(self, name: str) -> None:
+        """All links of a node break."""
+        for link in self.links:
+            if link.is_up and name in link.ends:
+                self.cut(link)
+
+    def _write(self, sender: str, receiver: str, data: bytes) -> None:
+        name, _, lane = receiver.partition("/")
+        link = self.link(sender, name)
+        if link is None or not link.is_up:
+            return
+        pipe = link.pipes.setdefault((name, lane), bytearray())
+        if not pipe:
+            self._plan_piece(link, pipe, name, lane)
+        pipe += data
+        if not data:
+            self._plan_end(link, link.pipes, name)
+
+    def _plan_piece(self, link: Link, pipe: bytearray, receiver: str, lane: str) -> None:
+        def arrive() -> None:
+            if link.pipes.get((receiver, lane)) is not pipe or not pipe:
+                return
+            size = self.rng.choice(self.faults.piece_bytes)
+            data = bytes(pipe[:size])
+            del pipe[:size]
+            if pipe:
+                self._plan_piece(link, pipe, receiver, lane)
+            sender = link.other_end(receiver)
+            self._deliver(receiver, f"{sender}/{lane}" if lane else sender, data)
+
+        self.at(self._between(self.faults.delay_ms), arrive, is_traffic=True)
+
+    def _plan_end(self, link: Link, pipes: dict[tuple[str, str], bytearray], receiver: str) -> None:
+        def end() -> None:
+            if link.pipes is not pipes:
+                return
+            if any(pipe for (name, _), pipe in pipes.items() if name == receiver):
+                self._plan_end(link, pipes, receiver)
+            else:
+                self.cut(link)
+
+        self.at(self._between(self.faults.delay_ms), end, is_traffic=True)
+
+
+class Simulation(Network[Node], ABC):
+    """One run of one seed: faults, the calm after them, and what must hold then."""
+
+    @abstractmethod
+    def disturb(self) -> None:
+        """The part with faults."""
+
+    @abstractmethod
+    def calm_down(self) -> None:
+        """The part without faults."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """What must hold in the end. Raises `InvariantError`."""
+
+    def run(self) -> Self:
+        """All parts. Raises `SimulationError`."""
+        try:
+            self.disturb()
+            self.note("calm")
+            self.calm_down()
+            self.check()
+        except Exception as error:
+            steps = "\n  ".join(self.trace)
+            raise SimulationError(
+                f"seed {self.seed}: {type(error).__name__}: {error}\n  {steps}\n"
+                f"replay with CULM_SIM_SEED={self.seed}"
+            ) from error
+        return self
