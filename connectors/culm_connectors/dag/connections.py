@@ -137,6 +137,7 @@ class DagConnection:
 
     async def until_ready(self, lane: int, size: int) -> bool:
         """Wait until more may be taken in: whoever does not read answers is asked for no more questions."""
+        self.pump.wake()
         pause_s = self.pause_s(size)
         try:
             async with asyncio.timeout(_BACKLOG_TIMEOUT_S):
@@ -214,10 +215,11 @@ class DagConnection:
 
     def _settle(self, space: bytes, results: _Results) -> None:
         self.exchange.settle(space, results)
+        self.wake()
         self._move()
 
     def _move(self) -> None:
-        """Something came, or was settled: there may be more to send, and this connection is further on."""
+        """Something came, or was settled."""
         exchange, progress = self.exchange, self.progress
         progress.received_bytes, progress.sent_bytes = exchange.received_bytes, exchange.sent_bytes
         if self.on_progress is not None:
@@ -249,7 +251,6 @@ class DagConnection:
         await self._room.work(lambda _: self._settle(event.space, results))
 
     def _report(self) -> None:
-        self.pump.wake()
         self.moved_at_s = time.monotonic()
         self.moved.set()
         if self.on_progress is not None:
