@@ -8,15 +8,12 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.dag.folder import (
-    DEFAULT_FOLDER,
-    Folder,
+    FolderFlags,
     OnKafka,
-    Policy,
     Space,
     check_place,
     count_of,
     now_s,
-    open_folder,
     parse_cid,
     parse_key,
 )
@@ -35,11 +32,10 @@ def export(
         Path, typer.Argument(metavar="DIR|FILE", help="Empty, or not there yet; of one DAG a file.")
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     root: Annotated[
         str | None, typer.Option(metavar="CID", help="Only the DAG below this block, as a CAR.")
     ] = None,
-    policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
     results: Results,
@@ -59,7 +55,7 @@ def export(
 
     check_place(context, on_kafka=on_kafka)
     cid = None if root is None else parse_cid(root)
-    with read_deployment(kafka.settings()) if on_kafka else open_folder(folder, policy) as store:
+    with read_deployment(kafka.settings()) if on_kafka else place.open() as store:
         if cid is None:
             manifest = export_dags(store, target)
             shards = len(store.all_shards())
@@ -81,9 +77,8 @@ def import_(
         Path, typer.Argument(metavar="DIR|FILE", exists=True, help="What an export has written, or a CAR.")
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     space: Space = None,
-    policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
     results: Results,
@@ -101,23 +96,21 @@ def import_(
     if source.is_dir():
         if space is not None:
             raise typer.BadParameter("an export names the spaces of its nodes: --space goes with a CAR")
-        _import_export(source, folder, policy, kafka if on_kafka else None, results)
+        _import_export(source, place, kafka if on_kafka else None, results)
     else:
         if on_kafka:
             raise typer.BadParameter("a CAR goes into a folder: leave out --kafka")
-        _import_car(source, folder, None if space is None else parse_key(space), policy, results)
+        _import_car(source, place, None if space is None else parse_key(space), results)
 
 
-def _import_export(
-    source: Path, folder: Path, policy: str, kafka: KafkaFlags | None, results: Results
-) -> None:
+def _import_export(source: Path, place: FolderFlags, kafka: KafkaFlags | None, results: Results) -> None:
     from culm_connectors.dag.deployment.writing import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
     if kafka is not None:
         imported = import_into_topics(kafka.settings(), source)
     else:
-        with open_folder(folder, policy, create=True) as store:
+        with place.open(create=True) as store:
             imported = import_dags(store, source)
     refused = [[block.cid.text, block.code] for block in imported.refused]
     blocks = count_of(imported.blocks, "new node or UCAN", "new nodes and UCANs")
@@ -131,15 +124,15 @@ def _import_export(
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _import_car(source: Path, folder: Path, space: bytes | None, policy: str, results: Results) -> None:
+def _import_car(source: Path, place: FolderFlags, space: bytes | None, results: Results) -> None:
     from culm_connectors.dag.files.cars import import_car
     from culm_connectors.edge.keyfile import load_or_make_key
 
     with (
-        open_folder(folder, policy, create=True) as store,
+        place.open(create=True) as store,
         counting("reading", source.stat().st_size) as count,
     ):
-        whose = space or load_or_make_key(folder).public_key
+        whose = space or load_or_make_key(place.folder).public_key
         imported = import_car(store, source, whose, now=now_s(), on_bytes=lambda size: count(advance=size))
     roots = [cid.text for cid in imported.roots]
     origin = None if imported.origin is None else imported.origin.text

@@ -9,8 +9,8 @@ import typer
 from culm_infra.cli.dag.folder import (
     DEFAULT_FOLDER,
     Folder,
+    FolderFlags,
     OnKafka,
-    Policy,
     check_place,
     complete_id,
     count_of,
@@ -115,7 +115,7 @@ def _drop_from_topics(
 def collect(
     context: typer.Context,
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     keep: Annotated[
         int, typer.Option(min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay.")
     ] = 10,
@@ -132,7 +132,6 @@ def collect(
         int | None, typer.Option(metavar="SECONDS", help="Since 1970; by default the clock's.")
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Drop them; else they are only listed.")] = False,
-    policy: Policy = "bound",
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
     results: Results,
@@ -151,7 +150,7 @@ def collect(
     check_place(context, on_kafka=on_kafka)
     keep_by_id = named_once(map(_parse_keep, keep_of or ()), "--keep-of")
     settings = CollectSettings(keep, keep_by_id, int(grace_days * DAY_S))
-    with read_deployment(kafka.settings()) if on_kafka else open_folder(folder, policy) as store:
+    with read_deployment(kafka.settings()) if on_kafka else place.open() as store:
         found = collectable(store, settings, now=now_s() if now is None else now)
         if apply and not on_kafka:
             for shard, _ in found:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli.dag.folder import (
-    DEFAULT_FOLDER,
-    Folder,
-    Policy,
+    FolderFlags,
     complete_id,
     count_of,
     folder_settings,
@@ -29,7 +27,6 @@ from culm_infra.interrupts import interrupted
 if TYPE_CHECKING:
     from culm_connectors.dag.http.settings import DagHttpSettings
     from culm_connectors.dag.progress import SyncProgress
-    from culm_connectors.dag.settings import DagPeerSettings
     from culm_connectors.transport.interface import Address
 
 Spaces = Annotated[
@@ -64,12 +61,11 @@ Limits = Annotated[
 def sync(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The peer, or an edge.")],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     spaces: Spaces = None,
     peer: Annotated[
         str | None, typer.Option(metavar="KEY", help="Whose key must answer there; else any.")
     ] = None,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """Exchange spaces with a peer until both have all; what broke off goes on where it stopped.
@@ -80,8 +76,7 @@ def sync(
     """
     result, duration_s = asyncio.run(
         _sync(
-            folder,
-            _settings(policy),
+            place,
             parse_place(address),
             None if spaces is None else [parse_key(one) for one in spaces],
             None if peer is None else parse_key(peer),
@@ -110,8 +105,7 @@ def sync(
 
 
 async def _sync(
-    folder: Path,
-    settings: DagPeerSettings,
+    place: FolderFlags,
     address: Address,
     spaces: list[bytes] | None,
     expected_peer: bytes | None,
@@ -120,14 +114,15 @@ async def _sync(
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
 
-    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
+    settings = place.peer_settings()
+    identity = Identity.from_private_key(load_or_make_key(place.folder).private_key)
     with counting("exchanging bytes") as count:
 
         def show(now: SyncProgress) -> None:
             moved = now.received_bytes + now.sent_bytes
             count(completed=moved, total=moved + now.wanted_bytes)
 
-        async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
+        async with DagPeer.open(place.folder, identity=identity, settings=settings) as peer:
             named = spaces or await peer.work(lambda store: store.spaces()) or [identity.peer_id]
             started_s = time.monotonic()
             result = await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
@@ -139,9 +134,8 @@ def serve(
         str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
     ],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     spaces: Spaces = None,
-    policy: Policy = "bound",
     http: Annotated[
         bool, typer.Option("--http", help="Serve HTTP, of every space, instead of QUIC; to read alone.")
     ] = False,
@@ -189,23 +183,22 @@ def serve(
                 origins=origins or (),
                 tls=tls,
             )
-            asyncio.run(_serve_http(folder, _settings(policy), door, results))
+            asyncio.run(_serve_http(place, door, results))
         return
     named = None if spaces is None else [parse_key(one) for one in spaces]
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(folder, _settings(policy), parse_place(address), named, results))
+        asyncio.run(_serve(place, parse_place(address), named, results))
 
 
-async def _serve(
-    folder: Path, settings: DagPeerSettings, address: Address, spaces: list[bytes] | None, results: Results
-) -> None:
+async def _serve(place: FolderFlags, address: Address, spaces: list[bytes] | None, results: Results) -> None:
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
 
-    identity = Identity.from_private_key(load_or_make_key(folder).private_key)
+    settings = place.peer_settings()
+    identity = Identity.from_private_key(load_or_make_key(place.folder).private_key)
     stopped = interrupted()
-    async with DagPeer.open(folder, identity=identity, settings=settings) as peer:
+    async with DagPeer.open(place.folder, identity=identity, settings=settings) as peer:
         named = spaces or await peer.work(lambda store: store.spaces()) or []
         async with peer.listen(address, named) as (host, port):
             results.event(
@@ -258,9 +251,7 @@ def _door(
     return DagHttpSettings.model_validate({**limits, **served})
 
 
-async def _serve_http(
-    folder: Path, settings: DagPeerSettings, door: DagHttpSettings, results: Results
-) -> None:
+async def _serve_http(place: FolderFlags, door: DagHttpSettings, results: Results) -> None:
     from culm_connectors.dag.http.server import serve_http
     from culm_connectors.dag.room import DagRoom
     from culm_connectors.dag.store.folder import DagFolder
@@ -268,16 +259,10 @@ async def _serve_http(
 
     allow_open_files()
     stopped = interrupted()
-    opened = DagFolder(folder, settings.folder, create=True)
+    opened = DagFolder(place.folder, folder_settings(place.policy), create=True)
     try:
         async with DagRoom(opened) as room, serve_http(room, door) as url:
             results.event({"event": "listening", "url": url}, f"listening at [bold]{url}[/]")
             await stopped.wait()
     finally:
         opened.close()
-
-
-def _settings(policy: str) -> DagPeerSettings:
-    from culm_connectors.dag.settings import DagPeerSettings
-
-    return DagPeerSettings(folder=folder_settings(policy))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from culm_models.dag.verdict import VerdictSettings
 from culm_models.keys import KeyPair
 
 if TYPE_CHECKING:
+    from culm_connectors.dag.settings import DagPeerSettings
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.dag.store.settings import DagFolderSettings
     from culm_connectors.transport.interface import Address
@@ -118,6 +120,24 @@ def open_folder(path: Path, policy: str = "bound", *, create: bool = False) -> I
         folder.commit()
     finally:
         folder.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderFlags:
+    """A folder of DAGs, and the rules by which it is judged."""
+
+    folder: Folder = DEFAULT_FOLDER
+    policy: Policy = "bound"
+
+    def open(self, *, create: bool = False) -> AbstractContextManager[DagFolder]:
+        """The folder, committed at the end unless something failed. Raises `DagFolderError`."""
+        return open_folder(self.folder, self.policy, create=create)
+
+    def peer_settings(self) -> DagPeerSettings:
+        """Settings of a peer of this folder. Raises `typer.BadParameter`."""
+        from culm_connectors.dag.settings import DagPeerSettings
+
+        return DagPeerSettings(folder=folder_settings(self.policy))
 
 
 def own_key(path: Path) -> KeyPair:

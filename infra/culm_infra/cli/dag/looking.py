@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from culm_infra.cli.dag.folder import (
-    DEFAULT_FOLDER,
-    Folder,
+    FolderFlags,
     IdArgument,
-    Policy,
     Space,
     complete_id,
-    open_folder,
     parse_cid,
     parse_key,
     space_of,
@@ -40,9 +37,8 @@ SPACES: Final[Columns] = {
 
 def status(
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     space: Space = None,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """How each space of a folder stands: its heads, its shards, and what is missing.
@@ -51,7 +47,7 @@ def status(
 
     Example: `culm dag status --dir mine`
     """
-    with open_folder(folder, policy) as store:
+    with place.open() as store:
         spaces = store.spaces() if space is None else [parse_key(space)]
         rows = [_space_row(store, one) for one in spaces]
     results.rows(rows, SPACES)
@@ -86,8 +82,7 @@ def resolve(
         ),
     ] = None,
     *,
-    folder: Folder = DEFAULT_FOLDER,
-    policy: Policy = "bound",
+    place: FolderFlags,
     results: Results,
 ) -> None:
     """What is published under an id: the tip, and the latest publish of which everything is here.
@@ -98,15 +93,15 @@ def resolve(
     """
     name, mark, at = (None, "", "") if id is None else id.partition("@")
     wanted = parse_cid(at) if mark else None
-    with open_folder(folder, policy) as store:
-        whose = space_of(None if mark and not name else name, folder)
+    with place.open() as store:
+        whose = space_of(None if mark and not name else name, place.folder)
         published = store.published(whose)
     order = list(published.order)
     if wanted is not None:
-        place = next((number for number, one in enumerate(order) if one.cid == wanted), None)
-        if place is None:
+        end = next((number for number, one in enumerate(order) if one.cid == wanted), None)
+        if end is None:
             raise typer.BadParameter(f"{at} is not in the order of this id")
-        order = order[: place + 1]
+        order = order[: end + 1]
     complete = next((one for one in reversed(order) if one.state.value == "complete"), None)
     tip = order[-1] if order else None
     row: dict[str, Any] = {
@@ -131,16 +126,15 @@ def resolve(
 def log(
     id: IdArgument = None,
     *,
-    folder: Folder = DEFAULT_FOLDER,
-    policy: Policy = "bound",
+    place: FolderFlags,
     results: Results,
 ) -> None:
     """All publishes of an id in their order, the oldest first, with the state of each.
 
     Example: `culm dag log`; `culm dag log KEY --json`
     """
-    with open_folder(folder, policy) as store:
-        published = store.published(space_of(id, folder))
+    with place.open() as store:
+        published = store.published(space_of(id, place.folder))
     rows = [{"position": place, **_publish_row(one)} for place, one in enumerate(published.order)]
     results.rows(rows, ("position", "publish", "state", "link"))
 

@@ -8,15 +8,12 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.dag.folder import (
-    DEFAULT_FOLDER,
     Expires,
-    Folder,
+    FolderFlags,
     KeyFolder,
-    Policy,
     Proofs,
     expires_at,
     now_s,
-    open_folder,
     own_key,
     parse_cid,
     parse_key,
@@ -35,7 +32,7 @@ Id = Annotated[
 def publish(
     link: Annotated[str, typer.Argument(metavar="CID", help="The root of what is published.")],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     key: KeyFolder = None,
     id: Id = None,
     origin: Annotated[
@@ -44,7 +41,6 @@ def publish(
     shard: Annotated[str | None, typer.Option(metavar="CID", help="The shard that holds the root.")] = None,
     proofs: Proofs = None,
     expires: Expires = None,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """Publish a root under an id, on top of what is published there, and say its state.
@@ -56,9 +52,9 @@ def publish(
     """
     from culm_connectors.dag.author import publish_link
 
-    signer = own_key(key or folder)
+    signer = own_key(key or place.folder)
     whose = signer.public_key if id is None else parse_key(id)
-    with open_folder(folder, policy) as store:
+    with place.open() as store:
         outcome = publish_link(
             store,
             signer,
@@ -88,7 +84,7 @@ def publish(
 def delegate(
     to: Annotated[str, typer.Argument(metavar="KEY", help="Who may: a key in hex or as did:key.")],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     key: KeyFolder = None,
     id: Id = None,
     ability: Annotated[
@@ -97,7 +93,6 @@ def delegate(
     proofs: Proofs = None,
     expires: Expires = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the UCAN there.")] = None,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """Let another key publish under an id; the UCAN lies in the id's space and is exchanged with it.
@@ -107,9 +102,9 @@ def delegate(
     from culm_connectors.dag.author import delegate as issue
 
     audience = did_key(parse_key(to))
-    signer = own_key(key or folder)
+    signer = own_key(key or place.folder)
     whose = signer.public_key if id is None else parse_key(id)
-    with open_folder(folder, policy, create=True) as store:
+    with place.open(create=True) as store:
         ucan = issue(
             store,
             signer,
@@ -129,9 +124,8 @@ def delegate(
 def revoke(
     ucans: Annotated[list[str], typer.Argument(metavar="CID…", help="UCANs, by their CIDs.")],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     key: KeyFolder = None,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """Revoke delegations, or the leaf of a publish: the latest complete state is published again with that.
@@ -142,9 +136,9 @@ def revoke(
     """
     from culm_connectors.dag.author import publish_link
 
-    signer = own_key(key or folder)
+    signer = own_key(key or place.folder)
     revoked = [parse_cid(text) for text in ucans]
-    with open_folder(folder, policy) as store:
+    with place.open() as store:
         latest = store.published(signer.public_key).latest_complete
         if latest is None:
             raise InfraError(

@@ -10,13 +10,10 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.dag.folder import (
-    DEFAULT_FOLDER,
-    Folder,
-    Policy,
+    FolderFlags,
     Space,
     count_of,
     now_s,
-    open_folder,
     parse_key,
     space_of,
 )
@@ -41,7 +38,7 @@ def put(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", exists=True, help="What to put.")],
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     space: Space = None,
     profile: Annotated[
         str,
@@ -63,7 +60,6 @@ def put(
     ] = False,
     shard_size: Annotated[int, typer.Option(min=1_024, help="Bytes of a shard at most.")] = 4_194_304,
     per_append: Annotated[int, typer.Option(min=1, max=4_096, help="Shards of an append at most.")] = 4_096,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """Make a DAG of a file or a directory, cut it into shards, and append these to a space.
@@ -96,8 +92,8 @@ def put(
     named = None if space is None else parse_key(space)
     below = size_below(path, hidden=hidden)
     size = below.bytes
-    with open_folder(folder, policy, create=True) as store, BlockFile(folder) as blocks, progress() as bars:
-        whose = named or load_or_make_key(folder).public_key
+    with place.open(create=True) as store, BlockFile(place.folder) as blocks, progress() as bars:
+        whose = named or load_or_make_key(place.folder).public_key
         bar = bars.add_task("reading", total=size)
         root = _import(path, codec, profile, hidden, blocks, lambda count: bars.advance(bar, count))
         bar = bars.add_task("cutting into shards", total=None)
@@ -130,9 +126,8 @@ def put(
 
 def join(
     *,
-    folder: Folder = DEFAULT_FOLDER,
+    place: FolderFlags,
     space: Space = None,
-    policy: Policy = "bound",
     results: Results,
 ) -> None:
     """Join the heads of a space. Whoever holds the same heads makes the same join, with the same CID.
@@ -141,8 +136,8 @@ def join(
     """
     from culm_connectors.dag.author import join_heads
 
-    with open_folder(folder, policy) as store:
-        cid = join_heads(store, space_of(space, folder), now=now_s())
+    with place.open() as store:
+        cid = join_heads(store, space_of(space, place.folder), now=now_s())
     results.one({"join": cid.text}, cid.text)
 
 
