@@ -63,16 +63,6 @@ def test_decode_explains_the_data_channel_and_names_what_is_broken(
     assert lines[2]["size"] == 7 and lines[4]["fields"]["code"] == "bamboo_p2p.malformed"
 
 
-def test_an_address_or_a_log_that_is_none_is_a_usage_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["bamboo", "sync", "peer:4400", "--dir", str(tmp_path / "x")]) == 2
-    assert "tcp://HOST:PORT" in capsys.readouterr().err
-    assert run(["bamboo", "publish", "a", "--dir", str(tmp_path / "y")]) == 0
-    assert run(["bamboo", "verify", "1", "--log", "abc", "--dir", str(tmp_path / "y")]) == 2
-    assert "KEY/ID" in capsys.readouterr().err
-
-
 def test_logs_of_the_folder_and_what_is_paused_complete(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

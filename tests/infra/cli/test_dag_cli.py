@@ -376,15 +376,6 @@ def test_a_folder_is_read_over_http_and_written_where_that_is_said(
     culm("serve", "127.0.0.1:0", "--http", "--space", put["space"], status=2)
 
 
-def test_words_that_say_nothing_are_usage_errors(culm: Shell, site: Path) -> None:
-    culm("put", site, "--space", "abc", status=2)
-    culm("drop", "abc", status=2)
-    culm("delegate", "did:web:x", status=2)
-    culm("sync", "nowhere", status=2)
-    culm("status", "--policy", "none", status=2)
-    culm("status", status=1)
-
-
 def test_ids_are_completed(culm: Shell, site: Path) -> None:
     put = culm.one("put", site / "index.html")
     context = typer.Context(typer.main.get_group(app))

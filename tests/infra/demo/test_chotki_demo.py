@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.transport.memory import memory_pair
@@ -19,7 +17,6 @@ from culm_infra.demo.chotki.plan import LETTERS, RECORDED_OBJECTS
 from culm_infra.demo.chotki.recording import RecordedReplica
 from culm_infra.demo.chotki.verdict import Holder, alike, judge, merged, wrong_sums
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.report import DemoReport
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text
 from culm_models.chotki.replica import Replica
@@ -122,21 +119,6 @@ def test_a_counter_that_lost_or_repeats_an_edit_is_found(letter: str) -> None:
     assert wrong_sums(before, after, Counter({key: 2})) == 0
     assert wrong_sums(before, after, Counter({key: 4})) == 1
     assert wrong_sums(before, after, Counter()) == 1
-
-
-def test_the_report_fits_a_terminal_and_is_plain_data_for_programs() -> None:
-    ada = editor("ada", 0xADA)
-    ada.new_object(ada.new_class())
-    store = ada.peer.replica.store.values()
-    scene = scene_of([store, store], ada.made)
-    assert "nothing of type Y was changed" in scene.problems
-    report = DemoReport("equal state and vectors everywhere", [scene])
-    console = Console(width=80, record=True, file=io.StringIO())
-    for table in report.tables():
-        console.print(table)
-    text = console.export_text()
-    assert report.claim in text and "west, quic" in text and "…" not in text
-    assert json.loads(json.dumps(report.as_json()))["converged"] is False
 
 
 def scene_of(stores: list[dict[bytes, bytes]], made: Counter[str]) -> SceneFigures:

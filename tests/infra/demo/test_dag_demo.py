@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
 import random
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from culm_connectors.dag.author import join_heads, publish_link
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
-from culm_infra.cli.root import run
 from culm_infra.demo.dag.content import SeededFile, digest_of_file, put_file
 from culm_infra.demo.dag.door_client import DoorClient
 from culm_infra.demo.dag.door_writer import DoorWriter
-from culm_infra.demo.dag.run import REPLICAS
 from culm_infra.demo.dag.size import SHARD_BYTES, DagDemoSize, Policy
 from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.witnesses import Witness, agree, ask_writer
 from culm_infra.demo.dag.writer import dag_writer, now_s
-from culm_infra.demo.kit.figures import Listing, SceneFigures
 from culm_infra.demo.kit.processes import DemoError
-from culm_infra.demo.kit.report import DemoReport
 from culm_infra.errors import NotReached
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.verdict import VerdictSettings
@@ -122,22 +115,3 @@ def test_who_says_another_order_or_other_heads_is_found() -> None:
     assert agree([one, two])
     assert not agree([one, two, witness("ben", "b", "a", "b")])
     assert not agree([one, two, witness("ben", "a", "b", heads=("i",))])
-
-
-def test_the_report_fits_a_terminal_and_is_plain_data_for_programs() -> None:
-    scene = SceneFigures("bound", "The policy bound")
-    scene.equal("a proof that names nothing", "dag.unbound", "dag.unbound")
-    said = [witness("ada", *"abcdefghij" * 2), witness("edge west", "bafyrei" * 9, heads=None)]
-    scene.listings.append(Listing("replicas", "All", REPLICAS, [one.as_row() for one in said], words=2))
-    report = DemoReport("one order and tip everywhere", [scene], 12.3)
-    console = Console(width=80, record=True, file=io.StringIO())
-    for table in report.tables():
-        console.print(table)
-    text = console.export_text()
-    assert "…" not in text and "edge west" in text
-    assert json.loads(json.dumps(report.as_json()))["converged"] is True
-
-
-def test_a_policy_that_there_is_not_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "dag", "--policy", "none"]) == 2
-    assert "bound or bearer" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import itertools
 import random
 from pathlib import Path
@@ -11,11 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.processes import DemoError
-from culm_infra.demo.kit.report import DemoReport, verdict
+from culm_infra.demo.kit.report import verdict
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.demo.p2panda import run
 from culm_infra.demo.p2panda.audit import BlockAudit, Refusals
@@ -61,6 +58,10 @@ def evidence(**changed: Any) -> Evidence:
     return Evidence(**(settled | changed))
 
 
+def judged(found: Evidence) -> SceneFigures:
+    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), SessionBook(""))
+
+
 def test_nothing_is_unmet_when_all_is_as_it_should_be() -> None:
     assert evidence().unmet(PLAN, ACTORS) == []
 
@@ -83,18 +84,12 @@ def test_every_condition_is_named_with_what_it_lacks() -> None:
 
 
 def test_what_no_waiting_mends_is_wrong() -> None:
-    found = evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1))
-    scene = judge(PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), SessionBook(""))
+    scene = judged(evidence(blocks=BlockAudit((), 3, 0, ahead_logs=1)))
     assert "blocks has more than logs of 1 logs" in scene.problems
     assert "sessions of set reconciliation: 0, not ≥ 1" in scene.problems
     assert "blocks is behind logs in 2 logs" in scene.unreached
     assert verdict(scene.problems, scene.unreached) == "NO"
     assert verdict([], scene.unreached) == "not reached in time"
-    text = io.StringIO()
-    console = Console(file=text, width=200)
-    for table in DemoReport("identical bytes everywhere", [scene]).tables():
-        console.print(table)
-    assert "blocks is behind logs in 2 logs" in text.getvalue()
 
 
 async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
@@ -154,12 +149,3 @@ async def test_the_end_of_something_is_waited_for_while_anything_changes_and_it_
     with pytest.raises(NotReached, match="a miracle"):
         await stage.within(never, "a miracle")
     assert never.cancelling()
-
-
-def test_a_scene_tells_what_it_did_not_reach_from_what_was_wrong() -> None:
-    scene = SceneFigures("one", "A scene")
-    scene.stop(NotReached("not reached in time: a miracle; nothing changed for 5 s"))
-    assert not scene.holds
-    assert verdict(scene.problems, scene.unreached, good="holds") == "not reached in time"
-    scene.stop(DemoError("the edge ended"))
-    assert verdict(scene.problems, scene.unreached) == "NO"

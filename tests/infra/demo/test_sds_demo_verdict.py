@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from typing import Any
 
-from rich.console import Console
-
 from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.report import DemoReport, verdict
+from culm_infra.demo.kit.report import verdict
 from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor
 from culm_infra.demo.sds.plan import make_roles
@@ -109,28 +106,3 @@ def test_ephemeral_messages_are_in_no_log() -> None:
     book.record("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing")
     assert not book.log()
     assert book.ephemeral == {"e1": 1}
-
-
-def test_no_header_and_no_value_is_cut_at_80_columns() -> None:
-    people = books()
-    scene = judged(people, pipeline(people), [])
-    scene.listings[1].rows[0].update(name="general-hosted-12", held=11_366, ack_p99_ms=144_893.0)  # type: ignore[attr-defined]
-    scene.listings[2].rows[0].update(broadcast_bytes=123_456_789, repairs=1_234)  # type: ignore[attr-defined]
-    out = io.StringIO()
-    console = Console(file=out, width=80)
-    for table in DemoReport("identical logs everywhere", [scene]).tables():
-        console.print(table)
-    shown = out.getvalue()
-    assert "…" not in shown
-    for text in (
-        "participant",
-        "wrong",
-        "acked",
-        "p99",
-        "messages",
-        "repaired",
-        "kB sent",
-        "123,456",
-        "144.9",
-    ):
-        assert f" {text}" in shown
