@@ -19,12 +19,7 @@ from pathlib import Path
 from culm_infra.patience import Patience
 from culm_infra.stack import broker, jars, ports
 from culm_infra.stack import record as records
-from culm_infra.stack.errors import (
-    StackError,
-    StackNotRunningError,
-    StackPortError,
-    StackStartError,
-)
+from culm_infra.stack.errors import StackError, StackNotRunningError, StackPortError, StackStartError
 from culm_infra.stack.java import Java, find_java
 from culm_infra.stack.lock import file_lock
 from culm_infra.stack.log_file import last_lines

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.dag.folder import (
-    FolderFlags,
-    Space,
-    count_of,
-    now_s,
-    parse_key,
-    space_of,
-)
+from culm_infra.cli.dag.folder import FolderFlags, Space, count_of, now_s, parse_key, space_of
 from culm_infra.cli.dag.trees import DiskTree, chunks_of, size_below
 from culm_infra.cli.output import progress, say
 from culm_infra.cli.results import Results

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from culm_infra.demo.kit.processes import CulmProcess, Show, environment
+from culm_infra.demo.kit.processes import CulmProcess, Show, environment, running
 from culm_infra.patience import Patience
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import HOST
@@ -61,12 +61,8 @@ class Stage:
             if topics:
                 self.show("creating the topics")
                 await asyncio.to_thread(admin.create, kafka, topics)
-            stack.callback(self._stop)
+            stack.enter_context(running(self.processes))
             yield kafka
-
-    def _stop(self) -> None:
-        for process in self.processes:
-            process.stop()
 
     def process(
         self, name: str, arguments: Sequence[str], kafka: KafkaSettings, log: str, **variables: str
