@@ -143,7 +143,7 @@ class DagProtocol:
 
     async def finish(self, reason: str) -> None:
         """End every connection, and wait until what they brought is in Kafka."""
-        await self._quic.finish()
+        await self._quic.finish(reason)
         await self.edge.finish()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from culm_connectors.dag.connections import DagConnections
@@ -12,6 +11,7 @@ from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
+from culm_connectors.edge.serving import Link, LinkEnded, Links
 from culm_connectors.transport import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.dag.errors import DagError
@@ -31,31 +31,28 @@ class DagQuicDoor:
         self._budgets = RememberedBudgets[bytes, PrincipalBudget](
             lambda now_s: PrincipalBudget(settings, now_s)
         )
-        self._is_finishing = False
         self.connections = DagConnections(room, self._access_of, on_violation=self._report)
+        self._links = Links[Link](metrics, id, lambda link: self._budgets.end(link.remote))
 
     async def serve(self, connection: Connection) -> None:
         """Speak with a peer that has called."""
-        key, metrics = connection.peer_id, self._metrics
-        budget = None if self._is_finishing else self._budgets.begin(key, time.monotonic())
+        budget = self._budgets.begin(connection.peer_id, time.monotonic())
         if budget is None:
-            metrics.refused["overloaded"] += 1
-            connection.abort(CloseCode.OVERLOADED, "too many connections")
+            self._links.refuse(connection, CloseCode.OVERLOADED, "too many connections")
             return
-        metrics.connections += 1
-        metrics.connections_total += 1
-        try:
-            one = await self.connections.accept(connection, self._spaces)
-            if one is None:
-                return
+        link = Link(connection)
+        self._links.begin(link)
+        await self._links.serve(link, lambda link: self._speak(link, budget))
+
+    async def _speak(self, link: Link, budget: PrincipalBudget) -> LinkEnded:
+        one = await self.connections.accept(link.connection, self._spaces)
+        if one is not None:
             one.progress.listed = 0
             one.pause_s = lambda size: budget.wait_s(time.monotonic(), size)
             await self.connections.run(one)
-            metrics.bytes_in += one.received_bytes
-            metrics.bytes_out += one.sent_bytes
-        finally:
-            metrics.connections -= 1
-            self._budgets.end(key)
+            self._metrics.bytes_in += one.received_bytes
+            self._metrics.bytes_out += one.sent_bytes
+        return LinkEnded(CloseCode.NORMAL)
 
     def _access_of(self, peer: bytes, shown: ShownTokens) -> SpaceAccess:
         return self._access.of(peer.hex(), shown.opens, self._room.folder.blocked)
@@ -68,11 +65,10 @@ class DagQuicDoor:
 
     def judge_again(self) -> None:
         """Other rules are in force: who may do nothing any more is left, the others are judged by them."""
-        for one in tuple(self.connections.open):
-            if not self._access.may_stay(one.peer.hex()):
-                one.connection.abort(CloseCode.NORMAL, "no longer allowed")
+        for link in tuple(self._links.open.values()):
+            if not self._access.may_stay(link.remote.hex()):
+                self._links.end(link, CloseCode.REVOKED, "no longer allowed")
 
-    async def finish(self) -> None:
+    async def finish(self, reason: str) -> None:
         """End every connection."""
-        self._is_finishing = True
-        await asyncio.gather(*(one.connection.close() for one in tuple(self.connections.open)))
+        await self._links.finish(reason)

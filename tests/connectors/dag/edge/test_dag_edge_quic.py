@@ -46,7 +46,7 @@ async def quic_door(edge: EdgeParts, access: Path | None = None, **settings: Any
     identity = Identity.from_private_key(bytes(range(32)))
     async with serve(LOCAL, identity, TransportSettings(), door.serve, alpn=ALPN) as listener:
         yield listener.address
-        await door.finish()
+        await door.finish("the test is over")
 
 
 def peer_of(path: Path, number: int) -> AbstractAsyncContextManager[DagPeer]:
