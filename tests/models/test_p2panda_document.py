@@ -13,7 +13,7 @@ ONE, TWO = sorted((yasmf.hash_bytes(b"one"), yasmf.hash_bytes(b"two")))
 def test_a_view_id_is_sorted_and_survives_its_text(ids: list[bytes]) -> None:
     view = document.view_id(ids)
     assert view == tuple(sorted(set(ids)))
-    assert document.parse_view_id(document.format_view_id(view)) == view
+    assert document.parse_view_id("_".join(map(bytes.hex, view))) == view
     document.check_view_id(view)
 
 

@@ -79,7 +79,6 @@ def test_what_is_no_schema_id(text: str) -> None:
         SchemaId.parse(text)
     with pytest.raises(SchemaIdError):
         schema_id.canonical_text(text)
-    assert not schema_id.is_normal([text])
 
 
 @given(st.lists(schema_ids, max_size=8), st.randoms(use_true_random=False))
@@ -88,10 +87,7 @@ def test_a_set_has_one_order_whatever_order_it_came_in(texts: list[str], random:
     shuffled = [*texts, *texts]
     random.shuffle(shuffled)
     assert schema_id.normalise(shuffled) == normal
-    assert schema_id.is_normal(normal)
     assert set(normal) == set(texts)
-    assert schema_id.is_normal(list(reversed(normal))) == (len(normal) < 2)
-    assert schema_id.is_normal([*normal, *normal[-1:]]) == (not normal)
 
 
 def test_system_schemas_come_first_and_application_schemas_by_name_not_by_text() -> None:

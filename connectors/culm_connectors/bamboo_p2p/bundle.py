@@ -26,7 +26,7 @@ from culm_models.bamboo.errors import BambooError
 from culm_models.bamboo.fork_proof import is_fork_proof, links_of
 from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.data_channel.rebuilding import fork_with_held
+from culm_models.bamboo_p2p.forks import fork_with_held
 from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
 
 _MAGIC: Final = b"culm bamboo 2\n"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.checks import check_signature
-from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BambooError
-from culm_models.bamboo.fork_proof import forked_at, links_of
+from culm_models.bamboo.fork_proof import links_of
 from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.forks import fork_of
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 
 
@@ -59,15 +59,6 @@ def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
         store.has_payload(log, seq_num),
         fork_of(store, log),
     )
-
-
-def fork_of(store: BambooStore, log: LogKey) -> int | None:
-    """From which entry on a log is known to be forked."""
-    proof = store.fork_proof(log)
-    if proof is None:
-        return None
-    one, other = (decode_entry(entry_bytes, store.flavour) for entry_bytes in proof)
-    return forked_at(one, store.flavour.hash(proof[0]), other, store.flavour.hash(proof[1]))
 
 
 def _broken(found: HeldEntry, held: dict[int, HeldEntry]) -> list[int]:

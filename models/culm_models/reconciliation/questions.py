@@ -49,8 +49,6 @@ class Facts:
 
     An own item here that was not shown is equal there, or lacking: the published algorithm does not tell.
     """
-    remote_empty: bool = False
-    """The remote began with an empty set."""
 
 
 class Questions:

@@ -192,7 +192,6 @@ class Reconciler(Generic[Item, Fp]):
         """The remote begins, with nothing."""
         if self._batches or self._incoming.origin is not None:
             raise UnexpectedEmptySetError("an empty set in the middle of a session")
-        self._facts.remote_empty = True
         if not len(self._own):
             self._said_empty = True
             self._outgoing.empty_set(can_respond=False)

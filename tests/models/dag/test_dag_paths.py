@@ -15,7 +15,7 @@ from culm_models.dag.errors import (
     TooManyLinks,
 )
 from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
-from culm_models.dag.paths.scopes import DagScope, blocks_of_end, blocks_of_path, parse_entity_bytes
+from culm_models.dag.paths.scopes import DagScope, blocks_of_end, parse_entity_bytes
 from culm_models.dag.unixfs.directories import DirectoryEntry, DirectoryWalk, list_directory
 from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import FileTree, ImportProfile, import_directory
@@ -31,7 +31,7 @@ def end(blocks: BlocksInMemory, root: Cid, path: str = "") -> PathEnd:
 
 
 def needed(blocks: BlocksInMemory, root: Cid, path: str, *scope: Any) -> list[Cid]:
-    return list(blocks_of_path(root, [one for one in path.split("/") if one], blocks.find, *scope))
+    return list(blocks_of_end(end(blocks, root, path), blocks.find, *scope))
 
 
 def sharded() -> tuple[BlocksInMemory, Cid]:

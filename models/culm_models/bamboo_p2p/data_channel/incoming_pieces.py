@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.data_channel.incoming_payload import IncomingPayload
-from culm_models.bamboo_p2p.data_channel.rebuilding import LinkUnknown, fork_with_held, rebuild_entry
+from culm_models.bamboo_p2p.data_channel.rebuilding import LinkUnknown, rebuild_entry
 from culm_models.bamboo_p2p.errors import ApologyViolated, DataInvalid, DataUnwanted, PieceViolated
+from culm_models.bamboo_p2p.forks import fork_with_held
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, LatestPiece, Request

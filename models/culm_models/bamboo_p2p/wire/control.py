@@ -35,11 +35,6 @@ _PROPOSE: Final = 0x80
 _ENTRIES_OF: Final = {CancelCode.HASH_MISMATCH: 1, CancelCode.FORKED: 2}
 
 
-def max_control_size(flavour: HashFlavour) -> int:
-    """The bytes of the largest control message: a proof of a fork."""
-    return 1 + varu64.MAX_SIZE + 2 * max_entry_size(flavour)
-
-
 def encode_control(message: ControlMessage) -> bytes:
     """The bytes of a control message. What cannot be encoded raises `Malformed`."""
     if isinstance(message, Grant):

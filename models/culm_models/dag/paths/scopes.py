@@ -7,14 +7,14 @@ come first, and then, by the scope, nothing else, the one thing at its end, or a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from culm_models.dag.blocks.cid import RAW, Cid
 from culm_models.dag.errors import EntityBytesMalformed, TooManyLinks
-from culm_models.dag.paths.resolve import ContentKind, PathEnd, resolve_path
+from culm_models.dag.paths.resolve import ContentKind, PathEnd
 from culm_models.dag.unixfs.directories import directory_blocks
 from culm_models.dag.unixfs.files import file_blocks, file_size
 from culm_models.dag.walk.links import links_of
@@ -58,21 +58,6 @@ def parse_entity_bytes(text: str) -> EntityBytes:
     return EntityBytes(first, last)
 
 
-def blocks_of_path(
-    root: Cid,
-    segments: Sequence[str],
-    find: FindBlock,
-    scope: DagScope = DagScope.ALL,
-    entity_bytes: EntityBytes | None = None,
-) -> Iterator[Cid]:
-    """The blocks that a client needs, each once: those of the path, and then those of the scope.
-
-    Raises when the path leads nowhere before anything was given; when a block below is not here, where it
-    would stand. Identity CIDs are not given: they are their blocks.
-    """
-    return blocks_of_end(resolve_path(root, segments, find), find, scope, entity_bytes)
-
-
 def blocks_of_end(
     end: PathEnd,
     find: FindBlock,
@@ -82,10 +67,11 @@ def blocks_of_end(
     repeats: bool = False,
     most: int | None = None,
 ) -> Iterator[Cid]:
-    """As `blocks_of_path`, for a path that was followed.
+    """The blocks that a client needs, each once: those of the path, and then those of the scope.
 
-    `repeats`: give a block wherever the walk comes to it, and not once. `most`: how many blocks and links may
-    be gone through; beyond it `TooManyLinks` is raised.
+    Raises when a block below is not here, where it would stand. Identity CIDs are not given: they are their
+    blocks. `repeats`: give a block wherever the walk comes to it, and not once. `most`: how many blocks and
+    links may be gone through; beyond it `TooManyLinks` is raised.
     """
     for cid in end.passed:
         if not cid.is_identity:

@@ -53,11 +53,6 @@ def check_view_id(view: tuple[bytes, ...]) -> None:
         raise DocumentViewIdError("the operation ids are not sorted and unique")
 
 
-def format_view_id(view: DocumentViewId) -> str:
-    """The text of a view id."""
-    return "_".join(operation_id.hex() for operation_id in view)
-
-
 def parse_view_id(text: str) -> DocumentViewId:
     """The view id that `text` spells, hex digits of either case. Raises `DocumentViewIdError`.
 

@@ -7,7 +7,7 @@ name and ids, compared as names and ids and not as whole texts.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -133,11 +133,3 @@ def _place(text: str) -> tuple[str, tuple[int, int, str, tuple[str, ...]]]:
 
 
 _placed_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_place)
-
-
-def is_normal(texts: Sequence[str]) -> bool:
-    """Whether the texts are schema ids in the order of a set, none twice."""
-    try:
-        return tuple(texts) == normalise(texts)
-    except SchemaIdError:
-        return False

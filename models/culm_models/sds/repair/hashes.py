@@ -13,7 +13,6 @@ from typing import Final
 from culm_models.sds.bloom.farmhash import fingerprint64
 from culm_models.sds.wire.profiles import RepairHash
 
-_GROUP_SIZE: Final = 128
 _SIGN: Final = 1 << 63
 _RANGE: Final = 1 << 64
 
@@ -59,16 +58,6 @@ def in_response_group(
         return True
     own = _pair_hash(rule, participant_id, message_id)
     return own % groups == _pair_hash(rule, sender_id, message_id) % groups
-
-
-def groups_by_js(participants: int) -> int:
-    """Response groups as js counts them: one for each whole 128 participants, at least one."""
-    return max(1, participants // _GROUP_SIZE)
-
-
-def groups_by_specification(participants: int) -> int:
-    """Response groups as the specification counts them: one more than there are whole 128 participants."""
-    return participants // _GROUP_SIZE + 1
 
 
 def _pair_hash(rule: RepairHash, participant_id: str, message_id: str) -> int:

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from culm_models.sds.repair.hashes import (
-    groups_by_js,
-    groups_by_specification,
     in_response_group,
     request_offset_ms,
     response_offset_ms,
@@ -38,16 +36,6 @@ def test_an_answer_comes_when_the_implementation_sends_it(rule: RepairHash) -> N
 def test_those_answer_whom_the_implementation_lets_answer(rule: RepairHash) -> None:
     for participant_id, sender_id, message_id, groups, expected in RULES[rule]["groups"]:
         assert in_response_group(rule, participant_id, sender_id, message_id, groups) == expected
-
-
-def test_groups_are_counted_as_js_counts_them() -> None:
-    for participants, expected in RULES["sha256"]["counts"]:
-        assert groups_by_js(participants) == expected
-
-
-@pytest.mark.parametrize(("participants", "groups"), [(0, 1), (127, 1), (128, 2), (256, 3)])
-def test_groups_are_counted_as_the_specification_does(participants: int, groups: int) -> None:
-    assert groups_by_specification(participants) == groups
 
 
 @pytest.mark.parametrize("rule", RULES)
