@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder, EdgeQuotas
+from culm_connectors.dag.edge.from_topics import take_record
 from culm_connectors.dag.edge.opening import open_edge_folder
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
-from culm_connectors.dag.edge.taking import take_record
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings

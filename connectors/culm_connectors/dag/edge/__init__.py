@@ -2,7 +2,7 @@
 
 - `edge_folder`: what is kept; `opening`: of it; `tables`: offsets and the outbox beside the DAGs
 - `room`: what doors are offered; `refusals`: what is told on `rejected`
-- `outboxes`: what waits for Kafka; `from_topics`: what topics bring; `taking`: what one record means
+- `outboxes`: what waits for Kafka; `from_topics`: what topics bring, and what each record means
 - `quic_door`: the door for peers; `access`: who may do what in a space
 - `settings`; `metrics`; `driver`: all of it, put together
 """
