@@ -166,7 +166,6 @@ def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
 
 def parse_flavour(name: str | None) -> HashFlavour | None:
     """A flavour by its name. Raises `typer.BadParameter`."""
-
     if name is None:
         return None
     if name not in FLAVOURS:

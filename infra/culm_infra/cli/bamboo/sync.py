@@ -171,7 +171,6 @@ def sync(
 
 def _report(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
     """Print an entry or a payload as it comes."""
-
     if event.kind not in ("entry", "payload", "fork"):
         return
     row = event_row(remote, event)

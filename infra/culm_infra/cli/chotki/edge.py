@@ -115,7 +115,6 @@ def tap(urls: Addresses, *, edge: Edge, kafka: KafkaFlags, results: Results) -> 
 
 def _mode(text: str | None) -> int | None:
     """The bits of a mode, by their sum or their letters; anything else is an error of usage."""
-
     if text is None:
         return None
     if text in MODES:

@@ -27,7 +27,6 @@ def whole_state(
     settings: KafkaSettings, results: Results, *, state_dir: Path | None = None
 ) -> Iterator[StateReader]:
     """The state up to the last epoch; people are told where it is not the end of what is there."""
-
     with StateReader(settings, state_dir=state_dir) as reader:
         with counting("reading the state"):
             for _ in reader.catch_up(_WAIT_S):
@@ -46,13 +45,11 @@ def whole_state(
 
 def vector_texts(vector: Mapping[int, int]) -> list[str]:
     """The last ID of each source."""
-
     return [str(Id(*entry)) for entry in sorted(vector.items())]
 
 
 def object_as_json(found: ChotkiObject) -> dict[str, Any]:
     """An object: its fields as plain values, their types, and what was removed of sets and maps."""
-
     types = {} if found.class_ is None else {name: one.letter for name, one in found.class_.fields.items()}
     removed = {
         name: [plain_value(one) for one in value.removed]
@@ -74,7 +71,6 @@ def object_as_json(found: ChotkiObject) -> dict[str, Any]:
 
 def class_as_json(found: ChotkiClass) -> dict[str, Any]:
     """A class: its fields in their order."""
-
     return {
         "id": str(found.id),
         "names": list(found.names),

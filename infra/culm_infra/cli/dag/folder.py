@@ -149,7 +149,6 @@ def own_key(path: Path) -> KeyPair:
 
 def parse_key(text: str) -> bytes:
     """A public key in hex or as did:key. Raises `typer.BadParameter`."""
-
     try:
         key = did_from_text(text)[2:] if text.startswith("did:") else bytes.fromhex(text)
     except (ValueError, DagError):
@@ -166,7 +165,6 @@ def space_of(text: str | None, path: Path) -> bytes:
 
 def parse_cid(text: str) -> Cid:
     """A CID in any base. Raises `typer.BadParameter`."""
-
     try:
         return cid_of_any_base(text)
     except DagError as error:

@@ -42,7 +42,6 @@ def get(
 
     Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
     """
-
     left_out: list[LeftOut] = []
     with open_folder(folder) as store, counting("writing") as count:
         root, segments = parse_path(path)
@@ -85,13 +84,11 @@ def _print(store: DagFolder, end: PathEnd) -> None:
 
 def _text_of(end: PathEnd) -> bytes:
     """The target of a symbolic link, or a value as DAG-JSON."""
-
     return symlink_target(end.block) if end.kind == "symlink" else encode_dag_json(end.value)
 
 
 def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
     """What stands at the end of a path."""
-
     found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
     match end.kind:
         case ContentKind.FILE:

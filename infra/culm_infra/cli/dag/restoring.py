@@ -41,7 +41,6 @@ class LeftOut:
 
 def file_pieces(cid: Cid, find: FindBlock) -> Iterator[bytes]:
     """The bytes of a file; of a block of another codec, the block."""
-
     return read_file(cid, find) if cid.codec in (DAG_PB, RAW) else iter([block_of(cid, find)])
 
 
@@ -57,7 +56,6 @@ def write_directory(root: Cid, tree: Path, find: FindBlock, on_bytes: OnBytes) -
     Raises `InfraError` for a name that is not one of a directory's entries anywhere. Nothing recurses, since
     the author of the DAG chose its depth.
     """
-
     left_out: list[LeftOut] = []
     links: list[tuple[tuple[str, ...], bytes]] = []
     waiting: list[tuple[Cid, tuple[str, ...]]] = [(root, ())]

@@ -46,7 +46,6 @@ def blocks(
 
     Example: `culm logs blocks --peer 2f8e50c2 --each`
     """
-
     if block is not None:
         refuse(context, ["each"], "--block shows the logs of one block")
     reached = kafka.settings()

@@ -40,7 +40,6 @@ class Selection:
 
     def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
         """A consumer of these logs."""
-
         authors = [public_key(text, "--author") for text in self.author] if self.author else None
         logs = [_log(text) for text in self.log] if self.log else None
         # What is passed over is shown by the command itself.
@@ -67,7 +66,6 @@ def tail(
 
     Example: `culm logs tail --from beginning --schema schema_definition_v1`
     """
-
     left = count
     consumer = selection.consumer(
         kafka,

@@ -27,7 +27,6 @@ def as_json(entry: LogEntry) -> dict[str, Any]:
     `action` is null where the payload is no operation. Of a bare log, `operation` is the payload where it is
     `inline`, and `sparse` says that there are gaps before the entry.
     """
-
     operation = _operation(entry)
     shown: dict[str, Any] = {
         "public_key": entry.public_key.hex(),
@@ -174,7 +173,6 @@ def _bare_columns(entry: LogEntry) -> dict[str, Any]:
 
 def _operation(entry: LogEntry) -> Operation | None:
     """The payload's operation; None where it is none: one such entry must not hide the others."""
-
     if entry.is_bare:
         return None
     try:

@@ -66,7 +66,6 @@ def peers(*, kafka: KafkaFlags, results: Results) -> None:
 
     Example: `culm logs peers`
     """
-
     reached = kafka.settings()
     vectors = read_vectors(reached)
     heights = vectors.heights
@@ -103,7 +102,6 @@ def vv(
 
     Example: `culm logs vv 2f8e50c2`
     """
-
     vectors = read_vectors(kafka.settings())
     heights = vectors.heights
     peer_id = find_peer(peer.lower(), sorted(vectors.by_peer.keys() - {HEIGHTS_PEER_ID}))
@@ -135,7 +133,6 @@ def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
 
 def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:
     """The schemas and the offer of each peer's latest announcement; one that cannot be read says nothing."""
-
     latest: dict[bytes, Announce] = {}
     for message in read_to_end(kafka, "announcements"):
         if not message.value:
@@ -156,7 +153,6 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], O
 
 def _offered(offer: Offer | None) -> dict[str, Any] | None:
     """The modes and lifts that a peer offers; None where it says nothing of that."""
-
     if offer is None:
         return None
     names = {lift.code: lift.name for lift in LIFTS}

@@ -119,7 +119,6 @@ async def _show_connection(participation: Participation, target: Address) -> Non
 
 async def _send_lines(participation: Participation, stop: asyncio.Event) -> None:
     """Send what is typed; the end of the input is not the end of listening."""
-
     lines: asyncio.Queue[str | None] = asyncio.Queue(_MAX_LINES)
     loop = asyncio.get_running_loop()
     threading.Thread(target=_read_lines, args=(lines, loop), daemon=True).start()

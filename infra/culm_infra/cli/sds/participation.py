@@ -89,7 +89,6 @@ class ParticipantFlags:
 
 def check_participant(participant_id: str) -> str:
     """A participant's id; InfraError when it can be none."""
-
     if not is_id(participant_id):
         raise InfraError(
             f"the participant's id has {len(participant_id.encode())} bytes",
@@ -222,7 +221,6 @@ def history(whose: Who, count: int) -> list[SdsEventRecord]:
 
 def of_logged(told: LoggedMessage) -> SdsEventRecord:
     """A message of the log as an event."""
-
     details: dict[str, Any] = {
         "sender_id": told.sender_id,
         "lamport_timestamp": told.lamport_timestamp,
@@ -242,7 +240,6 @@ def of_logged(told: LoggedMessage) -> SdsEventRecord:
 
 def of_machine(event: Event) -> SdsEventRecord:
     """An event of the machine; it has no number."""
-
     details: dict[str, Any] = {}
     for field in dataclasses.fields(event):
         value = getattr(event, field.name)
@@ -264,7 +261,6 @@ def of_machine(event: Event) -> SdsEventRecord:
 
 def of_frame(frame: Any) -> SdsEventRecord:
     """An event that an edge reported."""
-
     details = {name: tuple(item) if isinstance(item, list) else item for name, item in frame.details.items()}
     return SdsEventRecord(
         frame.number or 0,

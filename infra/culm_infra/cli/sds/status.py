@@ -71,7 +71,6 @@ def status(
 
     Example: `culm sds status`, `culm sds status general --json`
     """
-
     if channel is not None:
         check_channel(channel)
     passed_over = PassedOver("sds.acks")

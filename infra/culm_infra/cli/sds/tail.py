@@ -55,7 +55,6 @@ def tail(
 
     Example: `culm sds tail general --from beginning`, `culm sds tail general --no-follow --json`
     """
-
     check_channel(channel)
     if every and count is not None:
         raise typer.BadParameter("counts messages, and --all shows every event", param_hint="--count")

@@ -40,7 +40,6 @@ def transfer(
 
     Example: `culm sds transfer general 9f86d0… --participant ben`
     """
-
     check_channel(channel)
     owner = from_hex(peer_id, "PEER_ID")
     if len(owner) != _PEER_ID_BYTES:

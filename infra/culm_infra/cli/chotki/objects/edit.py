@@ -33,7 +33,6 @@ def new(
 
     Example: `culm chotki new person Name=Ann Age=42 'Tags={a,b}' --name ann`
     """
-
     change = NewObject(class_, values_of(values), name)
     write(kafka, flags, lambda _: [change], results)
 
@@ -59,7 +58,6 @@ def edit(
 
     Example: `culm chotki edit ann Age=43 Visits+=1`
     """
-
     changes: list[Change] = [Edit(object_, values_of(values))]
     if name is not None:
         changes.append(Name(name, object_))

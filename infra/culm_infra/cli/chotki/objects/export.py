@@ -42,7 +42,6 @@ def export(
 
     Example: `culm chotki export --output objects`, `culm chotki export --output objects --class person`
     """
-
     from culm_topics.chotki.parquet import write_tables
 
     with whole_state(kafka.settings(), results, state_dir=state_dir) as reader:

@@ -65,7 +65,6 @@ def get(
 
     Example: `culm chotki get ann`, `culm chotki get --class person --json`
     """
-
     with whole_state(kafka.settings(), results) as reader:
         view = Objects(reader.state.table)
         ids = None if class_ is None else view.ids_of_class(view.resolve(class_))

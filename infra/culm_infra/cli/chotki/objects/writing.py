@@ -54,7 +54,6 @@ def write(
     results: Results,
 ) -> None:
     """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
-
     if flags.owner == "":
         raise typer.BadParameter("an owner has a name", param_hint="--owner")
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
@@ -69,7 +68,6 @@ def write(
 
 def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
     """FIELD=VALUE and FIELD+=N by field."""
-
     values: list[tuple[str, FromText | Plus]] = []
     for one in given or ():
         name, equals, text = one.partition("=")

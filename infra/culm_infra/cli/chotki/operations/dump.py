@@ -39,7 +39,6 @@ def dump(
 
     Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
     """
-
     if url is None:
         refuse(context, ["directory", "silence_s"], "is about a replica: give its URL")
         with whole_state(kafka.settings(), results) as reader:

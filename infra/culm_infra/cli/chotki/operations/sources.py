@@ -25,7 +25,6 @@ SOURCES: Final[Columns] = {
 
 def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
     """A source, whose it is, and whether it is in use now."""
-
     in_use = record.state == "allocated" and record.run != FREE
     return {
         "source": f"{src:x}",
@@ -45,7 +44,6 @@ def sources(*, kafka: KafkaFlags, results: Results) -> None:
 
     Example: `culm chotki sources`
     """
-
     found = read_sources(kafka.settings())
     results.passed_over(found.passed_over)
     results.rows(sources_as_json(found.holders), SOURCES, title="sources")
@@ -64,7 +62,6 @@ def retire(
 
     Example: `culm chotki retire 1f2e3`
     """
-
     src = source_number(source)
     told = retire_source(kafka.settings(), src, in_use=in_use)
     results.event(source_as_json(src, told), f"source {src:x} of {told.owner} is retired")

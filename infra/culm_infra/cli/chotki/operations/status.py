@@ -95,7 +95,6 @@ def status(
 
     Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """
-
     settings = kafka.settings()
     with whole_state(settings, results) as reader:
         state = {
