@@ -54,7 +54,7 @@ def _command(target: Any, name: str) -> Any:
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Otherwise the last of several values would win, and the others would be ignored."""
+    """Refuse an option that takes one value and is given twice: the last would win, the others be ignored."""
     parse = command.parse_args
 
     def parse_args(context: Any, arguments: list[str]) -> Any:

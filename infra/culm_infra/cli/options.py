@@ -126,7 +126,7 @@ def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
 
 
 def words(*choices: str) -> Callable[[str], list[str]]:
-    """Completes one of these."""
+    """Return what completes one of these words."""
     return lambda incomplete: [one for one in choices if one.startswith(incomplete)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +23,7 @@ class Results:
         bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
     ] = False
 
-    def one(self, row: Row | Sequence[Row], text: str) -> None:
+    def one(self, row: Row, text: str) -> None:
         """One result, and its words."""
         if self.json:
             emit_json(row)

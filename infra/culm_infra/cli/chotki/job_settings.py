@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from culm_infra.settings import Settings
-    from culm_streaming.chotki.job import ChotkiJobSettings
+from culm_infra.settings import Settings
+from culm_streaming.chotki.job import ChotkiJobSettings
 
 
 def chotki_settings(settings: Settings) -> ChotkiJobSettings:
     """Settings of the job `chotki`."""
-    from culm_streaming.chotki.job import ChotkiJobSettings
-
     return ChotkiJobSettings(max_offsets_per_trigger=settings.job.max_offsets_per_trigger)

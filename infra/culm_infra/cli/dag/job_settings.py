@@ -1,19 +1,14 @@
-"""What the settings of the command line say to the job `dag`."""
+"""Settings of the job `dag`, of those of the command line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from culm_infra.settings import Settings
-    from culm_streaming.dag.job import DagJobSettings
+from culm_infra.settings import Settings
+from culm_streaming.dag.job import DagJobSettings
+from culm_streaming.dag.settings import DagLayout
 
 
 def dag_settings(settings: Settings) -> DagJobSettings:
-    """Of the job `dag`."""
-    from culm_streaming.dag.job import DagJobSettings
-    from culm_streaming.dag.settings import DagLayout
-
+    """Settings of the job `dag`."""
     section = settings.job.dag
     return DagJobSettings(
         verdict=section.verdict(),

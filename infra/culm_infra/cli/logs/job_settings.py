@@ -1,22 +1,19 @@
-"""What the settings of the command line say to the jobs of replicated logs."""
+"""Settings of the jobs of replicated logs, of those of the command line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from culm_infra.settings import Settings
-    from culm_streaming.blocks.job import BlocksSettings
-    from culm_streaming.coverage.job import CoverageSettings
-    from culm_streaming.logs.job import LogsSettings
-    from culm_streaming.version_vectors import VersionVectorsSettings
+from culm_infra.settings import Settings
+from culm_streaming.blocks.job import BlocksSettings
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_streaming.coverage.job import CoverageSettings
+from culm_streaming.coverage.settings import CoverageLayout
+from culm_streaming.logs.job import LogsSettings
+from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.version_vectors import VersionVectorsSettings
 
 
 def logs_settings(settings: Settings) -> LogsSettings:
-    """Of the job `logs`."""
-    from culm_streaming.logs.job import LogsSettings
-    from culm_streaming.logs.settings import ChainSettings
-
+    """Settings of the job `logs`."""
     return LogsSettings(
         verify=settings.job.verify,
         max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
@@ -25,9 +22,7 @@ def logs_settings(settings: Settings) -> LogsSettings:
 
 
 def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
-    """Of the job `version-vectors`."""
-    from culm_streaming.version_vectors import VersionVectorsSettings
-
+    """Settings of the job `version-vectors`."""
     return VersionVectorsSettings(
         max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
         max_receipts_per_trigger=settings.job.version_vectors.max_receipts_per_trigger,
@@ -35,10 +30,7 @@ def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
 
 
 def blocks_settings(settings: Settings) -> BlocksSettings:
-    """Of the job `blocks`."""
-    from culm_streaming.blocks.job import BlocksSettings
-    from culm_streaming.blocks.settings import HeightsSettings
-
+    """Settings of the job `blocks`."""
     return BlocksSettings(
         max_offsets_per_trigger=settings.job.max_offsets_per_trigger,
         max_receipts_per_trigger=settings.job.blocks.max_receipts_per_trigger,
@@ -47,10 +39,7 @@ def blocks_settings(settings: Settings) -> BlocksSettings:
 
 
 def coverage_settings(settings: Settings) -> CoverageSettings:
-    """Of the job `coverage`."""
-    from culm_streaming.coverage.job import CoverageSettings
-    from culm_streaming.coverage.settings import CoverageLayout
-
+    """Settings of the job `coverage`."""
     section = settings.job.coverage
     return CoverageSettings(
         verify=settings.job.verify,

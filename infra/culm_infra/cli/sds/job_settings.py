@@ -1,20 +1,15 @@
-"""What the settings of the command line say to the jobs `sds` and `sds-index`."""
+"""Settings of the jobs `sds` and `sds-index`, of those of the command line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from culm_infra.settings import Settings
-    from culm_streaming.sds.job import SdsJobSettings
-    from culm_streaming.sds_index import SdsIndexSettings
+from culm_infra.settings import Settings
+from culm_streaming.sds.job import SdsJobSettings
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.sds_index import SdsIndexSettings
 
 
 def sds_settings(settings: Settings) -> SdsJobSettings:
-    """Of the job `sds`."""
-    from culm_streaming.sds.job import SdsJobSettings
-    from culm_streaming.sds.settings import ChannelsSettings
-
+    """Settings of the job `sds`."""
     section = settings.job.sds
     return SdsJobSettings(
         max_offsets_per_trigger=section.max_offsets_per_trigger,
@@ -28,7 +23,5 @@ def sds_settings(settings: Settings) -> SdsJobSettings:
 
 
 def sds_index_settings(settings: Settings) -> SdsIndexSettings:
-    """Of the job `sds-index`."""
-    from culm_streaming.sds_index import SdsIndexSettings
-
+    """Settings of the job `sds-index`."""
     return SdsIndexSettings(max_offsets_per_trigger=settings.job.sds.max_offsets_per_trigger)
