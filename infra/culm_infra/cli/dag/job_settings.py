@@ -1,4 +1,4 @@
-"""Settings of the job `dag`, of those of the command line."""
+"""Builds the settings of the job `dag` from the command line's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the jobs of replicated logs, of those of the command line."""
+"""Builds the settings of the jobs of replicated logs from the command line's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the jobs `sds` and `sds-index`, of those of the command line."""
+"""Builds the settings of the jobs `sds` and `sds-index` from the command line's."""
 
 from __future__ import annotations
 
