@@ -13,8 +13,9 @@ from culm_models.sds.settings import SdsSettings
 from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.rows import Row, Source
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, MemoryState
+from culm_streaming.sds.state import Kind
 from culm_streaming.sds.step import step
+from culm_streaming.stateful.job_state import MemoryState, Variable
 from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
 
 _CHANNEL = "huge"
@@ -94,9 +95,10 @@ def _heard(now_ms: int, offset: int, wire: bytes) -> Row:
 
 
 def _sizes(state: MemoryState) -> dict[str, int]:
+    names = {kind: name.lower() for name, kind in vars(Kind).items() if isinstance(kind, Variable)}
     sizes: dict[str, int] = {}
-    for (kind, name), blob in state.blobs.items():
-        label = Kind(kind).name.lower()
+    for (kind, name), blob in state.values.items():
+        label = names[kind]
         sizes[label] = sizes.get(label, 0) + len(name) + len(blob)
     return sizes
 

@@ -6,25 +6,17 @@ goes to `rejected`. Partition n points into partition n.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import rejection
 from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, check_of, index_key, split_channel_key
-
-_INDEXED = "is_rejected boolean, key binary, value binary, partition int"
-_ARROW = pa.schema(
-    [("is_rejected", pa.bool_()), ("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())]
-)
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +31,31 @@ def sds_index_query(session: SparkSession, kafka: KafkaSettings, settings: SdsIn
     messages = kafka_source(
         session, kafka, ("sds.messages",), max_offsets_per_trigger=settings.max_offsets_per_trigger
     ).select("key", "value", "partition", "offset")
-    indexed = messages.mapInArrow(_indexer(kafka.topic("sds.messages")), _INDEXED)
-    topic = F.when(F.col("is_rejected"), F.lit(kafka.topic("rejected"))).otherwise(
-        F.lit(kafka.topic("sds.index"))
-    )
-    return indexed.select(topic.alias("topic"), "key", "value", "partition")
+    pack = partial(_pack, topic=kafka.topic("sds.messages"))
+    return with_full_topics(map_batches(messages, pack, RECORDS), kafka)
 
 
 JOB = StreamingJob(sds_index_query, SdsIndexSettings)
 
 
-def _indexer(topic: str) -> Any:
-    def index(batches: Batches) -> Batches:
-        for batch in batches:
-            columns = (batch[name].to_pylist() for name in ("key", "value", "partition", "offset"))
-            rows = [
-                index_record(key, value, (topic, partition, offset))
-                for key, value, partition, offset in zip(*columns, strict=True)
-            ]
-            yield pa.RecordBatch.from_pylist(
-                [dict(zip(_ARROW.names, row, strict=True)) for row in rows], _ARROW
-            )
-
-    return index
+def _pack(batches: Batches, *, topic: str) -> Iterator[Piece]:
+    for batch in batches:
+        yield [
+            index_record(key, value, (topic, partition, offset))
+            for key, value, partition, offset in rows_of(batch)
+        ]
 
 
 def index_record(
     key: bytes | None, value: bytes | None, place: tuple[str, int, int]
-) -> tuple[bool, bytes, bytes, int | None]:
-    """(whether it is refused, key, value, partition) of what is written for one record of the store."""
+) -> tuple[str, bytes, bytes, int | None]:
+    """Return (topic, key, value, partition) of what is written for one record of the store."""
     _, partition, offset = place
     try:
         channel_id = split_channel_key(key)
         message = SdsMessageRecord.decode(value)
     except RecordError as error:
-        return True, b"", rejection(error.code, str(error), entry=value, source=place).encode(), None
+        return "rejected", b"", rejection(error.code, str(error), entry=value, source=place).encode(), None
     record = SdsIndexRecord(
         partition,
         offset,
@@ -83,4 +65,4 @@ def index_record(
         check_of(message.wire),
         message.retrieval_hint,
     )
-    return False, index_key(channel_id, message.message_id), record.encode(), partition
+    return "sds.index", index_key(channel_id, message.message_id), record.encode(), partition

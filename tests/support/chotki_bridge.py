@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from culm_streaming.chotki.output_records import TOPIC_NAMES, Topic
 from culm_streaming.chotki.rows import TOPICS
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -45,7 +44,7 @@ class ChotkiBridge:
                 assert self._producer.flush(30) == 0
                 stage = one.stage
             partition = -1 if one.partition is None else one.partition
-            topic = self._kafka.topic(TOPIC_NAMES[Topic(one.topic)])
+            topic = self._kafka.topic(one.topic)
             self._producer.produce(topic, one.value, one.key, partition)
         assert self._producer.flush(30) == 0
         return True

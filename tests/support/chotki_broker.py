@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from culm_streaming.chotki.output_records import TOPIC_NAMES, Stage
+from culm_streaming.chotki.output_records import Stage, Topic
 from culm_streaming.chotki.rows import TOPICS, InputTopic
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
@@ -13,7 +13,7 @@ from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 from tests.support.topic_io import read_records, write_records
 
 PARTITIONS = 3
-NAMES = (*TOPICS.values(), *TOPIC_NAMES.values(), "chotki.sources", "chotki.sessions")
+NAMES = (*TOPICS.values(), *Topic, "chotki.sources", "chotki.sessions")
 _BY_KEY = -1
 
 
@@ -45,9 +45,9 @@ class JobOnKafka:
                 self.job.topics.records[source, partition] = records
         written = self.job.run()
         for stage in Stage:
-            for topic, name in TOPIC_NAMES.items():
+            for topic in Topic:
                 those = [one for one in written if one.stage is stage and one.topic is topic]
                 places = [_BY_KEY if one.partition is None else one.partition for one in those]
                 rows = ((place, one.key, one.value) for place, one in zip(places, those, strict=True))
-                write_records(self._settings, name, rows)
+                write_records(self._settings, topic, rows)
         return self.job.marks[0].epoch if written else 0

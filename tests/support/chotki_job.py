@@ -20,8 +20,8 @@ from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import pack_records
 from culm_streaming.chotki.rows import EPOCHS_SHARD, InputTopic, unpack_epoch, unpack_shard
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import MemoryShardState
 from culm_streaming.chotki.step import restore_shard, step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     Bringer,
@@ -82,7 +82,7 @@ class ChotkiTopics:
 class Checkpoint(NamedTuple):
     """The state of every shard, and the offset to go on from in each partition."""
 
-    blobs: Mapping[int, Mapping[bytes, bytes]]
+    states: Mapping[int, MemoryState]
     offsets: Mapping[Place, int]
 
 
@@ -95,7 +95,7 @@ class ChotkiJob:
         self.state: dict[bytes, bytes] = {}
         self.written: list[OutputRecord] = []
         self.rejected: list[bytes] = []
-        self._shards: dict[int, MemoryShardState] = defaultdict(MemoryShardState)
+        self._shards: dict[int, MemoryState] = defaultdict(MemoryState)
         self._offsets: dict[Place, int] = defaultdict(int)
 
     def run(self, most: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
@@ -132,15 +132,13 @@ class ChotkiJob:
 
     def checkpoint(self) -> Checkpoint:
         """What the next micro-batch begins with."""
-        return Checkpoint(
-            {shard: dict(state.blobs) for shard, state in self._shards.items()}, dict(self._offsets)
-        )
+        return Checkpoint({shard: state.copy() for shard, state in self._shards.items()}, dict(self._offsets))
 
     def go_back_to(self, checkpoint: Checkpoint) -> None:
         """Begin with this again."""
         self._shards.clear()
-        for shard, blobs in checkpoint.blobs.items():
-            self._shards[shard].blobs.update(blobs)
+        for shard, state in checkpoint.states.items():
+            self._shards[shard] = state.copy()
         self._offsets = defaultdict(int, checkpoint.offsets)
 
     def restore(self, partitions: Sequence[Sequence[tuple[bytes, bytes | None]]]) -> None:

@@ -13,16 +13,14 @@ from culm_streaming.coverage.packing import (
     pack_logs,
     pack_payloads,
 )
-from culm_streaming.coverage.payloads import MemoryPayloadsStore, payloads_step
+from culm_streaming.coverage.payloads import payloads_step
 from culm_streaming.coverage.rows import (
     CoverageRows,
-    pack_coverage_rows,
-    unpack_coverage_rows,
-    unpack_payload_rows,
+    PayloadRows,
 )
 from culm_streaming.coverage.settings import CoverageLayout
-from culm_streaming.coverage.state import MemoryCoverageStore
 from culm_streaming.coverage.step import CoverageOutput, place_of_log, step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.logs.records import (
     PAYLOAD_CHUNK_BYTES,
     CoverageRecord,
@@ -80,8 +78,8 @@ class CoverageWorld:
 
     def __init__(self, layout: CoverageLayout | None = None) -> None:
         self.layout = layout or CoverageLayout(shards=3, blocks=2)
-        self.payload_stores = [MemoryPayloadsStore() for _ in range(self.layout.shards)]
-        self.stores = [MemoryCoverageStore() for _ in range(self.layout.shards)]
+        self.payload_stores = [MemoryState() for _ in range(self.layout.shards)]
+        self.stores = [MemoryState() for _ in range(self.layout.shards)]
         self.coverage: dict[bytes, bytes] = {}
         self.rejected: list[tuple[bytes, bytes]] = []
         self.written = 0
@@ -96,14 +94,14 @@ class CoverageWorld:
                 for shard, stage, rows in self._pack(topic, records):
                     (told if stage == PAYLOADS else passed).setdefault(shard, []).append(rows)
         for shard, blobs in sorted(told.items()):
-            output = payloads_step(self.payload_stores[shard], unpack_payload_rows(blobs), self.layout)
+            output = payloads_step(self.payload_stores[shard], PayloadRows.unpack(blobs), self.layout)
             for held in output.held:
                 place = place_of_log(held.log, self.layout)[0]
-                passed.setdefault(place, []).append(pack_coverage_rows(CoverageRows(payloads=[held])))
-            passed.setdefault(shard, []).append(pack_coverage_rows(CoverageRows(refused=output.refused)))
+                passed.setdefault(place, []).append(CoverageRows(payloads=[held]).pack())
+            passed.setdefault(shard, []).append(CoverageRows(refused=output.refused).pack())
         whole = CoverageOutput()
         for shard, blobs in sorted(passed.items()):
-            part = step(self.stores[shard], unpack_coverage_rows(blobs), self.layout)
+            part = step(self.stores[shard], CoverageRows.unpack(blobs), self.layout)
             whole.coverage += part.coverage
             whole.rejected += part.rejected
         self.coverage.update(whole.coverage)

@@ -14,11 +14,11 @@ from culm_streaming.dag.packing import (
     pack_publishes,
     pack_shards,
 )
-from culm_streaming.dag.rows import pack_replica_rows, unpack_chunks, unpack_replica_rows
+from culm_streaming.dag.rows import ChunkRows, ReplicaRows
 from culm_streaming.dag.settings import DagLayout
 from culm_streaming.dag.shards import shards_step
-from culm_streaming.dag.state import MemoryReplicasStore, MemoryShardsStore
 from culm_streaming.dag.step import Remembered, step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.dag.orders import KnownOrder
 from culm_topics.dag.records import OrderRecord
 
@@ -44,8 +44,8 @@ class DagWorld:
     def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
         self.layout = DagLayout(shards=3, batch_bytes=2_000)
         self.settings = settings
-        self.shards: dict[int, MemoryShardsStore] = {}
-        self.replicas = MemoryReplicasStore()
+        self.shards: dict[int, MemoryState] = {}
+        self.replicas = MemoryState()
         self.remembered = Remembered()
         self.written: dict[tuple[str, bytes], bytes] = {}
         self.orders: dict[bytes, KnownOrder] = {}
@@ -64,9 +64,9 @@ class DagWorld:
             for place, stage, blob in _PACK[topic](some, Packing(self.layout, self.settings, topic)):
                 (chunks.setdefault(place, []) if stage == SHARDS else told).append(blob)
         for place, blobs in chunks.items():
-            store = self.shards.setdefault(place, MemoryShardsStore())
-            told.append(pack_replica_rows(shards_step(store, unpack_chunks(blobs), self.settings)))
-        found = step(self.replicas, unpack_replica_rows(told), self.settings, self.layout, self.remembered)
+            store = self.shards.setdefault(place, MemoryState())
+            told.append(shards_step(store, ChunkRows.unpack(blobs), self.settings).pack())
+        found = step(self.replicas, ReplicaRows.unpack(told), self.settings, self.layout, self.remembered)
         for topic, key, value, _ in found:
             if topic == "rejected":
                 assert value is not None

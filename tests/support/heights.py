@@ -14,8 +14,8 @@ from culm_models.lifts import ADD128, XOR64, Lift
 from culm_streaming.blocks.packing import pack_log_records
 from culm_streaming.blocks.rows import Source, unpack_rows
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import MemoryHeightsStore
 from culm_streaming.blocks.step import BlocksOutput, step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.logs.blocks import BlockTable
 from culm_topics.logs.records import LogRecord, block_of
 from culm_topics.readers.whole_topic import TopicMessage
@@ -65,7 +65,7 @@ class World:
     """All shards, and what they have written."""
 
     layout: HeightsSettings = LAYOUT
-    stores: dict[int, MemoryHeightsStore] = field(default_factory=dict)
+    stores: dict[int, MemoryState] = field(default_factory=dict)
     written: dict[Source, list[tuple[bytes, bytes | None]]] = field(
         default_factory=lambda: {source: [] for source in Source}
     )
@@ -78,7 +78,7 @@ class World:
             by_shard.setdefault(one.shard, []).append((one.rows, one.rest))  # type: ignore[attr-defined]
         outputs = []
         for shard, rows in sorted(by_shard.items()):
-            store = self.stores.setdefault(shard, MemoryHeightsStore())
+            store = self.stores.setdefault(shard, MemoryState())
             output = step(store, shard, unpack_rows(rows), self.layout)
             for source, records in output.records.items():
                 self.written[source] += records

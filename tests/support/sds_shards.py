@@ -13,8 +13,8 @@ from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.sds.rows import Row, Source
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import MemoryState
 from culm_streaming.sds.step import fire, step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.records import RejectedRecord
 from culm_topics.sds.records import (
     SdsCommand,

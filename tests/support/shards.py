@@ -8,8 +8,8 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import MemoryShardStore
 from culm_streaming.logs.step import LogsOutput, step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.records import RejectedRecord, log_key
 
@@ -39,7 +39,7 @@ class Shards:
 
     def __init__(self, settings: ChainSettings | None = None) -> None:
         self.settings = settings or ChainSettings(shards=2, blocks=2)
-        self.stores = [MemoryShardStore() for _ in range(self.settings.shards)]
+        self.stores = [MemoryState() for _ in range(self.settings.shards)]
         self.topic: dict[tuple[int, int], bytes] = {}
         self.logs: list[tuple[bytes, bytes]] = []
         self.rejected: list[tuple[bytes, bytes]] = []

@@ -14,8 +14,9 @@ from xxhash import xxh64_intdigest
 from culm_streaming.blocks.growth import HEIGHT, merge, owned
 from culm_streaming.blocks.rows import Array
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import HeightsStore, Place
+from culm_streaming.blocks.state import CHUNKS, SUMMARIES, Place
 from culm_streaming.errors import StateMissingError
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.logs.records import MAX_CHUNK_ROWS, BlockHeights, BlockKey, BlockKind, BlockSummary
 
 Record = tuple[bytes, bytes | None]
@@ -35,15 +36,15 @@ class Block:
     recent: Array
 
 
-def load_block(store: HeightsStore, place: Place) -> Block:
+def load_block(store: JobState, place: Place) -> Block:
     """The block at `place`, empty when there is none yet."""
-    blob = store.load_summary(place)
+    blob = store.load(SUMMARIES, place)
     if blob is None:
         return Block(place, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
     summary = BlockSummary.decode(blob)
     chunks = []
     for number in range(len(summary.chunks)):
-        chunk = store.load_chunk(place, number)
+        chunk = store.load(CHUNKS, (*place, number))
         if chunk is None:
             raise StateMissingError("a chunk of a block's state is missing")
         chunks.append(BlockHeights.decode(chunk).heights)
@@ -52,14 +53,14 @@ def load_block(store: HeightsStore, place: Place) -> Block:
 
 
 def save_block(
-    store: HeightsStore, block: Block, summary: BlockSummary, recent: Array, settings: HeightsSettings
+    store: JobState, block: Block, summary: BlockSummary, recent: Array, settings: HeightsSettings
 ) -> list[Record]:
     """Store the block with another summary and other recent rows; returns what is to be written, in order."""
     former = block.summary
     most = settings.recent_rows + _RECENT_FACTOR * isqrt(len(block.chunked))
     if len(recent) <= min(most, MAX_CHUNK_ROWS):
         summary = replace(summary, slot=former.slot, chunks=former.chunks, recent=recent.tobytes())
-        store.save_summary(block.place, value := summary.encode())
+        store.save(SUMMARIES, block.place, value := summary.encode())
         return [(_key(block.place, settings).encode(), value)]
     rows = merge(owned([block.chunked]), owned([recent])).heights
     pieces = [
@@ -70,12 +71,12 @@ def save_block(
     chunks = tuple(map(xxh64_intdigest, pieces))
     records: list[Record] = []
     for number, piece in enumerate(pieces):
-        store.save_chunk(block.place, number, value := BlockHeights(piece).encode())
+        store.save(CHUNKS, (*block.place, number), value := BlockHeights(piece).encode())
         records.append((_chunk_key(block.place, settings, slot, number).encode(), value))
     for number in range(len(pieces), len(former.chunks)):
-        store.save_chunk(block.place, number, None)
+        store.save(CHUNKS, (*block.place, number), None)
     summary = replace(summary, slot=slot, chunks=chunks, recent=b"")
-    store.save_summary(block.place, value := summary.encode())
+    store.save(SUMMARIES, block.place, value := summary.encode())
     records.append((_key(block.place, settings).encode(), value))
     records += [
         (_chunk_key(block.place, settings, former.slot, number).encode(), None)

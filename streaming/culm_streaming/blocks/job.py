@@ -9,16 +9,13 @@ everything. Records of `logs` that are none go to `rejected`; those of `receipts
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from culm_streaming.blocks.packing import (
-    PackedRows,
     Receipt,
     in_pieces,
     marks_of,
@@ -27,11 +24,13 @@ from culm_streaming.blocks.packing import (
 )
 from culm_streaming.blocks.rows import Source, unpack_rows
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import Place
+from culm_streaming.blocks.state import VARIABLES
 from culm_streaming.blocks.step import step
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.errors import RecordError
 from culm_topics.kafka import admin
@@ -39,12 +38,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import decode_receipt
 
 _PACKED = "shard int, rows binary, rest binary"
-_ARROW = pa.schema([("shard", pa.int32()), ("rows", pa.binary()), ("rest", pa.binary())])
-_OUTPUT = "topic int, key binary, value binary, partition int"
-_REJECTED = len(Source)
 _TOPICS = {Source.LOGS: "blocks", Source.RECEIPTS: "block-vectors"}
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,135 +73,48 @@ def blocks_query(session: SparkSession, kafka: KafkaSettings, settings: BlocksSe
     receipts = kafka_source(
         session, kafka, ("receipts",), max_offsets_per_trigger=settings.max_receipts_per_trigger
     ).select("key", "value", "partition", "offset")
-    packed = logs.mapInArrow(_log_packer(heights, kafka.topic("logs")), _PACKED).union(
-        receipts.mapInArrow(_receipt_packer(heights), _PACKED)
+    pack_logs = partial(_pack_logs, settings=heights, topic=kafka.topic("logs"))
+    packed = map_batches(logs, pack_logs, _PACKED).union(
+        map_batches(receipts, partial(_pack_receipts, settings=heights), _PACKED)
     )
-    written = packed.groupBy("shard").transformWithStateInPandas(
-        BlocksProcessor(heights, partitions[Source.RECEIPTS]),
-        outputStructType=_OUTPUT,
-        outputMode="append",
-        timeMode="none",
-    )
-    names = [kafka.topic(name) for name in _TOPICS.values()]
-    topic = F.lit(kafka.topic("rejected"))
-    for source, name in enumerate(names):
-        topic = F.when(F.col("topic") == source, F.lit(name)).otherwise(topic)
-    return written.select(topic.alias("topic"), "key", "value", "partition")
+    take = partial(_take, settings=heights, vector_partitions=partitions[Source.RECEIPTS])
+    return with_full_topics(step_by_shard(packed, ShardStep(VARIABLES, take)), kafka)
 
 
 JOB = StreamingJob(blocks_query, BlocksSettings)
 
 
-def _log_packer(settings: HeightsSettings, topic: str) -> Any:
-    def pack(batches: Batches) -> Batches:
-        for batch in batches:
-            columns = (batch["key"], batch["value"], batch["partition"], batch["offset"])
-            if batch.num_rows:
-                yield _arrow(pack_log_records(columns, settings, topic))
-
-    return pack
+def _pack_logs(batches: Batches, *, settings: HeightsSettings, topic: str) -> Iterator[Piece]:
+    for batch in batches:
+        columns = (batch["key"], batch["value"], batch["partition"], batch["offset"])
+        if batch.num_rows:
+            yield list(pack_log_records(columns, settings, topic))
 
 
-def _receipt_packer(settings: HeightsSettings) -> Any:
-    def pack(batches: Batches) -> Batches:
-        for batch in batches:
-            if batch.num_rows:
-                marks = marks_of(Source.RECEIPTS, batch["partition"], batch["offset"])
-                for receipts in in_pieces(_receipts(batch)):
-                    yield _arrow(pack_receipts(receipts, marks, settings))
-
-    return pack
+def _pack_receipts(batches: Batches, *, settings: HeightsSettings) -> Iterator[Piece]:
+    for batch in batches:
+        if batch.num_rows:
+            marks = marks_of(Source.RECEIPTS, batch["partition"], batch["offset"])
+            for receipts in in_pieces(_receipts(batch)):
+                yield list(pack_receipts(receipts, marks, settings))
 
 
 def _receipts(batch: pa.RecordBatch) -> Iterator[Receipt]:
-    columns = (batch[name].to_pylist() for name in ("key", "value", "partition", "offset"))
-    for key, value, partition, offset in zip(*columns, strict=True):
+    for key, value, partition, offset in rows_of(batch):
         try:
             peer_id, receipt = decode_receipt(key, value)
         except RecordError:
-            continue  # told by the job `version-vectors`
+            continue  # The job `version-vectors` reports it.
         yield peer_id, receipt.log_heights, partition, offset
 
 
-def _arrow(packed: Iterator[PackedRows]) -> pa.RecordBatch:
-    rows = [{"shard": one.shard, "rows": one.rows, "rest": one.rest} for one in packed]
-    return pa.RecordBatch.from_pylist(rows, _ARROW)
-
-
-class BlocksProcessor(StatefulProcessor):
-    """Runs `step` for each shard of a micro-batch on Spark's state."""
-
-    def __init__(self, settings: HeightsSettings, vector_partitions: int) -> None:
-        self._settings = settings
-        self._vector_partitions = vector_partitions
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state variables; see `culm_streaming.blocks.state`."""
-        self._store = SparkHeightsStore(handle)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """All packed rows of one shard and micro-batch, which Spark hands over in several frames."""
-        packed = [record for frame in rows for record in zip(frame["rows"], frame["rest"], strict=True)]
-        shard = int(key[0])
-        output = step(self._store, shard, unpack_rows(packed), self._settings)
-        partitions = {Source.LOGS: shard, Source.RECEIPTS: shard % self._vector_partitions}
-        written: list[tuple[int, bytes, bytes | None, int | None]] = [
-            (int(source), key, value, partitions[source])
-            for source, records in output.records.items()
-            for key, value in records
-        ]
-        written += [(_REJECTED, key, value, None) for key, value in output.refused]
-        if written:
-            topics, keys, values, numbers = zip(*written, strict=True)
-            yield pd.DataFrame(
-                {
-                    "topic": topics,
-                    "key": keys,
-                    "value": values,
-                    "partition": pd.array(numbers, dtype="Int32"),
-                }
-            )
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-
-class SparkHeightsStore:
-    """The state of the shard that Spark is calling for."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        place = "source int, name binary, block int"
-        self._shard = handle.getValueState("shard", "blob binary")
-        self._summaries = handle.getMapState("summaries", place, "blob binary")
-        self._chunks = handle.getMapState("chunks", f"{place}, chunk int", "blob binary")
-
-    def load_shard(self) -> bytes | None:
-        """See `HeightsStore`."""
-        return _blob(self._shard.get())
-
-    def save_shard(self, blob: bytes) -> None:
-        """See `HeightsStore`."""
-        self._shard.update((blob,))
-
-    def load_summary(self, place: Place) -> bytes | None:
-        """See `HeightsStore`."""
-        return _blob(self._summaries.getValue(place))
-
-    def save_summary(self, place: Place, blob: bytes) -> None:
-        """See `HeightsStore`."""
-        self._summaries.updateValue(place, (blob,))
-
-    def load_chunk(self, place: Place, chunk: int) -> bytes | None:
-        """See `HeightsStore`."""
-        return _blob(self._chunks.getValue((*place, chunk)))
-
-    def save_chunk(self, place: Place, chunk: int, blob: bytes | None) -> None:
-        """See `HeightsStore`."""
-        if blob is None:
-            self._chunks.removeKey((*place, chunk))
-        else:
-            self._chunks.updateValue((*place, chunk), (blob,))
-
-
-def _blob(row: tuple[Any, ...] | None) -> bytes | None:
-    return None if row is None or row[0] is None else bytes(row[0])
+def _take(
+    shard: Shard, packed: list[Any], *, settings: HeightsSettings, vector_partitions: int
+) -> Iterator[Piece]:
+    output = step(shard.state, shard.number, unpack_rows(packed), settings)
+    partitions = {Source.LOGS: shard.number, Source.RECEIPTS: shard.number % vector_partitions}
+    yield [
+        (_TOPICS[source], key, value, partitions[source])
+        for source, records in output.records.items()
+        for key, value in records
+    ] + [("rejected", key, value, None) for key, value in output.refused]

@@ -1,7 +1,7 @@
 """A batch of records becomes packed rows by shard, one row a log: the stateless half of the job `blocks`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,7 @@ Receipt = tuple[bytes, Sequence[LogHeight], int, int]
 """What a peer holds: (peer id, heights, partition, offset)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackedRows:
+class PackedRows(NamedTuple):
     """The rows of one shard out of one batch."""
 
     shard: int

@@ -26,8 +26,9 @@ from culm_streaming.blocks.growth import (
 from culm_streaming.blocks.packing import block_numbers, highest
 from culm_streaming.blocks.rows import Array, Rows, Source
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import HeightsStore, Place
+from culm_streaming.blocks.state import SHARD, Place
 from culm_streaming.errors import StateLayoutError
+from culm_streaming.stateful.job_state import JobState, check_format
 from culm_topics.logs.records import BlockProgress, BlockSummary, Offsets, ProgressKey
 
 _FORMAT = 1
@@ -42,9 +43,9 @@ class BlocksOutput:
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
-def step(store: HeightsStore, shard: int, rows: Rows, settings: HeightsSettings) -> BlocksOutput:
+def step(store: JobState, shard: int, rows: Rows, settings: HeightsSettings) -> BlocksOutput:
     """Let the blocks of one shard grow by `rows`, and say what is to be written."""
-    before = store.load_shard()
+    before = store.load(SHARD)
     applied = _applied(before, settings)
     output = BlocksOutput({source: [] for source in Source}, list(rows.refused))
     if len(rows.rows):
@@ -58,7 +59,7 @@ def step(store: HeightsStore, shard: int, rows: Rows, settings: HeightsSettings)
         output.records[source].append((key, BlockProgress(settings.shards, come).encode()))
     after = _encode_applied(applied, settings)
     if after != before:
-        store.save_shard(after)
+        store.save(SHARD, (), after)
     return output
 
 
@@ -67,8 +68,7 @@ def _applied(blob: bytes | None, settings: HeightsSettings) -> dict[Source, dict
     if blob is None:
         return {}
     form, block_bits, shards, applied = cbor2.loads(blob)
-    if form != _FORMAT:
-        raise StateLayoutError(f"a shard of block state has format {form}, this program knows {_FORMAT}")
+    check_format("a shard of block state", form, _FORMAT)
     if (block_bits, shards) != (settings.block_bits, settings.shards):
         raise StateLayoutError(
             f"this checkpoint was made with blocks of {block_bits} bits in {shards} shards (partitions of "
@@ -82,7 +82,7 @@ def _encode_applied(applied: dict[Source, dict[int, int]], settings: HeightsSett
     return cbor2.dumps((_FORMAT, settings.block_bits, settings.shards, plain))
 
 
-def _grow(store: HeightsStore, rows: Rows, output: BlocksOutput, settings: HeightsSettings) -> None:
+def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSettings) -> None:
     told, owner, places = _by_place(rows, settings)
     blocks = [load_block(store, place) for place in places]
     chunked = owned([block.chunked for block in blocks])

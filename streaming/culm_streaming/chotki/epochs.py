@@ -21,8 +21,9 @@ from culm_streaming.chotki.open_operands import Arrival, OpenOperands
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import ShardState
+from culm_streaming.chotki.state import BLOBS
 from culm_streaming.chotki.step import COMMON_VECTOR
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_key
 from culm_topics.records import rejection
 
@@ -151,20 +152,20 @@ def _unpack_waiting(
     return _Waiting(src, after, pro, tuple((one, offset) for one, offset in ends), bringer, since_ms, place)
 
 
-def restore_epoch(state: ShardState, last: EpochRecord) -> None:
+def restore_epoch(state: JobState, last: EpochRecord) -> None:
     """Go on behind the last complete epoch of a job whose own state is gone; what waited then comes again."""
     covered = [dict(ends) for ends in (last.packets, last.fields, last.commits)]
-    state.save(_NAME, _Counted(last.epoch, parse_vector(last.vector), covered).pack())
+    state.save(BLOBS, _NAME, _Counted(last.epoch, parse_vector(last.vector), covered).pack())
 
 
 def count_epoch(
-    state: ShardState, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
+    state: JobState, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
 ) -> Iterator[OutputRecord]:
     """The next epoch: its marks, what it holds, and gaps that were waited for long enough.
 
     `batch_ms` is the time of the micro-batch, the same when it runs again.
     """
-    counted = _Counted.unpack(state.load(_NAME))
+    counted = _Counted.unpack(state.load(BLOBS, _NAME))
     counted.begin_batch(batch_ms, settings)
     read_ms = _read_ms(rows.marks, batch_ms)
     for source, partition, offset, _ in rows.marks:
@@ -181,7 +182,7 @@ def count_epoch(
     waiting, gaps = _without_gaps(counted.waiting, read_ms, settings)
     counted.waiting = waiting
     counted.epoch += 1
-    state.save(_NAME, counted.pack())
+    state.save(BLOBS, _NAME, counted.pack())
     for gap in gaps:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", _report(gap, "which has not come"), None)
     for gap in lost:
@@ -225,8 +226,9 @@ def _of_commits(commits: list[Commit], batch_ms: int) -> list[_Waiting]:
     for commit in commits:
         after = parse_vector(commit.after)
         place = (InputTopic.COMMITS, commit.partition, commit.offset)
+        ends = tuple((partition, offset) for partition, offset in commit.ends)
         found += [
-            _Waiting(src, after.get(src, 0), pro, commit.ends, commit.bringer, batch_ms, place)
+            _Waiting(src, after.get(src, 0), pro, ends, commit.bringer, batch_ms, place)
             for src, pro in parse_vector(commit.vector).items()
         ]
     return found

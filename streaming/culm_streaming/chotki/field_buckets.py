@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 import cbor2
 
-from culm_streaming.chotki.state import ShardState
+from culm_streaming.chotki.state import BLOBS
+from culm_streaming.stateful.job_state import JobState
 
 OBJECTS_BITS: Final = 8
 LARGE_BYTES: Final = 256 * 1024
@@ -35,8 +36,8 @@ class FieldBucket:
 
     __slots__ = ("_fields", "_is_changed", "_name", "_state", "keys")
 
-    def __init__(self, state: ShardState, name: bytes, keys: list[bytes]) -> None:
-        blob = state.load(name)
+    def __init__(self, state: JobState, name: bytes, keys: list[bytes]) -> None:
+        blob = state.load(BLOBS, name)
         self._state = state
         self._name = name
         self._fields: dict[bytes, tuple[bytes | int, bytes | None]] = (
@@ -63,23 +64,23 @@ class FieldBucket:
             value = -(-len(kept.value) // _BLOB_BYTES)
             for number in range(value):
                 start = number * _BLOB_BYTES
-                self._state.save(_blob(key, number), kept.value[start : start + _BLOB_BYTES])
+                self._state.save(BLOBS, _blob(key, number), kept.value[start : start + _BLOB_BYTES])
         former, _ = self._fields.get(key[9:], (b"", None))
         if isinstance(former, int):
             for number in range(value if isinstance(value, int) else 0, former):
-                self._state.save(_blob(key, number), None)
+                self._state.save(BLOBS, _blob(key, number), None)
         self._fields[key[9:]] = value, kept.seen
         self._is_changed = True
 
     def _large(self, key: bytes, number: int) -> bytes:
-        blob = self._state.load(_blob(key, number))
+        blob = self._state.load(BLOBS, _blob(key, number))
         assert blob is not None, "a large value has its blobs"
         return blob
 
     def flush(self) -> None:
         """Write what has changed."""
         if self._is_changed:
-            self._state.save(self._name, cbor2.dumps(self._fields))
+            self._state.save(BLOBS, self._name, cbor2.dumps(self._fields))
             self._is_changed = False
 
 
@@ -87,7 +88,7 @@ def _blob(key: bytes, number: int) -> bytes:
     return _LARGE + key + number.to_bytes(4, "big")
 
 
-def open_buckets(state: ShardState, keys: Iterable[bytes]) -> Iterator[FieldBucket]:
+def open_buckets(state: JobState, keys: Iterable[bytes]) -> Iterator[FieldBucket]:
     """Blob by blob, each with those of these keys that it is of. One is held at a time: flush it."""
     bucket: list[bytes] = []
     name = last = b""

@@ -11,7 +11,8 @@ from typing import Final
 
 import cbor2
 
-from culm_streaming.chotki.state import ShardState
+from culm_streaming.chotki.state import BLOBS
+from culm_streaming.stateful.job_state import JobState
 
 _NAMES: Final = b"P"
 _PIECE: Final = b"Q"
@@ -63,9 +64,9 @@ class KeptPieces:
 
     __slots__ = ("_operands", "_state")
 
-    def __init__(self, state: ShardState, limit: int) -> None:
+    def __init__(self, state: JobState, limit: int) -> None:
         self._state = state
-        blob = state.load(_NAMES)
+        blob = state.load(BLOBS, _NAMES)
         kept: dict[bytes, int | list[bytes]] = {} if blob is None else cbor2.loads(blob)
         counts = {}
         for name, pieces in kept.items():
@@ -73,7 +74,7 @@ class KeptPieces:
             if isinstance(pieces, list):
                 # An earlier format kept the pieces themselves here.
                 for number, piece in enumerate(pieces):
-                    state.save(_blob(name, number), piece)
+                    state.save(BLOBS, _blob(name, number), piece)
         self._operands = OpenOperands(counts, limit)
 
     def take(self, name: bytes, piece: int, pieces: int, value: bytes) -> bytes | None:
@@ -81,10 +82,10 @@ class KeptPieces:
         arrival = self._operands.take(name, piece, pieces)
         for lost, count in self._operands.given_up.items():
             for number in range(count):
-                self._state.save(_blob(lost, number), None)
+                self._state.save(BLOBS, _blob(lost, number), None)
         self._operands.given_up.clear()
         if arrival is Arrival.OPEN:
-            self._state.save(_blob(name, piece), value)
+            self._state.save(BLOBS, _blob(name, piece), value)
         if arrival is not Arrival.WHOLE:
             return None
         return b"".join([*(self._taken(_blob(name, number)) for number in range(piece)), value])
@@ -92,12 +93,12 @@ class KeptPieces:
     def save(self) -> None:
         """Keep which operands are open."""
         counts = self._operands.counts
-        self._state.save(_NAMES, cbor2.dumps(counts) if counts else None)
+        self._state.save(BLOBS, _NAMES, cbor2.dumps(counts) if counts else None)
 
     def _taken(self, blob: bytes) -> bytes:
-        piece = self._state.load(blob)
+        piece = self._state.load(BLOBS, blob)
         assert piece is not None, "an open operand has its pieces"
-        self._state.save(blob, None)
+        self._state.save(BLOBS, blob, None)
         return piece
 
 

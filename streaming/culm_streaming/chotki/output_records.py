@@ -1,7 +1,7 @@
 """What the job writes, and in which order: nothing of a stage before everything of the stage before."""
 
-from enum import IntEnum
-from typing import Final, NamedTuple
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 
 class Stage(IntEnum):
@@ -17,19 +17,12 @@ class Stage(IntEnum):
     """The global vector, for operators."""
 
 
-class Topic(IntEnum):
+class Topic(StrEnum):
     """Where a record goes."""
 
-    STATE = 0
-    VECTORS = 1
-    REJECTED = 2
-
-
-TOPIC_NAMES: Final = {
-    Topic.STATE: "chotki.state",
-    Topic.VECTORS: "chotki.vectors",
-    Topic.REJECTED: "rejected",
-}
+    STATE = "chotki.state"
+    VECTORS = "chotki.vectors"
+    REJECTED = "rejected"
 
 
 class OutputRecord(NamedTuple):

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-import cbor2
-
 from culm_models.chotki.compat import Compat
+from culm_streaming.stateful.packed_rows import PackedRows
 
 
 class InputTopic(IntEnum):
@@ -123,17 +122,13 @@ class ShardRows:
 
 
 @dataclass(slots=True)
-class EpochRows:
+class EpochRows(PackedRows):
     """What one batch of records has for the counting of epochs."""
 
     runs: list[Run] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
-
-    def pack(self) -> bytes:
-        """As bytes."""
-        return cbor2.dumps([self.runs, self.commits, self.marks, self.pieces])
 
 
 Place = tuple[int, int, int]
@@ -153,17 +148,7 @@ def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
 
 def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
     """All rows of the counting of epochs, in the order of the input."""
-    found = EpochRows()
-    for blob in _in_order(packed):
-        runs, commits, marks, pieces = cbor2.loads(blob)
-        found.runs += map(Run._make, runs)
-        found.commits += [
-            Commit(vector, after, tuple((one, end) for one, end in ends), *rest)
-            for vector, after, ends, *rest in commits
-        ]
-        found.marks += map(Mark._make, marks)
-        found.pieces += map(Piece._make, pieces)
-    return found
+    return EpochRows.unpack(_in_order(packed))
 
 
 def _in_order(packed: list[tuple[Place, bytes]]) -> list[bytes]:

@@ -20,8 +20,9 @@ from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import FIRST_BLOCK, checked_operand
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import ShardState
+from culm_streaming.chotki.state import BLOBS
 from culm_streaming.errors import JobError
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.chotki.records import (
     BlockVectorRecord,
     FieldJoiner,
@@ -44,15 +45,15 @@ COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
 
 
 def step(
-    state: ShardState, shard: int, rows: ShardRows, settings: ChotkiStateSettings
+    state: JobState, shard: int, rows: ShardRows, settings: ChotkiStateSettings
 ) -> Iterator[OutputRecord]:
     """What the shard writes, in the order of its stages."""
     for key, value in rows.refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, key, value, None)
     operands, vectors = list(rows.operands), list(rows.vectors)
-    if shard == block_partition(FIRST_BLOCK, settings.shards) and state.load(_COMMON) is None:
+    if shard == block_partition(FIRST_BLOCK, settings.shards) and state.load(BLOBS, _COMMON) is None:
         operands[:0], vectors[:0] = _common_objects()
-        state.save(_COMMON, b"")
+        state.save(BLOBS, _COMMON, b"")
     whole, refused = _joined(state, operands, settings)
     for value in refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
@@ -68,7 +69,7 @@ def step(
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, record, shard)
 
 
-def restore_shard(state: ShardState, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+def restore_shard(state: JobState, records: Sequence[tuple[bytes, bytes | None]]) -> None:
     """Take over what a job whose own state is gone has written of a shard, in the order of its records.
 
     Raises `JobError` for a field of which pieces are missing.
@@ -88,9 +89,9 @@ def restore_shard(state: ShardState, records: Sequence[tuple[bytes, bytes | None
         bucket.flush()
     for key, value in newest.items():
         if is_vector_key(key):
-            state.save(_VECTOR + key, BlockVectorRecord.decode(value).vector)
+            state.save(BLOBS, _VECTOR + key, BlockVectorRecord.decode(value).vector)
     if FIRST_BLOCK in newest:
-        state.save(_COMMON, b"")
+        state.save(BLOBS, _COMMON, b"")
 
 
 def _common_objects() -> tuple[list[Operand], list[VectorRow]]:
@@ -101,7 +102,7 @@ def _common_objects() -> tuple[list[Operand], list[VectorRow]]:
 
 
 def _merge_fields(
-    state: ShardState,
+    state: JobState,
     operands: Sequence[Operand],
     vectors: Sequence[VectorRow],
     settings: ChotkiStateSettings,
@@ -224,18 +225,18 @@ def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int,
     return found
 
 
-def _raise_vectors(state: ShardState, vectors: Sequence[VectorRow]) -> Iterator[tuple[bytes, bytes]]:
+def _raise_vectors(state: JobState, vectors: Sequence[VectorRow]) -> Iterator[tuple[bytes, bytes]]:
     by_key: dict[bytes, dict[int, int]] = defaultdict(dict)
     for row in vectors:
         if row.key != GLOBAL_VECTOR_KEY:
             _raise(by_key[row.key], row.vector)
     for key, entries in sorted(by_key.items()):
-        blob = state.load(_VECTOR + key)
+        blob = state.load(BLOBS, _VECTOR + key)
         before = {} if blob is None else parse_vector(blob)
         after = before | {src: max(pro, before.get(src, 0)) for src, pro in entries.items()}
         if blob is None or after != before:
             vector = write_vector(after)
-            state.save(_VECTOR + key, vector)
+            state.save(BLOBS, _VECTOR + key, vector)
             yield key, BlockVectorRecord(vector).encode()
 
 
@@ -250,7 +251,7 @@ def _block_key(field: bytes) -> bytes:
 
 
 def _joined(
-    state: ShardState, operands: Sequence[Operand], settings: ChotkiStateSettings
+    state: JobState, operands: Sequence[Operand], settings: ChotkiStateSettings
 ) -> tuple[list[Operand], list[bytes]]:
     """Operands that are whole, and records of `rejected` for those that do not parse."""
     if all(one.pieces == 1 for one in operands):

@@ -7,13 +7,11 @@ query with one sink: `payloads` by the hashes of payloads, which passes everythi
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Literal
 
-import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from culm_streaming.coverage.packing import (
     CHUNK_START_BYTES,
@@ -25,28 +23,24 @@ from culm_streaming.coverage.packing import (
     pack_logs,
     pack_payloads,
 )
-from culm_streaming.coverage.payloads import payloads_step
+from culm_streaming.coverage.payloads import HASHES, payloads_step
 from culm_streaming.coverage.rows import (
     CoverageRows,
-    pack_coverage_rows,
-    unpack_coverage_rows,
-    unpack_payload_rows,
+    PayloadRows,
 )
 from culm_streaming.coverage.settings import CoverageLayout
+from culm_streaming.coverage.state import VARIABLES
 from culm_streaming.coverage.step import SourceTopics, place_of_log, step
-from culm_streaming.gc_pause import no_garbage_collection
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.kafka.clients import KafkaSettings
 
 Verify = Literal["full", "chain"]
 
 _PACKED = "shard int, stage int, rows binary"
-_ARROW = pa.schema([("shard", pa.int32()), ("stage", pa.int32()), ("rows", pa.binary())])
 _PASSED_ON = "shard int, rows binary"
-_OUTPUT = "is_rejected boolean, key binary, value binary"
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ def coverage_query(session: SparkSession, kafka: KafkaSettings, settings: Covera
 
     def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
         columns = records(name, most).select("key", "value", "partition", "offset")
-        return columns.mapInArrow(_packer(pack, layout, kafka.topic(name)), _PACKED)
+        return _packed(columns, pack, layout, kafka.topic(name))
 
     verify_signature = settings.verify == "full"
     chunks = records("payloads", settings.max_payload_chunks_per_trigger).select(
@@ -93,173 +87,46 @@ def coverage_query(session: SparkSession, kafka: KafkaSettings, settings: Covera
             )
         )
         .union(packed("holdings", settings.max_holdings_per_trigger, pack_holdings))
-        .union(chunks.mapInArrow(_packer(pack_payloads, layout, kafka.topic("payloads")), _PACKED))
+        .union(_packed(chunks, pack_payloads, layout, kafka.topic("payloads")))
     )
-    passed_on = everything.groupBy("shard").transformWithStateInPandas(
-        PayloadsProcessor(layout), outputStructType=_PASSED_ON, outputMode="append", timeMode="none"
-    )
-    written = passed_on.groupBy("shard").transformWithStateInPandas(
-        CoverageProcessor(layout, SourceTopics(kafka.topic("fragments"), kafka.topic("holdings"))),
-        outputStructType=_OUTPUT,
-        outputMode="append",
-        timeMode="none",
-    )
-    topic = F.when(F.col("is_rejected"), F.lit(kafka.topic("rejected"))).otherwise(
-        F.lit(kafka.topic("coverage"))
-    )
-    return written.select(topic.alias("topic"), "key", "value")
+    payloads = ShardStep((HASHES,), partial(_take_payloads, layout=layout))
+    topics = SourceTopics(kafka.topic("fragments"), kafka.topic("holdings"))
+    logs = ShardStep(VARIABLES, partial(_take_logs, layout=layout, topics=topics))
+    passed_on = step_by_shard(everything, payloads, _PASSED_ON)
+    return with_full_topics(step_by_shard(passed_on, logs), kafka)
 
 
 JOB = StreamingJob(coverage_query, CoverageSettings)
 
 
-def _packer(pack: Callable[..., Iterator[Packed]], layout: CoverageLayout, topic: str) -> Any:
-    def pack_batches(batches: Batches) -> Batches:
+def _packed(
+    records: DataFrame, pack: Callable[..., Iterator[Packed]], layout: CoverageLayout, topic: str
+) -> DataFrame:
+    def pack_task(batches: Batches) -> Iterator[Piece]:
         # All that a task reads at once: the fewer rows of a log, the less they cost behind the shuffle.
-        records = (record for batch in batches for record in _records(batch))
-        with no_garbage_collection():
-            rows = list(pack(records, layout, topic))
-        shards, stages, blobs = zip(*rows, strict=True) if rows else ((), (), ())
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(shards, pa.int32()), pa.array(stages, pa.int32()), pa.array(blobs, pa.binary())],
-            schema=_ARROW,
-        )
+        yield list(pack(chain.from_iterable(map(rows_of, batches)), layout, topic))
 
-    return pack_batches
+    return map_batches(records, pack_task, _PACKED)
 
 
-def _records(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+def _take_payloads(shard: Shard, packed: list[Any], *, layout: CoverageLayout) -> Iterator[Piece]:
+    """Take the rows of the first stage; those of the second go through."""
+    told = [blob for stage, blob in packed if stage == PAYLOADS]
+    passed_on = [(shard.number, blob) for stage, blob in packed if stage == COVERAGE]
+    if told:
+        output = payloads_step(shard.state, PayloadRows.unpack(told), layout)
+        by_shard: dict[int, CoverageRows] = {}
+        for held in output.held:
+            by_shard.setdefault(place_of_log(held.log, layout)[0], CoverageRows()).payloads.append(held)
+        if output.refused:
+            by_shard.setdefault(shard.number, CoverageRows()).refused += output.refused
+        passed_on += [(number, rows.pack()) for number, rows in sorted(by_shard.items())]
+    yield passed_on
 
 
-class PayloadsProcessor(StatefulProcessor):
-    """Runs `payloads_step` for each shard of a micro-batch on Spark's state; rows of `step` go through."""
-
-    def __init__(self, settings: CoverageLayout) -> None:
-        self._settings = settings
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state variables; see `culm_streaming.coverage.payloads`."""
-        self._store = SparkPayloadsStore(handle)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """All packed rows of one shard and micro-batch, which Spark hands over in several frames."""
-        told: list[bytes] = []
-        shards: list[int] = []
-        blobs: list[bytes] = []
-        for frame in rows:
-            for stage, blob in zip(frame["stage"], frame["rows"], strict=True):
-                if stage == PAYLOADS:
-                    told.append(blob)
-                else:
-                    assert stage == COVERAGE
-                    shards.append(int(key[0]))
-                    blobs.append(blob)
-        if told:
-            output = payloads_step(self._store, unpack_payload_rows(told), self._settings)
-            by_shard: dict[int, CoverageRows] = {}
-            for held in output.held:
-                by_shard.setdefault(
-                    place_of_log(held.log, self._settings)[0], CoverageRows()
-                ).payloads.append(held)
-            if output.refused:
-                by_shard.setdefault(int(key[0]), CoverageRows()).refused += output.refused
-            for shard, some in sorted(by_shard.items()):
-                shards.append(shard)
-                blobs.append(pack_coverage_rows(some))
-        if blobs:
-            yield pd.DataFrame({"shard": shards, "rows": blobs})
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-
-class CoverageProcessor(StatefulProcessor):
-    """Runs `step` for each shard of a micro-batch on Spark's state."""
-
-    def __init__(self, settings: CoverageLayout, topics: SourceTopics) -> None:
-        self._settings = settings
-        self._topics = topics
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state variables; see `culm_streaming.coverage.state`."""
-        self._store = SparkCoverageStore(handle)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """All packed rows of one shard and micro-batch, which Spark hands over in several frames."""
-        packed = [blob for frame in rows for blob in frame["rows"]]
-        with no_garbage_collection():
-            output = step(self._store, unpack_coverage_rows(packed), self._settings, self._topics)
-        records = output.coverage + output.rejected
-        if records:
-            is_rejected = [False] * len(output.coverage) + [True] * len(output.rejected)
-            keys, values = zip(*records, strict=True)
-            yield pd.DataFrame({"is_rejected": is_rejected, "key": keys, "value": values})
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-
-class SparkPayloadsStore:
-    """The first stage's state of the shard that Spark is calling for."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._blocks = handle.getMapState("hashes", "block int", "blob binary")
-
-    def load_hashes(self, block: int) -> bytes | None:
-        """See `PayloadsStore`."""
-        return _blob(self._blocks.getValue((block,)))
-
-    def save_hashes(self, block: int, blob: bytes) -> None:
-        """See `PayloadsStore`."""
-        self._blocks.updateValue((block,), (blob,))
-
-
-class SparkCoverageStore:
-    """The second stage's state of the shard that Spark is calling for."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._shard = handle.getValueState("shard", "blob binary")
-        self._blocks = handle.getMapState("blocks", "block int", "blob binary")
-        self._fragments = handle.getMapState("fragments", "log binary", "blob binary")
-        self._peers = handle.getMapState("peers", "peer_id binary", "rows long")
-
-    def load_shard(self) -> bytes | None:
-        """See `CoverageStore`."""
-        return _blob(self._shard.get())
-
-    def save_shard(self, blob: bytes) -> None:
-        """See `CoverageStore`."""
-        self._shard.update((blob,))
-
-    def load_block(self, block: int) -> bytes | None:
-        """See `CoverageStore`."""
-        return _blob(self._blocks.getValue((block,)))
-
-    def save_block(self, block: int, blob: bytes) -> None:
-        """See `CoverageStore`."""
-        self._blocks.updateValue((block,), (blob,))
-
-    def load_fragments(self, log: bytes) -> bytes | None:
-        """See `CoverageStore`."""
-        return _blob(self._fragments.getValue((log,)))
-
-    def save_fragments(self, log: bytes, blob: bytes | None) -> None:
-        """See `CoverageStore`."""
-        if blob is None:
-            self._fragments.removeKey((log,))
-        else:
-            self._fragments.updateValue((log,), (blob,))
-
-    def load_peer(self, peer_id: bytes) -> int:
-        """See `CoverageStore`."""
-        row = self._peers.getValue((peer_id,))
-        return 0 if row is None or row[0] is None else int(row[0])
-
-    def save_peer(self, peer_id: bytes, rows: int) -> None:
-        """See `CoverageStore`."""
-        self._peers.updateValue((peer_id,), (rows,))
-
-
-def _blob(row: tuple[Any, ...] | None) -> bytes | None:
-    return None if row is None or row[0] is None else bytes(row[0])
+def _take_logs(
+    shard: Shard, packed: list[Any], *, layout: CoverageLayout, topics: SourceTopics
+) -> Iterator[Piece]:
+    output = step(shard.state, CoverageRows.unpack(blob for (blob,) in packed), layout, topics)
+    yield [("coverage", key, value, None) for key, value in output.coverage]
+    yield [("rejected", key, value, None) for key, value in output.rejected]

@@ -25,8 +25,6 @@ from culm_streaming.coverage.rows import (
     WantRow,
     cut_hash,
     flat,
-    pack_coverage_rows,
-    pack_payload_rows,
     padded_key,
 )
 from culm_streaming.coverage.settings import CoverageLayout
@@ -103,9 +101,9 @@ class _Dealt:
     def packed(self) -> Iterator[Packed]:
         """All rows, packed."""
         for shard, payload_rows in sorted(self._payloads.items()):
-            yield shard, PAYLOADS, pack_payload_rows(payload_rows)
+            yield shard, PAYLOADS, payload_rows.pack()
         for shard, rows in sorted(self._coverage.items()):
-            yield shard, COVERAGE, pack_coverage_rows(rows)
+            yield shard, COVERAGE, rows.pack()
 
     def _of(self, shard: int) -> CoverageRows:
         return self._coverage.setdefault(shard, CoverageRows())

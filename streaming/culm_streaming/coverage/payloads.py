@@ -7,10 +7,9 @@ seen, the entries that wait for it.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import cbor2
-from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.range_set import RangeSet
 from culm_streaming.coverage.rows import (
@@ -23,39 +22,16 @@ from culm_streaming.coverage.rows import (
     range_set,
 )
 from culm_streaming.coverage.settings import CoverageLayout
-from culm_streaming.errors import CoverageFullError, StateLayoutError
+from culm_streaming.errors import CoverageFullError
+from culm_streaming.stateful.job_state import JobState, Variable, check_format, place_of
 from culm_topics.records import rejection
 
 _FORMAT: Final = 1
-_SEED: Final = 42
 _WHOLE: Final = 0
 
 
-class PayloadsStore(Protocol):
-    """The state of one shard of the first stage. What was never saved is None."""
-
-    def load_hashes(self, block: int) -> bytes | None:
-        """What is known of the payloads of one block."""
-
-    def save_hashes(self, block: int, blob: bytes) -> None:
-        """Keep it."""
-
-
-class MemoryPayloadsStore:
-    """A shard's state in memory. `saves` counts what was written."""
-
-    def __init__(self) -> None:
-        self.blocks: dict[int, bytes] = {}
-        self.saves = 0
-
-    def load_hashes(self, block: int) -> bytes | None:
-        """See `PayloadsStore`."""
-        return self.blocks.get(block)
-
-    def save_hashes(self, block: int, blob: bytes) -> None:
-        """See `PayloadsStore`."""
-        self.saves += 1
-        self.blocks[block] = blob
+HASHES: Variable[bytes] = Variable("hashes", "block int")
+"""What is known of the payloads of one block."""
 
 
 @dataclass(slots=True)
@@ -78,11 +54,10 @@ class _Payload:
 
 def place_of_payload(payload: bytes, settings: CoverageLayout) -> tuple[int, int]:
     """(shard, block) of a payload, by its cut hash."""
-    digest = xxh64_intdigest(payload, _SEED)
-    return digest % settings.shards, digest // settings.shards % settings.blocks
+    return place_of(payload, settings.shards, settings.blocks)
 
 
-def payloads_step(store: PayloadsStore, rows: PayloadRows, settings: CoverageLayout) -> PayloadsOutput:
+def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) -> PayloadsOutput:
     """Take in chunks and wants of one shard, and say which payloads are held."""
     output = PayloadsOutput()
     touched: dict[int, list[ChunkRow | WantRow]] = {}
@@ -91,7 +66,7 @@ def payloads_step(store: PayloadsStore, rows: PayloadRows, settings: CoverageLay
         touched.setdefault(place_of_payload(row.payload, settings)[1], []).append(row)
     held: dict[bytes, set[int]] = {}
     for number, block_rows in sorted(touched.items()):
-        before = store.load_hashes(number)
+        before = store.load(HASHES, number)
         known = _decode(before)
         for row in block_rows:
             payload = known.get(row.payload)
@@ -113,7 +88,7 @@ def payloads_step(store: PayloadsStore, rows: PayloadRows, settings: CoverageLay
                 payload.waiting.setdefault(row.log, set()).add(row.seq_num)
         after = _encode(known)
         if after != before:
-            store.save_hashes(number, after)
+            store.save(HASHES, number, after)
     output.held += [HeldPayloads(log, tuple(sorted(numbers))) for log, numbers in sorted(held.items())]
     output.refused.sort()
     return output
@@ -149,8 +124,7 @@ def _decode(blob: bytes | None) -> dict[bytes, _Payload]:
     if blob is None:
         return {}
     form, kept = cbor2.loads(blob)
-    if form != _FORMAT:
-        raise StateLayoutError(f"a block of payloads has format {form}, this program knows {_FORMAT}")
+    check_format("a block of payloads", form, _FORMAT)
     known: dict[bytes, _Payload] = {}
     for payload_hash, what in kept.items():
         if what == _WHOLE:

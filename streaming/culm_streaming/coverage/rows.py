@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import cbor2
-
 from culm_models.bamboo.range_set import RangeSet
+from culm_streaming.stateful.packed_rows import PackedRows
 from culm_topics.records import LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE
 
 PADDED_KEY_SIZE: Final = YAMF_LOG_KEY_SIZE
@@ -91,7 +90,7 @@ Refused = tuple[bytes, bytes]
 
 
 @dataclass(slots=True)
-class PayloadRows:
+class PayloadRows(PackedRows):
     """What one shard's first stage is told."""
 
     chunks: list[ChunkRow] = field(default_factory=list)
@@ -99,7 +98,7 @@ class PayloadRows:
 
 
 @dataclass(slots=True)
-class CoverageRows:
+class CoverageRows(PackedRows):
     """What one shard's second stage is told."""
 
     joined: list[JoinedRow] = field(default_factory=list)
@@ -107,39 +106,6 @@ class CoverageRows:
     claims: list[ClaimRow] = field(default_factory=list)
     payloads: list[HeldPayloads] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
-
-
-def pack_payload_rows(rows: PayloadRows) -> bytes:
-    """The rows as bytes."""
-    return cbor2.dumps((rows.chunks, rows.wants))
-
-
-def unpack_payload_rows(packed: Iterable[bytes]) -> PayloadRows:
-    """The rows of packed records, side by side."""
-    rows = PayloadRows()
-    for blob in packed:
-        chunks, wants = cbor2.loads(blob)
-        rows.chunks += [ChunkRow(*row) for row in chunks]
-        rows.wants += [WantRow(*row) for row in wants]
-    return rows
-
-
-def pack_coverage_rows(rows: CoverageRows) -> bytes:
-    """The rows as bytes."""
-    return cbor2.dumps((rows.joined, rows.fragments, rows.claims, rows.payloads, rows.refused))
-
-
-def unpack_coverage_rows(packed: Iterable[bytes]) -> CoverageRows:
-    """The rows of packed records, side by side."""
-    rows = CoverageRows()
-    for blob in packed:
-        joined, fragments, claims, payloads, refused = cbor2.loads(blob)
-        rows.joined += [JoinedRow(*row) for row in joined]
-        rows.fragments += [FragmentRow(*row) for row in fragments]
-        rows.claims += [ClaimRow(*row) for row in claims]
-        rows.payloads += [HeldPayloads(*row) for row in payloads]
-        rows.refused += [(key, value) for key, value in refused]
-    return rows
 
 
 def padded_key(log_key: bytes) -> bytes:

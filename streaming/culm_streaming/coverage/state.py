@@ -1,7 +1,6 @@
-"""The state of one shard: what both stages need from whoever keeps it; many rows in one blob.
+"""The state of one shard of the second stage: many rows in one blob.
 
-In the job the maps are Spark state variables (`culm_streaming.coverage.job`); here they are dictionaries, for
-tests and tools. A block is a format byte, then the rows of some logs and peers:
+A block is a format byte, then the rows of some logs and peers:
 
     format u8 | 3 zero bytes | number of rows u32 | key of each (73 bytes) | size of each u32 | the rows
 
@@ -9,11 +8,11 @@ Only the rows that a step touches are taken apart (`culm_streaming.coverage.held
 """
 
 import struct
-from typing import Protocol
 
 import numpy as np
 
 from culm_streaming.errors import StateLayoutError, StateMissingError
+from culm_streaming.stateful.job_state import Variable, check_format
 
 ROW_KEY_SIZE = 73
 """Peer id, then the log's padded key."""
@@ -22,82 +21,15 @@ _HEADER = struct.Struct("<BxxxI")
 _LAYOUT = struct.Struct("<BxxxIIQ")
 
 
-class CoverageStore(Protocol):
-    """The state of one shard of the second stage. What was never saved is None; saving None removes."""
-
-    def load_shard(self) -> bytes | None:
-        """The shard's own record: layout and totals."""
-
-    def save_shard(self, blob: bytes) -> None:
-        """Keep the shard's own record."""
-
-    def load_block(self, block: int) -> bytes | None:
-        """The packed rows of one block."""
-
-    def save_block(self, block: int, blob: bytes) -> None:
-        """Keep the packed rows of one block."""
-
-    def load_fragments(self, log: bytes) -> bytes | None:
-        """The links of one log's entries with gaps before them."""
-
-    def save_fragments(self, log: bytes, blob: bytes | None) -> None:
-        """Keep them, or none of them."""
-
-    def load_peer(self, peer_id: bytes) -> int:
-        """How many rows the peer has in this shard."""
-
-    def save_peer(self, peer_id: bytes, rows: int) -> None:
-        """Keep that number."""
-
-
-class MemoryCoverageStore:
-    """A shard's state in memory. `saves` counts what was written."""
-
-    def __init__(self) -> None:
-        self.shard: bytes | None = None
-        self.blocks: dict[int, bytes] = {}
-        self.fragments: dict[bytes, bytes] = {}
-        self.peers: dict[bytes, int] = {}
-        self.saves = 0
-
-    def load_shard(self) -> bytes | None:
-        """See `CoverageStore`."""
-        return self.shard
-
-    def save_shard(self, blob: bytes) -> None:
-        """See `CoverageStore`."""
-        self.saves += 1
-        self.shard = blob
-
-    def load_block(self, block: int) -> bytes | None:
-        """See `CoverageStore`."""
-        return self.blocks.get(block)
-
-    def save_block(self, block: int, blob: bytes) -> None:
-        """See `CoverageStore`."""
-        self.saves += 1
-        self.blocks[block] = blob
-
-    def load_fragments(self, log: bytes) -> bytes | None:
-        """See `CoverageStore`."""
-        return self.fragments.get(log)
-
-    def save_fragments(self, log: bytes, blob: bytes | None) -> None:
-        """See `CoverageStore`."""
-        self.saves += 1
-        if blob is None:
-            self.fragments.pop(log, None)
-        else:
-            self.fragments[log] = blob
-
-    def load_peer(self, peer_id: bytes) -> int:
-        """See `CoverageStore`."""
-        return self.peers.get(peer_id, 0)
-
-    def save_peer(self, peer_id: bytes, rows: int) -> None:
-        """See `CoverageStore`."""
-        self.saves += 1
-        self.peers[peer_id] = rows
+SHARD: Variable[bytes] = Variable("shard")
+"""The shard's own record: layout and totals."""
+BLOCKS: Variable[bytes] = Variable("blocks", "block int")
+"""The packed rows of one block."""
+FRAGMENTS: Variable[bytes] = Variable("fragments", "log binary")
+"""The links of one log's entries with gaps before them."""
+PEERS: Variable[int] = Variable("peers", "peer_id binary", "rows long")
+"""How many rows a peer has in this shard."""
+VARIABLES = (SHARD, BLOCKS, FRAGMENTS, PEERS)
 
 
 def encode_block(rows: dict[bytes, bytes]) -> bytes:
@@ -113,8 +45,7 @@ def decode_block(blob: bytes | None) -> dict[bytes, bytes]:
     if blob is None:
         return {}
     form, count = _HEADER.unpack_from(blob)
-    if form != _FORMAT:
-        raise StateLayoutError(f"a block of coverage has format {form}, this program knows {_FORMAT}")
+    check_format("a block of coverage", form, _FORMAT)
     offset = _HEADER.size
     keys = [
         blob[start : start + ROW_KEY_SIZE]
@@ -139,8 +70,7 @@ def check_shard(blob: bytes | None, shards: int, blocks: int) -> int:
     if blob is None:
         return 0
     form, made_shards, made_blocks, fragments = _LAYOUT.unpack(blob)
-    if form != _FORMAT:
-        raise StateLayoutError(f"a shard of coverage has format {form}, this program knows {_FORMAT}")
+    check_format("a shard of coverage", form, _FORMAT)
     if (made_shards, made_blocks) != (shards, blocks):
         raise StateLayoutError(
             f"the checkpoint was made with {made_shards} shards of {made_blocks} blocks, not {shards} of "

@@ -7,9 +7,6 @@ same coverage, as long as every bound of `settings` holds.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
-
-from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.range_set import RangeSet
 from culm_streaming.coverage.held_log import HeldLog, decode_row, encode_row, has_fragments, said_of
@@ -24,17 +21,19 @@ from culm_streaming.coverage.rows import (
 )
 from culm_streaming.coverage.settings import CoverageLayout
 from culm_streaming.coverage.state import (
-    CoverageStore,
+    BLOCKS,
+    FRAGMENTS,
+    PEERS,
+    SHARD,
     check_shard,
     decode_block,
     encode_block,
     encode_shard,
 )
 from culm_streaming.errors import CoverageFullError, StateMissingError
+from culm_streaming.stateful.job_state import JobState, place_of
 from culm_topics.logs.records import coverage_key
 from culm_topics.records import HEIGHTS_PEER_ID, PEER_ID_SIZE, rejection
-
-_SEED: Final = 42
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +54,14 @@ class CoverageOutput:
 
 def place_of_log(log: bytes, settings: CoverageLayout) -> tuple[int, int]:
     """(shard, block) of a log by its padded key."""
-    digest = xxh64_intdigest(log, _SEED)
-    return digest % settings.shards, digest // settings.shards % settings.blocks
+    return place_of(log, settings.shards, settings.blocks)
 
 
 def step(
-    store: CoverageStore, rows: CoverageRows, settings: CoverageLayout, topics: SourceTopics | None = None
+    store: JobState, rows: CoverageRows, settings: CoverageLayout, topics: SourceTopics | None = None
 ) -> CoverageOutput:
     """Let the logs of one shard grow by `rows`, and say what is to be written."""
-    kept = check_shard(store.load_shard(), settings.shards, settings.blocks)
+    kept = check_shard(store.load(SHARD), settings.shards, settings.blocks)
     shard = _Shard(store, settings, topics or SourceTopics(), kept)
     for joined in sorted(rows.joined):
         shard.join(joined)
@@ -88,7 +86,7 @@ class _Shard:
     """The rows of one shard that a step touches."""
 
     def __init__(
-        self, store: CoverageStore, settings: CoverageLayout, topics: SourceTopics, fragments: int
+        self, store: JobState, settings: CoverageLayout, topics: SourceTopics, fragments: int
     ) -> None:
         self.refused: list[tuple[bytes, bytes]] = []
         self._store = store
@@ -177,18 +175,18 @@ class _Shard:
             rows[key] = stored[0]
             changed.add(block)
             if stored[1] != row.stored[1]:
-                self._store.save_fragments(key[PEER_ID_SIZE:], stored[1])
+                self._store.save(FRAGMENTS, key[PEER_ID_SIZE:], stored[1])
             if said_of(stored[0]) != said_of(row.stored[0]):
                 record = row.log.record()
                 yield coverage_key(key[:PEER_ID_SIZE], plain_key(key[PEER_ID_SIZE:])), record.encode()
         for block in sorted(changed):
-            self._store.save_block(block, encode_block(self._blocks[block]))
+            self._store.save(BLOCKS, block, encode_block(self._blocks[block]))
         for peer_id, count in sorted(self._peers.items()):
-            if count != self._store.load_peer(peer_id):
-                self._store.save_peer(peer_id, count)
+            if count != (self._store.load(PEERS, peer_id) or 0):
+                self._store.save(PEERS, peer_id, count)
         shard = encode_shard(self._settings.shards, self._settings.blocks, self._fragments)
-        if changed and shard != self._store.load_shard():
-            self._store.save_shard(shard)
+        if changed and shard != self._store.load(SHARD):
+            self._store.save(SHARD, (), shard)
 
     def _row(self, peer_id: bytes, log: bytes) -> _Row | None:
         """The row of a peer and log; None where a new one has no room."""
@@ -211,7 +209,7 @@ class _Shard:
         else:
             fragments = None
             if has_fragments(stored):
-                fragments = self._store.load_fragments(log)
+                fragments = self._store.load(FRAGMENTS, log)
                 if fragments is None:
                     raise StateMissingError("the links of a log's fragments are missing")
             held = decode_row(stored, fragments)
@@ -222,7 +220,7 @@ class _Shard:
     def _load(self, block: int) -> dict[bytes, bytes]:
         rows = self._blocks.get(block)
         if rows is None:
-            rows = self._blocks[block] = decode_block(self._store.load_block(block))
+            rows = self._blocks[block] = decode_block(self._store.load(BLOCKS, block))
         return rows
 
     def _block_of(self, key: bytes) -> int:
@@ -231,7 +229,7 @@ class _Shard:
     def _peer(self, peer_id: bytes) -> int:
         count = self._peers.get(peer_id)
         if count is None:
-            count = self._peers[peer_id] = self._store.load_peer(peer_id)
+            count = self._peers[peer_id] = self._store.load(PEERS, peer_id) or 0
         return count
 
     def _peers_add(self, peer_id: bytes, count: int) -> None:

@@ -25,11 +25,10 @@ from culm_streaming.dag.contents import (
 from culm_streaming.dag.rows import (
     BlockedRow,
     ChunkRow,
+    ChunkRows,
     NodeRow,
     PublishRow,
     ReplicaRows,
-    pack_chunks,
-    pack_replica_rows,
 )
 from culm_streaming.dag.settings import DagLayout
 from culm_topics.dag.records import (
@@ -98,7 +97,7 @@ def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
         except CulmError as error:
             refuse(rows, cid, error, data=value, peer=peer, source=source)
     if rows:
-        yield PLACE, REPLICAS, pack_replica_rows(rows)
+        yield PLACE, REPLICAS, rows.pack()
 
 
 def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
@@ -121,7 +120,7 @@ def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Pack
         except CulmError as error:
             refuse(rows, None, error, data=value, source=source)
     if rows:
-        yield PLACE, REPLICAS, pack_replica_rows(rows)
+        yield PLACE, REPLICAS, rows.pack()
 
 
 def pack_blocked(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
@@ -135,12 +134,12 @@ def pack_blocked(records: Iterable[Record], packing: Packing) -> Iterator[Packed
         except CulmError as error:
             refuse(rows, None, error, data=value, source=(packing.name, partition, offset))
     if rows:
-        yield PLACE, REPLICAS, pack_replica_rows(rows)
+        yield PLACE, REPLICAS, rows.pack()
 
 
 def pack_shards(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
     """`dag.shards`: rows of chunks by the place of their shard, some MiB at a time."""
-    rows: dict[int, list[ChunkRow]] = {}
+    rows: dict[int, ChunkRows] = {}
     refused = ReplicaRows()
     size = 0
     for key, value, partition, offset in records:
@@ -154,19 +153,19 @@ def pack_shards(records: Iterable[Record], packing: Packing) -> Iterator[Packed]
         except CulmError as error:
             refuse(refused, None, error, source=(packing.name, partition, offset))
             continue
-        rows.setdefault(place_of_shard(row.shard, packing.layout), []).append(row)
+        rows.setdefault(place_of_shard(row.shard, packing.layout), ChunkRows()).chunks.append(row)
         size += len(value or b"")
         if size >= _PACKED_BYTES:
             yield from _packed(rows)
             rows, size = {}, 0
     yield from _packed(rows)
     if refused:
-        yield PLACE, REPLICAS, pack_replica_rows(refused)
+        yield PLACE, REPLICAS, refused.pack()
 
 
-def _packed(rows: dict[int, list[ChunkRow]]) -> Iterator[Packed]:
+def _packed(rows: dict[int, ChunkRows]) -> Iterator[Packed]:
     for place, some in rows.items():
-        yield place, SHARDS, pack_chunks(some)
+        yield place, SHARDS, some.pack()
 
 
 def refuse(

@@ -72,7 +72,7 @@ class Replicas:
             self._take_publish(publish, new, changed, refused)
         for shard in rows.shards:
             self._take_shard(shard, new, changed)
-        for blocked in rows.blocked:
+        for blocked in sorted(rows.blocked, key=lambda row: row.position):
             self._take_blocked(blocked, new, changed)
         self._take_falls(changed, refused)
         changed.ids |= self._published.came(changed.came | changed.nodes)

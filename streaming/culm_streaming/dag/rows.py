@@ -3,11 +3,11 @@
 CIDs are their bytes. `None` in a chunk or a shard says that it is gone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import cbor2
+from culm_streaming.stateful.packed_rows import PackedRows
 
 
 class ChunkRow(NamedTuple):
@@ -73,7 +73,7 @@ Ready = tuple[str, bytes, bytes | None, int | None]
 
 
 @dataclass(slots=True)
-class ReplicaRows:
+class ReplicaRows(PackedRows):
     """What the second stage is told."""
 
     nodes: list[NodeRow] = field(default_factory=list)
@@ -82,35 +82,9 @@ class ReplicaRows:
     blocked: list[BlockedRow] = field(default_factory=list)
     ready: list[Ready] = field(default_factory=list)
 
-    def __bool__(self) -> bool:
-        return bool(self.nodes or self.publishes or self.shards or self.blocked or self.ready)
 
+@dataclass(slots=True)
+class ChunkRows(PackedRows):
+    """What the first stage is told."""
 
-def pack_chunks(rows: Iterable[ChunkRow]) -> bytes:
-    """The rows as bytes."""
-    return cbor2.dumps(list(rows))
-
-
-def unpack_chunks(packed: Iterable[bytes]) -> list[ChunkRow]:
-    """The rows of packed records, in the order of their partitions."""
-    rows = [ChunkRow(*row) for blob in packed for row in cbor2.loads(blob)]
-    return sorted(rows, key=lambda row: (row.partition, row.position))
-
-
-def pack_replica_rows(rows: ReplicaRows) -> bytes:
-    """The rows as bytes."""
-    return cbor2.dumps((rows.nodes, rows.publishes, rows.shards, rows.blocked, rows.ready))
-
-
-def unpack_replica_rows(packed: Iterable[bytes]) -> ReplicaRows:
-    """The rows of packed records, side by side; what is blocked in its order."""
-    rows = ReplicaRows()
-    for blob in packed:
-        nodes, publishes, shards, blocked, ready = cbor2.loads(blob)
-        rows.nodes += [NodeRow(*row) for row in nodes]
-        rows.publishes += [PublishRow(*row) for row in publishes]
-        rows.shards += [ShardRow(*row) for row in shards]
-        rows.blocked += [BlockedRow(*row) for row in blocked]
-        rows.ready += [tuple(row) for row in ready]
-    rows.blocked.sort(key=lambda row: row.position)
-    return rows
+    chunks: list[ChunkRow] = field(default_factory=list)

@@ -5,7 +5,7 @@ are here; then what was read of them, until the last chunk is gone: so chunks th
 batches, say what the topic says (R33).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -20,9 +20,9 @@ from culm_models.dag.walk.links import links_of
 from culm_models.dag.walk.shard_blocks import is_opaque, open_with_places
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_streaming.dag.packing import refuse
-from culm_streaming.dag.rows import ChunkRow, Ready, ReplicaRows, ShardRow
-from culm_streaming.dag.state import FORMAT, ShardsStore
-from culm_streaming.errors import StateLayoutError
+from culm_streaming.dag.rows import ChunkRow, ChunkRows, Ready, ReplicaRows, ShardRow
+from culm_streaming.dag.state import CHUNKS, FORMAT, SHARDS_KNOWN
+from culm_streaming.stateful.job_state import JobState, check_format
 from culm_topics.dag.records import BlockPlace, shard_index
 
 INDEX_TOPIC: Final = "dag.shard-index"
@@ -47,19 +47,20 @@ class _Shard:
         return len(self.held) == -(-self.size // CHUNK_SIZE)
 
 
-def shards_step(store: ShardsStore, rows: Iterable[ChunkRow], settings: VerdictSettings) -> ReplicaRows:
+def shards_step(store: JobState, rows: ChunkRows, settings: VerdictSettings) -> ReplicaRows:
     """Take chunks of one place, in the order of their partitions; what the second stage is told."""
     out = ReplicaRows()
-    for raw, some in groupby(sorted(rows, key=lambda row: row.shard), key=lambda row: row.shard):
+    in_order = sorted(rows.chunks, key=lambda row: (row.shard, row.partition, row.position))
+    for raw, some in groupby(in_order, key=lambda row: row.shard):
         chunks = list(some)
         _take(store, cid_from_bytes(raw), chunks, settings, out)
     return out
 
 
 def _take(
-    store: ShardsStore, cid: Cid, rows: list[ChunkRow], settings: VerdictSettings, out: ReplicaRows
+    store: JobState, cid: Cid, rows: list[ChunkRow], settings: VerdictSettings, out: ReplicaRows
 ) -> None:
-    blob = store.load_shard(cid.raw)
+    blob = store.load(SHARDS_KNOWN, cid.raw)
     shard = None if blob is None else _decode(blob)
     was_here, index = (shard.is_here, shard.index) if shard is not None else (False, ())
     went = False
@@ -71,7 +72,7 @@ def _take(
                 shard.held.discard(row.offset)
                 went = True
                 if fresh.pop(row.offset, None) is None:
-                    store.save_chunk(cid.raw, row.offset, None)
+                    store.save(CHUNKS, (cid.raw, row.offset), None)
         else:
             if shard is None or (shard.size != row.size and not shard.held):
                 shard = _Shard(row.size, set())
@@ -88,7 +89,7 @@ def _take(
     if shard is None:
         return
     for offset, data in fresh.items():
-        store.save_chunk(cid.raw, offset, data)
+        store.save(CHUNKS, (cid.raw, offset), data)
     shard.is_here = shard.is_whole and shard.links is not None
     partition = rows[-1].partition
     if shard.is_here and not was_here:
@@ -100,7 +101,7 @@ def _take(
     elif was_here and not shard.is_here:
         out.shards.append(ShardRow(cid.raw, None))
         out.ready += _gone(index, partition)
-    store.save_shard(cid.raw, _encode(shard) if shard.held else None)
+    store.save(SHARDS_KNOWN, cid.raw, _encode(shard) if shard.held else None)
 
 
 def _gone(index: Collection[tuple[bytes, bytes]], partition: int) -> list[Ready]:
@@ -108,7 +109,7 @@ def _gone(index: Collection[tuple[bytes, bytes]], partition: int) -> list[Ready]
 
 
 def _open(
-    store: ShardsStore,
+    store: JobState,
     cid: Cid,
     shard: _Shard,
     fresh: Mapping[int, bytes],
@@ -117,10 +118,10 @@ def _open(
 ) -> None:
     """All chunks are here for the first time: what is in them. Their bytes are needed no longer."""
     offsets = sorted(shard.held)
-    data = b"".join(fresh.get(one) or store.load_chunk(cid.raw, one) or b"" for one in offsets)
+    data = b"".join(fresh.get(one) or store.load(CHUNKS, (cid.raw, one)) or b"" for one in offsets)
     for offset in offsets:
         if offset not in fresh:
-            store.save_chunk(cid.raw, offset, None)
+            store.save(CHUNKS, (cid.raw, offset), None)
     try:
         shard.links, shard.index = read_shard(cid, data, settings)
     except DagError as error:
@@ -161,8 +162,7 @@ def _encode(shard: _Shard) -> bytes:
 
 def _decode(blob: bytes) -> _Shard:
     form, size, held, links, index, is_refused, is_here = cbor2.loads(blob)
-    if form != FORMAT:
-        raise StateLayoutError(f"a shard of the job dag has format {form}, this program knows {FORMAT}")
+    check_format("a shard of the job dag", form, FORMAT)
     return _Shard(
         size,
         set(held),

@@ -2,9 +2,10 @@
 
 from culm_models.dag.verdict import VerdictSettings
 from culm_streaming.dag.replicas import Replicas
-from culm_streaming.dag.rows import Ready, ReplicaRows, pack_replica_rows, unpack_replica_rows
+from culm_streaming.dag.rows import Ready, ReplicaRows
 from culm_streaming.dag.settings import DagLayout
-from culm_streaming.dag.state import NO_TOKEN, BatchLog, ReplicasStore
+from culm_streaming.dag.state import NO_TOKEN, BatchLog
+from culm_streaming.stateful.job_state import JobState
 
 
 class Remembered:
@@ -17,7 +18,7 @@ class Remembered:
 
 
 def step(
-    store: ReplicasStore,
+    store: JobState,
     rows: ReplicaRows,
     verdict: VerdictSettings,
     layout: DagLayout,
@@ -31,7 +32,7 @@ def step(
     remembered.replicas = None
     new, records = replicas.take(rows)
     if new:
-        log.append(pack_replica_rows(new))
+        log.append(new.pack())
     remembered.replicas, remembered.token, remembered.verdict = replicas, log.token, verdict.digest
     return rows.ready + records
 
@@ -42,9 +43,9 @@ def _replicas_as_of(log: BatchLog, verdict: VerdictSettings, remembered: Remembe
         behind = log.behind(remembered.token)
         if behind is not None:
             for one in behind:
-                remembered.replicas.take(unpack_replica_rows([one]))
+                remembered.replicas.take(ReplicaRows.unpack([one]))
             return remembered.replicas
     replicas = Replicas(verdict)
     for one in log.behind(NO_TOKEN) or ():
-        replicas.take(unpack_replica_rows([one]))
+        replicas.take(ReplicaRows.unpack([one]))
     return replicas

@@ -17,17 +17,18 @@ import numpy as np
 from culm_models.bamboo import lipmaa, needs_skiplink
 from culm_streaming.logs.rows import END_OF_LOG, Array
 from culm_streaming.logs.state import (
+    BLOCKS,
     CHUNK,
     ENDED,
     LOG,
     SKIPLINK,
     TAIL,
-    ShardStore,
     decode_block,
     encode_block,
     load_chunk,
     save_chunk,
 )
+from culm_streaming.stateful.job_state import JobState
 
 _SPINE: tuple[int, ...] = tuple((int(3**k) - 1) // 2 for k in range(1, 42))
 _LAST_SEQ_NUM = 2**64 - 1
@@ -98,11 +99,11 @@ class Book:
     """
 
     def __init__(
-        self, store: ShardStore, block_of_key: Mapping[bytes, int], *, max_logs_per_block: int
+        self, store: JobState, block_of_key: Mapping[bytes, int], *, max_logs_per_block: int
     ) -> None:
         self._store = store
         numbers = sorted(set(block_of_key.values()))
-        parts = [(number, decode_block(blob)) for number in numbers if (blob := store.load_block(number))]
+        parts = [(number, decode_block(blob)) for number in numbers if (blob := store.load(BLOCKS, number))]
         old: Array = np.concatenate([np.empty(0, LOG), *(part[0] for _, part in parts)])
         self.index = {key: index for index, key in enumerate(old["key"].tolist())}
         room = {number: max_logs_per_block - len(part[0]) for number, part in parts}
@@ -223,7 +224,7 @@ class Book:
             blob = encode_block(
                 self.logs[mine], self._skiplinks[mine[self._skiplink_owner]], self._tail[mine[tail_owner]]
             )
-            self._store.save_block(number, blob)
+            self._store.save(BLOCKS, number, blob)
 
     def _key(self, owner: int) -> bytes:
         return bytes(self.logs["key"][owner].tobytes())

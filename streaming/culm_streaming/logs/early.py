@@ -9,7 +9,8 @@ from culm_streaming.errors import StateLayoutError
 from culm_streaming.logs.book import Book
 from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, Rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import ShardStore, decode_block
+from culm_streaming.logs.state import BLOCKS, EARLY, TOTALS, decode_block
+from culm_streaming.stateful.job_state import JobState
 
 FORMAT = 1
 _HEADER = struct.Struct("<BxxxI")
@@ -46,14 +47,14 @@ class EarlyTotals:
     `since_ms` is when logs began to wait here: since then there was always one. 0 while none waits.
     """
 
-    def __init__(self, settings: ChainSettings, store: ShardStore, now_ms: int) -> None:
+    def __init__(self, settings: ChainSettings, store: JobState, now_ms: int) -> None:
         self._settings = settings
         self._now_ms = now_ms
         self.count = 0
         self.size_bytes = 0
         self.logs = 0
         self.since_ms = 0
-        blob = store.load_totals()
+        blob = store.load(TOTALS)
         if blob is None:
             return
         form, shards, blocks, self.count, self.size_bytes = _TOTALS.unpack_from(blob)
@@ -100,13 +101,13 @@ class EarlyTotals:
         )
 
 
-def _count_waiting_logs(store: ShardStore, settings: ChainSettings) -> int:
-    blobs = (store.load_block(number) for number in range(settings.blocks))
+def _count_waiting_logs(store: JobState, settings: ChainSettings) -> int:
+    blobs = (store.load(BLOCKS, number) for number in range(settings.blocks))
     return sum(int(np.count_nonzero(decode_block(blob)[0]["early_count"])) for blob in blobs if blob)
 
 
 def hold_back(
-    store: ShardStore,
+    store: JobState,
     book: Book,
     waiting: Mapping[int, Sequence[int]],
     rows: Rows,
@@ -153,5 +154,5 @@ def hold_back(
         blob = (
             encode_early(Rows(rows.heads[np.array(kept)], [rows.values[n] for n in kept])) if kept else None
         )
-        store.save_early(key, blob)
+        store.save(EARLY, key, blob)
     return sorted(refused)

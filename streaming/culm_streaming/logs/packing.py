@@ -5,10 +5,9 @@ loops run for every record of the deployment: their cost is the job's throughput
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from blake3 import blake3
-from xxhash import xxh64_intdigest
 
 from culm_models.bamboo.errors import LogIdError
 from culm_models.bamboo.hashes import YAMF
@@ -29,6 +28,7 @@ from culm_streaming.logs.rows import (
 )
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.splicing import RecordParts, log_value, take_apart
+from culm_streaming.stateful.job_state import place_of
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.records import LOG_KEY_SIZE, rejection, split_flavoured_log_key
@@ -40,15 +40,13 @@ Record = tuple[bytes | None, bytes | None, int, int]
 MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
 """What fits into one record of `logs` whatever else is said in it."""
 
-_SEED = 42
 # A packed record, and with it a batch between Spark and Python, stays far below 2 GiB.
 _FLUSH_BYTES = 64 * 1024 * 1024
 _KNOWN_SCHEMAS = 4096
 _SCHEMA_SIZE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PackedRows:
+class PackedRows(NamedTuple):
     """The rows of one shard out of one batch of records: heads, value sizes and values, each end to end."""
 
     shard: int
@@ -58,9 +56,8 @@ class PackedRows:
 
 
 def place_of_log(log_key: bytes, settings: ChainSettings) -> tuple[int, int]:
-    """(shard, block) of a log: a hash of its key, the same on every machine and in every version."""
-    digest = xxh64_intdigest(log_key, _SEED)
-    return digest % settings.shards, digest // settings.shards % settings.blocks
+    """(shard, block) of a log."""
+    return place_of(log_key, settings.shards, settings.blocks)
 
 
 def pack_records(

@@ -29,9 +29,10 @@ from culm_streaming.logs.rows import (
     yamf_digest,
 )
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import ENDED, ShardStore
+from culm_streaming.logs.state import EARLY, ENDED, TOTALS
 from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge, simply_continued
 from culm_streaming.progress import Waiting
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key, rejection, split_log_key
 
@@ -57,13 +58,13 @@ class _Refused:
 
 
 def step(
-    store: ShardStore, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst, *, now_ms: int = 0
+    store: JobState, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst, *, now_ms: int = 0
 ) -> LogsOutput:
     """Judge `rows` of one shard, grow the logs in `store`, and say what is to be written.
 
     `now_ms` is kept for logs that begin to wait; nothing that is written depends on it.
     """
-    totals_before = store.load_totals()
+    totals_before = store.load(TOTALS)
     totals = EarlyTotals(settings, store, now_ms)
     waited = totals.logs
     output = LogsOutput()
@@ -72,7 +73,7 @@ def step(
         _judge_rows(store, rows, output, settings=settings, fetch_first=fetch_first, totals=totals)
     totals_after = totals.encode()
     if totals_after != totals_before:
-        store.save_totals(totals_after)
+        store.save(TOTALS, (), totals_after)
     if waited or totals.logs:
         output.waiting = Waiting(totals.logs, totals.since_ms)
     return output
@@ -95,7 +96,7 @@ def _without_ready(rows: Rows, output: LogsOutput) -> Rows:
 
 
 def _judge_rows(
-    store: ShardStore,
+    store: JobState,
     rows: Rows,
     output: LogsOutput,
     *,
@@ -159,7 +160,7 @@ def _judge_rows(
 
 
 def _with_early(
-    store: ShardStore, book: Book, rows: Rows, keys: list[bytes]
+    store: JobState, book: Book, rows: Rows, keys: list[bytes]
 ) -> tuple[Rows, Array, dict[int, list[int]]]:
     """The rows with the early arrivals of their logs, everybody's owner, and the logs that had any."""
     index = book.index
@@ -169,7 +170,7 @@ def _with_early(
     present = np.unique(np.array(owners, np.int64))
     present = present[present >= 0]
     for owner in present[book.logs["early_count"][present] > 0].tolist():
-        blob = store.load_early(book.logs["key"][owner].tobytes())
+        blob = store.load(EARLY, book.logs["key"][owner].tobytes())
         if blob is None:
             raise StateMissingError("early arrivals of a log are missing")
         early = decode_early(blob)

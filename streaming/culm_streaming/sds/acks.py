@@ -14,7 +14,8 @@ from culm_models.sds.events import Acknowledged, Event, GaveUp, PossiblyAcknowle
 from culm_models.sds.output import ChannelOutput, Outbound
 from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, State, name_of
+from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import AckKey, SdsAckRecord, SdsParticipantRecord
 
 _CHUNK = 64
@@ -34,7 +35,7 @@ class _Hosted:
 class ChangedAcks:
     """What changed in one channel during one batch."""
 
-    def __init__(self, state: State, channel_id: str, settings: ChannelsSettings) -> None:
+    def __init__(self, state: JobState, channel_id: str, settings: ChannelsSettings) -> None:
         self._state = state
         self._channel_id = channel_id
         self._channel = channel_id.encode()

@@ -37,7 +37,8 @@ from culm_streaming.sds.record import (
     segments,
 )
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, State, name_of
+from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import AckKey, Details, SdsChannelRecord, SdsMessageRecord
 
 _SEED_PERSON = b"culm.sds.seed"
@@ -61,7 +62,7 @@ class OpenChannel:
 
     def __init__(
         self,
-        state: State,
+        state: JobState,
         channel_id: str,
         record: ChannelRecord,
         channel: Channel,
@@ -291,21 +292,21 @@ class OpenChannel:
 
 
 def open_channel(
-    state: State, channel_id: str, record: ChannelRecord, settings: ChannelsSettings, cache: Cache
+    state: JobState, channel_id: str, record: ChannelRecord, settings: ChannelsSettings, cache: Cache
 ) -> OpenChannel:
     """A channel that is in state, where this is its record."""
     return OpenChannel(state, channel_id, record, _restored(state, channel_id, record, cache), settings)
 
 
 def new_channel(
-    state: State, channel_id: str, profile: Profile, settings: ChannelsSettings, now_ms: int
+    state: JobState, channel_id: str, profile: Profile, settings: ChannelsSettings, now_ms: int
 ) -> OpenChannel:
     """A channel that begins now."""
     channel = _new_channel(channel_id, profile, {}, now_ms)
     return OpenChannel(state, channel_id, ChannelRecord(profile), channel, settings)
 
 
-def _restored(state: State, channel_id: str, record: ChannelRecord, cache: Cache) -> Channel:
+def _restored(state: JobState, channel_id: str, record: ChannelRecord, cache: Cache) -> Channel:
     key = channel_id.encode()
     copy = cache.take(key)
     if copy is not None:
@@ -319,7 +320,7 @@ def _restored(state: State, channel_id: str, record: ChannelRecord, cache: Cache
     return channel
 
 
-def _bring(channel: Channel, state: State, key: bytes, record: ChannelRecord, since: int) -> None:
+def _bring(channel: Channel, state: JobState, key: bytes, record: ChannelRecord, since: int) -> None:
     for data in segments(state, key, record.journal, since):
         channel.apply_journal(data)
     channel.restore_head(record.head)

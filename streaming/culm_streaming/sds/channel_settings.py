@@ -16,7 +16,8 @@ from culm_models.sds.wire.errors import ChannelSettingsError
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StreamingError
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, State
+from culm_streaming.sds.state import Kind
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import Details
 
 # What a command may set, up to which value. What bounds the job's memory is not for commands to set.
@@ -106,7 +107,7 @@ def _checked(name: str, value: Any) -> Any:
     return value
 
 
-def charge_filter(state: State, profile: Profile, wanted: SdsSettings, settings: ChannelsSettings) -> None:
+def charge_filter(state: JobState, profile: Profile, wanted: SdsSettings, settings: ChannelsSettings) -> None:
     """Count the filter of a channel whose settings are decided now.
 
     Raises FilterSizeError, FilterBudgetError, BloomShapeError; nothing is counted then.

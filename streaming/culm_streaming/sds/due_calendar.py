@@ -12,7 +12,8 @@ import cbor2
 
 from culm_streaming.errors import StateLayoutError
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, State, name_of
+from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.stateful.job_state import JobState, check_format
 
 _FORMAT = 2
 _SHARD = b""
@@ -36,14 +37,13 @@ class DueCalendar:
     _left: dict[int, list[bytes] | None] = field(default_factory=dict)
 
     @staticmethod
-    def load(state: State, settings: ChannelsSettings) -> "DueCalendar":
+    def load(state: JobState, settings: ChannelsSettings) -> "DueCalendar":
         """The shard's calendar. Raises `StateLayoutError` when it was made with another layout."""
         blob = state.load(Kind.SHARD, _SHARD)
         if blob is None:
             return DueCalendar(settings)
         form, shards, wake_ms, times_ms, timer_ms, looked_ms, lag = cbor2.loads(blob)
-        if form != _FORMAT:
-            raise StateLayoutError(f"a shard of channels has format {form}, this program knows {_FORMAT}")
+        check_format("a shard of channels", form, _FORMAT)
         if (shards, wake_ms) != (settings.shards, settings.wake_ms):
             raise StateLayoutError(
                 f"this checkpoint was made with {shards} shards (partitions of `sds.out`) and times of "
@@ -76,7 +76,7 @@ class DueCalendar:
         step_ms = 1 << (far_ms // 2).bit_length() - 1
         return due_ms // step_ms * step_ms
 
-    def take(self, state: State, until_ms: int, most: int) -> list[tuple[int, bytes]]:
+    def take(self, state: JobState, until_ms: int, most: int) -> list[tuple[int, bytes]]:
         """(time, channel) of what stands under times up to `until_ms`, `most` at most; it is out then."""
         taken: list[tuple[int, bytes]] = []
         while self.times_ms and self.times_ms[0] <= until_ms and len(taken) < most:
@@ -90,7 +90,7 @@ class DueCalendar:
                 del self.times_ms[0]
         return taken
 
-    def save(self, state: State, batch_ms: int) -> int | None:
+    def save(self, state: JobState, batch_ms: int) -> int | None:
         """Write the calendar; returns what the timer is to be set to, always after the batch's time."""
         for time_ms in sorted({*self._added, *self._left}):
             channels = self._load(state, time_ms) + self._added.get(time_ms, [])
@@ -118,7 +118,7 @@ class DueCalendar:
             self._loaded = blob
         return self.timer_ms
 
-    def _load(self, state: State, time_ms: int) -> list[bytes]:
+    def _load(self, state: JobState, time_ms: int) -> list[bytes]:
         if time_ms in self._left:
             return self._left[time_ms] or []
         blob = state.load(Kind.WAKES, name_of(time_ms))

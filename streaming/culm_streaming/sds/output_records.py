@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from enum import IntEnum
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple, cast
 
 from culm_models.sds.events import Delivered, Event, Received, Sent
@@ -21,27 +21,16 @@ _PLAIN = frozenset({"kind", "message_id", "participant_id", "content"})
 _MOST_ITEMS = 1_000
 
 
-class Topic(IntEnum):
+class Topic(StrEnum):
     """Where a record goes."""
 
-    OUT = 0
-    MESSAGES = 1
-    EVENTS = 2
-    FETCH = 3
-    ACKS = 4
-    REJECTED = 5
-    OWNERS = 6
-
-
-TOPIC_NAMES: dict[Topic, str] = {
-    Topic.OUT: "sds.out",
-    Topic.MESSAGES: "sds.messages",
-    Topic.EVENTS: "sds.events",
-    Topic.FETCH: "sds.fetch",
-    Topic.ACKS: "sds.acks",
-    Topic.REJECTED: "rejected",
-    Topic.OWNERS: "sds.owners",
-}
+    OUT = "sds.out"
+    MESSAGES = "sds.messages"
+    EVENTS = "sds.events"
+    FETCH = "sds.fetch"
+    ACKS = "sds.acks"
+    REJECTED = "rejected"
+    OWNERS = "sds.owners"
 
 
 class OutputRecord(NamedTuple):

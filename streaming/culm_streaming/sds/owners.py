@@ -17,7 +17,8 @@ from culm_streaming.errors import StreamingError
 from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.sds.record import ChannelRecord
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, State, name_of
+from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import OwnedRole, SdsOwnerRecord, owner_key
 
 _CHANNEL: Final = ""
@@ -60,7 +61,7 @@ class Owners:
     """The owned ids of one channel during one batch; `flush` writes what has changed."""
 
     def __init__(
-        self, state: State, channel_id: str, record: ChannelRecord, settings: ChannelsSettings
+        self, state: JobState, channel_id: str, record: ChannelRecord, settings: ChannelsSettings
     ) -> None:
         self._state = state
         self._channel_id = channel_id

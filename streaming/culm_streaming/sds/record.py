@@ -17,7 +17,8 @@ import cbor2
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StateLayoutError, StateMissingError
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, State, name_of
+from culm_streaming.sds.state import Kind, name_of
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import Details
 
 Segment = tuple[int, bytes, bool]
@@ -47,7 +48,7 @@ class Journal:
 
 
 def append_segment(
-    state: State, channel: bytes, journal: Journal, mark: int, data: bytes, settings: ChannelsSettings
+    state: JobState, channel: bytes, journal: Journal, mark: int, data: bytes, settings: ChannelsSettings
 ) -> None:
     """Add what was written since the journal's mark; the record is the caller's to save."""
     journal.tail.append((mark, data, False))
@@ -63,7 +64,7 @@ def is_to_compact(journal: Journal, settings: ChannelsSettings) -> bool:
 
 
 def replace_journal(
-    state: State, channel: bytes, journal: Journal, mark: int, whole: bytes, settings: ChannelsSettings
+    state: JobState, channel: bytes, journal: Journal, mark: int, whole: bytes, settings: ChannelsSettings
 ) -> None:
     """Write the journal anew; nothing of the former one stays."""
     former = len(journal.ends)
@@ -81,7 +82,7 @@ def replace_journal(
         state.save(Kind.JOURNAL, name_of(channel, number), None)
 
 
-def segments(state: State, channel: bytes, journal: Journal, since: int) -> Iterator[bytes]:
+def segments(state: JobState, channel: bytes, journal: Journal, since: int) -> Iterator[bytes]:
     """What was written after a mark that was the journal's once, or after its beginning (-1), in order."""
     parts: list[bytes] = []
     for mark, data, goes_on in _stored(state, channel, journal, since):
@@ -92,14 +93,14 @@ def segments(state: State, channel: bytes, journal: Journal, since: int) -> Iter
                 parts = []
 
 
-def _stored(state: State, channel: bytes, journal: Journal, since: int) -> Iterator[Segment]:
+def _stored(state: JobState, channel: bytes, journal: Journal, since: int) -> Iterator[Segment]:
     for number, end in enumerate(journal.ends):
         if end > since:
             yield from _load(state, channel, number)
     yield from journal.tail
 
 
-def _flush(state: State, channel: bytes, journal: Journal, settings: ChannelsSettings) -> None:
+def _flush(state: JobState, channel: bytes, journal: Journal, settings: ChannelsSettings) -> None:
     number = len(journal.ends) - 1
     chunk = _load(state, channel, number) if journal.ends else []
     if not chunk or sum(len(segment[1]) for segment in chunk) >= settings.chunk_bytes:
@@ -111,14 +112,14 @@ def _flush(state: State, channel: bytes, journal: Journal, settings: ChannelsSet
     journal.tail = []
 
 
-def _load(state: State, channel: bytes, number: int) -> list[Segment]:
+def _load(state: JobState, channel: bytes, number: int) -> list[Segment]:
     blob = state.load(Kind.JOURNAL, name_of(channel, number))
     if blob is None:
         raise StateMissingError(f"chunk {number} of a channel's journal is missing")
     return [(mark, data, goes_on) for mark, data, goes_on in cbor2.loads(blob)]
 
 
-def _save(state: State, channel: bytes, number: int, chunk: list[Segment]) -> None:
+def _save(state: JobState, channel: bytes, number: int, chunk: list[Segment]) -> None:
     state.save(Kind.JOURNAL, name_of(channel, number), cbor2.dumps(chunk))
 
 
@@ -218,12 +219,12 @@ class ChannelRecord:
         self.token = digest.digest()
 
 
-def load_record(state: State, channel_id: str) -> ChannelRecord | None:
+def load_record(state: JobState, channel_id: str) -> ChannelRecord | None:
     """A channel's record; None where the channel is not in state."""
     blob = state.load(Kind.CHANNEL, name_of(channel_id))
     return None if blob is None else ChannelRecord.unpack(blob)
 
 
-def save_record(state: State, channel_id: str, record: ChannelRecord) -> None:
+def save_record(state: JobState, channel_id: str, record: ChannelRecord) -> None:
     """Write a channel's record."""
     state.save(Kind.CHANNEL, name_of(channel_id), record.pack())

@@ -1,6 +1,4 @@
-"""What a shard needs from whoever keeps its state: blobs by kind and name.
-
-In the job they are Spark state variables (`culm_streaming.sds.job`); here a dictionary, for tests and tools.
+"""The state of a shard: blobs by kind and name, all in one of Spark's state variables.
 
 Several small blobs share one value of it: what is dear there is the call, not the bytes. Each call of a
 worker on Spark's state crosses a socket and is some 200 microseconds of processor time on both sides, so a
@@ -9,82 +7,49 @@ buckets by linear hashing (Litwin 1980): with each few names more one bucket is 
 `_MEAN` names on average however many there are, and growth never writes more than two of them anew.
 """
 
-from enum import IntEnum
-from typing import Final, Protocol
+from typing import Any, Final
 
 import cbor2
 from xxhash import xxh64_intdigest
 
+from culm_streaming.stateful.job_state import JobState, Key, Value, Variable
 
-class Kind(IntEnum):
+
+def _kind(number: int) -> Variable[bytes]:
+    return Variable("blobs", "name binary", prefix=bytes([number]))
+
+
+class Kind:
     """What a blob is; beside it, what its name is made of (`name_of`).
 
     Blobs of channels, of participants and of their owners share values under the numbers of their buckets
     (`BucketedState`).
     """
 
-    SHARD = 0
+    SHARD = _kind(0)
     """The shard's layout and its timer. No name."""
-    WAKES = 1
+    WAKES = _kind(1)
     """The channels to be looked at at a time. The time in milliseconds."""
-    CHANNEL = 2
+    CHANNEL = _kind(2)
     """A channel's record: all that is small. The channel."""
-    JOURNAL = 3
+    JOURNAL = _kind(3)
     """A chunk of a channel's journal. The channel, number of the chunk."""
-    TOKENS = 4
+    TOKENS = _kind(4)
     """The commands that a channel has done last. The channel."""
-    HOSTED = 5
+    HOSTED = _kind(5)
     """A hosted participant: since when, and how many of its messages have finished. Channel, participant."""
-    FINISHED = 6
+    FINISHED = _kind(6)
     """Some finished messages of a participant, oldest first. Channel, participant, number of the chunk."""
-    HELD = 7
+    HELD = _kind(7)
     """A message in quarantine, as it came. Channel, message id."""
-    BUCKETS = 8
+    BUCKETS = _kind(8)
     """How many names of a kind share buckets, and how many buckets. The kind; see `BucketedState`."""
-    FILTER_BYTES = 9
+    FILTER_BYTES = _kind(9)
     """What all filters take that are larger than the default. No name; see `channel_settings`."""
-    OWNER = 10
+    OWNER = _kind(10)
     """Whose a channel is, and a participant id of it. The channel, participant or ""; see `owners`."""
-    KEY_IDS = 11
+    KEY_IDS = _kind(11)
     """How many ids of a channel a key owns. The channel, the key."""
-
-
-class State(Protocol):
-    """The state of one shard."""
-
-    def load(self, kind: Kind, name: bytes) -> bytes | None:
-        """What was saved last; None: nothing."""
-
-    def save(self, kind: Kind, name: bytes, blob: bytes | None) -> None:
-        """Keep a blob; None removes it."""
-
-
-class MemoryState:
-    """A shard's state in memory. `loads` and `saves` count calls, `saved_bytes` what was written."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[tuple[Kind, bytes], bytes] = {}
-        self.loads = self.saves = self.saved_bytes = 0
-
-    def load(self, kind: Kind, name: bytes) -> bytes | None:
-        """See `State`."""
-        self.loads += 1
-        return self.blobs.get((kind, name))
-
-    def save(self, kind: Kind, name: bytes, blob: bytes | None) -> None:
-        """See `State`."""
-        self.saves += 1
-        if blob is None:
-            self.blobs.pop((kind, name), None)
-        else:
-            self.saved_bytes += len(blob)
-            self.blobs[kind, name] = blob
-
-    def copy(self) -> "MemoryState":
-        """A copy, to be changed apart from this one."""
-        copied = MemoryState()
-        copied.blobs = dict(self.blobs)
-        return copied
 
 
 def name_of(*parts: bytes | str | int) -> bytes:
@@ -99,7 +64,7 @@ def _part(part: bytes | str | int) -> bytes:
     return len(raw).to_bytes(2, "big") + raw
 
 
-_BUCKETED: Final = frozenset({Kind.CHANNEL, Kind.HOSTED, Kind.OWNER, Kind.KEY_IDS})
+_BUCKETED: Final = (Kind.CHANNEL, Kind.HOSTED, Kind.OWNER, Kind.KEY_IDS)
 _MEAN: Final = 8
 _HASH_SEED: Final = 1
 """Not that of `shard_of`: the names of one shard have its hashes in common."""
@@ -109,22 +74,22 @@ _MOST_HELD_BYTES: Final = 64 * 1024 * 1024
 class BucketedState:
     """A shard's state for one batch: small blobs go into buckets, which `flush` writes; others at once."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: JobState) -> None:
         self._state = state
-        self._maps: dict[Kind, _Buckets] = {kind: _Buckets(state, kind) for kind in sorted(_BUCKETED)}
+        self._maps: dict[Variable[Any], _Buckets] = {kind: _Buckets(state, kind) for kind in _BUCKETED}
 
-    def load(self, kind: Kind, name: bytes) -> bytes | None:
-        """See `State`."""
-        buckets = self._maps.get(kind)
-        return self._state.load(kind, name) if buckets is None else buckets.load(name)
+    def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:
+        """See `JobState`."""
+        buckets = self._maps.get(variable)
+        return self._state.load(variable, key) if buckets is None else buckets.load(key)
 
-    def save(self, kind: Kind, name: bytes, blob: bytes | None) -> None:
-        """See `State`."""
-        buckets = self._maps.get(kind)
+    def save(self, variable: Variable[Value], key: Key, value: Value | None) -> None:
+        """See `JobState`."""
+        buckets = self._maps.get(variable)
         if buckets is None:
-            self._state.save(kind, name, blob)
+            self._state.save(variable, key, value)
         else:
-            buckets.save(name, blob)
+            buckets.save(key, value)
 
     def flush(self) -> None:
         """Write what has changed."""
@@ -136,7 +101,7 @@ class _Buckets:
     """The buckets of one kind: `_count` for `_names` names. `_loaded` is what was looked at, by number;
     `_changed` are the numbers of those to write."""
 
-    def __init__(self, state: State, kind: Kind) -> None:
+    def __init__(self, state: JobState, kind: Variable[bytes]) -> None:
         self._state = state
         self._kind = kind
         self._sizes: tuple[int, int] | None = None
@@ -145,11 +110,11 @@ class _Buckets:
         self._loaded_bytes = 0
         self._changed: dict[int, None] = {}
 
-    def load(self, name: bytes) -> bytes | None:
+    def load(self, name: Any) -> Any:
         self._make_room()
         return self._bucket(self._number_of(name)).get(name)
 
-    def save(self, name: bytes, blob: bytes | None) -> None:
+    def save(self, name: Any, blob: Any) -> None:
         self._make_room()
         number = self._number_of(name)
         bucket = self._bucket(number)
@@ -170,7 +135,7 @@ class _Buckets:
         self._changed.clear()
         if self._sizes is not None and self._sizes != (self._names, self._count):
             self._sizes = self._names, self._count
-            self._state.save(Kind.BUCKETS, name_of(self._kind), cbor2.dumps(self._sizes))
+            self._state.save(Kind.BUCKETS, name_of(self._kind.prefix[0]), cbor2.dumps(self._sizes))
 
     def _make_room(self) -> None:
         if self._loaded_bytes > _MOST_HELD_BYTES:
@@ -180,7 +145,7 @@ class _Buckets:
 
     def _measure(self) -> None:
         if self._sizes is None:
-            blob = self._state.load(Kind.BUCKETS, name_of(self._kind))
+            blob = self._state.load(Kind.BUCKETS, name_of(self._kind.prefix[0]))
             self._names, self._count = (0, 1) if blob is None else cbor2.loads(blob)
             self._sizes = self._names, self._count
 

@@ -17,7 +17,8 @@ from culm_streaming.sds.output_records import OutputRecord, rejected
 from culm_streaming.sds.record import load_record, save_record
 from culm_streaming.sds.rows import TOPICS, Row, Source
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import BucketedState, State
+from culm_streaming.sds.state import BucketedState
+from culm_streaming.stateful.job_state import JobState
 from culm_topics.errors import RecordError
 from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, split_channel_key
 
@@ -74,7 +75,7 @@ class _Shard:
     """A shard during one batch: the channels that it has touched, in the order in which that came about."""
 
     def __init__(
-        self, state: State, settings: ChannelsSettings, cache: Cache, batch_ms: int, output: SdsOutput
+        self, state: JobState, settings: ChannelsSettings, cache: Cache, batch_ms: int, output: SdsOutput
     ) -> None:
         self._state = BucketedState(state)
         self._settings = settings
@@ -146,7 +147,7 @@ class _Shard:
 
 
 def step(
-    state: State,
+    state: JobState,
     rows: Iterable[Row],
     batch_ms: int,
     settings: ChannelsSettings,
@@ -160,7 +161,7 @@ def step(
 
 
 def step_in_pieces(
-    state: State,
+    state: JobState,
     rows: Iterable[Row],
     batch_ms: int,
     settings: ChannelsSettings,
@@ -217,7 +218,9 @@ def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) 
     shard.keep(opened)
 
 
-def fire(state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache) -> SdsOutput:
+def fire(
+    state: JobState, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache
+) -> SdsOutput:
     """The shard's timer has expired: do what is due by then, each thing once, and set the timer anew."""
     output = SdsOutput()
     output.records = _joined(fire_in_pieces(state, expiry_ms, batch_ms, settings, cache, output))
@@ -225,7 +228,12 @@ def fire(state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings
 
 
 def fire_in_pieces(
-    state: State, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache, output: SdsOutput
+    state: JobState,
+    expiry_ms: int,
+    batch_ms: int,
+    settings: ChannelsSettings,
+    cache: Cache,
+    output: SdsOutput,
 ) -> Iterator[list[OutputRecord]]:
     """As `fire`, the records in pieces; see `step_in_pieces`."""
     shard = _Shard(state, settings, cache, batch_ms, output)

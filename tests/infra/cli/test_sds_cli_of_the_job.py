@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culm_infra.cli.root import run
-from culm_streaming.sds.output_records import TOPIC_NAMES, Topic
+from culm_streaming.sds.output_records import Topic
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.sds_shards import Shard, content, peer, stored
 from tests.support.sds_topics import sds_settings, store, write, write_index
@@ -40,7 +40,7 @@ def settings(kafka_bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatc
     shard.batch()
     for topic in (Topic.EVENTS, Topic.ACKS):
         records = [("c", record.key, record.value) for record in shard.written if record.topic is topic]
-        write(settings, TOPIC_NAMES[topic], [*records, *records])
+        write(settings, topic, [*records, *records])
     write_index(settings, "c", store(settings, "c", stored(shard.written)))
     return settings
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from culm_streaming.blocks.packing import pack_log_records
 from culm_streaming.blocks.rows import Source
+from culm_streaming.blocks.state import CHUNKS, SUMMARIES
 from tests.support.heights import LAYOUT, SCHEMAS, TOPIC, Told, World, arrow, cut, expect, placed, told
 
 
@@ -47,9 +48,9 @@ def test_a_replay_changes_nothing_and_writes_progress_alone(records: list[Told],
     world = World()
     for batch in cut(records, [place]):
         world.take_logs([one.record() for one in batch])
-    before = {shard: (dict(store.summaries), dict(store.chunks)) for shard, store in world.stores.items()}
+    before = {shard: (store.of(SUMMARIES), store.of(CHUNKS)) for shard, store in world.stores.items()}
     again = world.take_logs([one.record() for one in records])
-    assert before == {shard: (store.summaries, store.chunks) for shard, store in world.stores.items()}
+    assert before == {shard: (store.of(SUMMARIES), store.of(CHUNKS)) for shard, store in world.stores.items()}
     assert all(len(output.records[Source.LOGS]) == 1 for output in again)
     expect(world, records)
 

@@ -12,23 +12,25 @@ import pytest
 from culm_models.lifts import ADD128
 from culm_streaming.blocks.rows import ROW, Rows, Source
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import MemoryHeightsStore, Place
+from culm_streaming.blocks.state import CHUNKS, SHARD, SUMMARIES
 from culm_streaming.blocks.step import step
 from culm_streaming.errors import StateLayoutError
+from culm_streaming.stateful.job_state import Key, MemoryState, Value, Variable
 from tests.support.heights import LAYOUT, SCHEMAS, Told, World, expect, placed
 
 
-class Watched(MemoryHeightsStore):
+class Watched(MemoryState):
     """Remembers which blocks were loaded."""
 
-    def __init__(self, store: MemoryHeightsStore) -> None:
+    def __init__(self, store: MemoryState) -> None:
         super().__init__()
-        self.shard, self.summaries, self.chunks = store.shard, store.summaries, store.chunks
-        self.loaded: list[Place] = []
+        self.values = store.values
+        self.loaded: list[Key] = []
 
-    def load_summary(self, place: Place) -> bytes | None:
-        self.loaded.append(place)
-        return super().load_summary(place)
+    def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:
+        if variable == SUMMARIES:
+            self.loaded.append(key)
+        return super().load(variable, key)
 
 
 def test_a_long_block_goes_into_chunks_and_growing_a_little_rewrites_its_summary_alone() -> None:
@@ -37,7 +39,7 @@ def test_a_long_block_goes_into_chunks_and_growing_a_little_rewrites_its_summary
     records = placed(Told(random.Random(n).randbytes(32), 0, 1, "") for n in range(1_000))
     records = [replace(one, schema_id=SCHEMAS[0]) for one in records]
     world.take_logs([one.record() for one in records])
-    assert len(world.stores[0].chunks) == 10
+    assert len(world.stores[0].of(CHUNKS)) == 10
     one = replace(records[17], seq_num=2, offset=5_000)
     world.stores[0].saves = 0
     (output,) = world.take_logs([one.record()])
@@ -73,7 +75,7 @@ def test_a_lift_that_is_added_later_is_computed_from_all_heights() -> None:
 
 @pytest.mark.parametrize("other", [replace(LAYOUT, block_bits=4), replace(LAYOUT, shards=4)])
 def test_state_of_another_layout_is_refused(other: HeightsSettings) -> None:
-    store = MemoryHeightsStore()
+    store = MemoryState()
     rows = Rows(np.empty(0, ROW), [], [(0, 0, 1)])
     step(store, 0, rows, LAYOUT)
     with pytest.raises(StateLayoutError):
@@ -81,7 +83,7 @@ def test_state_of_another_layout_is_refused(other: HeightsSettings) -> None:
 
 
 def test_state_of_a_later_format_is_refused() -> None:
-    store = MemoryHeightsStore()
-    store.shard = cbor2.dumps((2, 3, 3, {}))
+    store = MemoryState()
+    store.save(SHARD, (), cbor2.dumps((2, 3, 3, {})))
     with pytest.raises(StateLayoutError):
         step(store, 0, Rows(np.empty(0, ROW), [], []), LAYOUT)

@@ -13,8 +13,8 @@ from culm_models.lifts import ADD128
 from culm_streaming.blocks.packing import PackedRows, marks_of, pack_log_records, pack_receipts
 from culm_streaming.blocks.rows import Source, unpack_rows
 from culm_streaming.blocks.settings import HeightsSettings
-from culm_streaming.blocks.state import MemoryHeightsStore
 from culm_streaming.blocks.step import step
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import LogRecord
@@ -46,13 +46,13 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
     )
     marks = marks_of(Source.RECEIPTS, pa.array([0]), pa.array([4]))
     receipts = [(PEER, [(LOW, 0, 3), (HIGH, 1, 1)], 0, 0), (OTHER, [(HIGH, 2, 5)], 0, 1)]
-    store = MemoryHeightsStore()
+    store = MemoryState()
     packed = [*pack_log_records(columns, LAYOUT, "logs"), *pack_receipts(receipts, marks, LAYOUT)]
     write(kafka, store, packed)
     return ["--bootstrap", kafka_bootstrap, "--prefix", topic_prefix]
 
 
-def write(kafka: KafkaSettings, store: MemoryHeightsStore, packed: Iterable[PackedRows]) -> None:
+def write(kafka: KafkaSettings, store: MemoryState, packed: Iterable[PackedRows]) -> None:
     output = step(store, 0, unpack_rows([(one.rows, one.rest) for one in packed]), LAYOUT)
     produce(kafka, "blocks", output.records[Source.LOGS])
     produce(kafka, "block-vectors", output.records[Source.RECEIPTS])

@@ -20,7 +20,8 @@ from culm_streaming.chotki.epochs import count_epoch
 from culm_streaming.chotki.output_records import Stage
 from culm_streaming.chotki.rows import EpochRows, InputTopic, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import MemoryShardState
+from culm_streaming.chotki.state import BLOBS
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
@@ -366,10 +367,10 @@ def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_ch
 def test_what_an_earlier_format_kept_goes_on(
     number: int, record: list[list[int]], rest: list[object]
 ) -> None:
-    state = MemoryShardState()
+    state = MemoryState()
     ground, second = Id.make(0xB, 1).pro, Id.make(0xB, 2).pro
     waiting = [0xB, ground, second, [], bytes(40), 0, *record]
-    state.save(b"E", cbor2.dumps([number, 5, {0xB: 0}, [{0: 1}, {}, {}], [waiting], *rest]))
+    state.save(BLOBS, b"E", cbor2.dumps([number, 5, {0xB: 0}, [{0: 1}, {}, {}], [waiting], *rest]))
     a_month_ms = 30 * 86_400_000
     list(count_epoch(state, EpochRows(), a_month_ms, ChotkiStateSettings(shards=1)))
     rows = EpochRows(runs=[Run(0xB, 0, ground, bytes(40), 0, 1)])

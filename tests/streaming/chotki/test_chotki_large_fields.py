@@ -15,9 +15,10 @@ from culm_streaming.chotki.open_operands import KeptPieces
 from culm_streaming.chotki.output_records import Stage, Topic
 from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import MemoryShardState
+from culm_streaming.chotki.state import BLOBS
 from culm_streaming.chotki.step import restore_shard
 from culm_streaming.errors import JobError
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.chotki.records import (
     Bringer,
     CommitRecord,
@@ -79,7 +80,7 @@ def test_a_job_without_its_checkpoint_goes_on_with_large_fields(monkeypatch: pyt
     assert job.values()[KEY] == merge("E", [first, second])
     gone = next(key for key in job.state if is_piece_key(key))
     with pytest.raises(JobError, match="lacks pieces"):
-        restore_shard(MemoryShardState(), [one for one in job.state.items() if one[0] != gone])
+        restore_shard(MemoryState(), [one for one in job.state.items() if one[0] != gone])
 
 
 def test_a_field_is_joined_in_whatever_order_its_records_are_left_by_compaction() -> None:
@@ -167,31 +168,31 @@ def test_a_list_is_appended_to_up_to_its_limit_and_what_is_left_out_is_reported(
 def test_large_values_have_blobs_of_their_own_in_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(field_buckets, "LARGE_BYTES", 10)
     monkeypatch.setattr(field_buckets, "_BLOB_BYTES", 4)
-    state = MemoryShardState()
+    state = MemoryState()
     for value in (bytes(12), b"short", bytes(20), bytes(11)):
         (bucket,) = open_buckets(state, [KEY])
         bucket.put(KEY, Kept(value, b"seen"))
         bucket.flush()
         (bucket,) = open_buckets(state, [KEY])
         assert bucket.get(KEY) == Kept(value, b"seen")
-        assert len(state.blobs) == 1 + (-(-len(value) // 4) if len(value) > 10 else 0)
+        assert len(state.values) == 1 + (-(-len(value) // 4) if len(value) > 10 else 0)
 
 
 def test_pieces_that_an_earlier_format_kept_go_on() -> None:
-    state = MemoryShardState()
-    state.save(b"P", cbor2.dumps({b"name": [b"ab", b"cd"]}))
+    state = MemoryState()
+    state.save(BLOBS, b"P", cbor2.dumps({b"name": [b"ab", b"cd"]}))
     pieces = KeptPieces(state, 2)
     assert pieces.take(b"name", 2, 3, b"ef") == b"abcdef"
     pieces.save()
-    assert not state.blobs
+    assert not state.values
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_an_operand_that_was_open_in_a_format_without_counts_goes_on(number: int) -> None:
-    state = MemoryShardState()
+    state = MemoryState()
     name = KEY + session_key(NORTH.edge, 1)
     rest: list[object] = [{name: [0, 0, 0]}, 0]
-    state.save(b"E", cbor2.dumps([number, 1, {}, [{0: 0}, {0: 1}, {}], [], *rest[: number - 2]]))
+    state.save(BLOBS, b"E", cbor2.dumps([number, 1, {}, [{0: 0}, {0: 1}, {}], [], *rest[: number - 2]]))
     vector = write_vector({AT.src: AT.pro})
     rows = EpochRows(
         commits=[Commit(vector, b"", ((0, 3),), session_key(NORTH.edge, 1), 0, 0)],

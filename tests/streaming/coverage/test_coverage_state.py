@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 
 from culm_streaming.coverage.held_log import HeldLog, decode_row, encode_row, has_fragments
-from culm_streaming.coverage.payloads import MemoryPayloadsStore, payloads_step
+from culm_streaming.coverage.payloads import HASHES, payloads_step
 from culm_streaming.coverage.provable import Links
 from culm_streaming.coverage.rows import ChunkRow, PayloadRows, WantRow, range_set
 from culm_streaming.coverage.settings import CoverageLayout
 from culm_streaming.coverage.state import decode_block, encode_block, encode_shard
+from culm_streaming.stateful.job_state import MemoryState
 
 ROW = HeldLog(
     range_set((1, 4, 7, 8)),
@@ -50,7 +51,7 @@ def test_blocks_and_shards_have_their_format_first() -> None:
 
 
 def test_a_payload_is_sixteen_bytes_when_it_is_whole() -> None:
-    store = MemoryPayloadsStore()
+    store = MemoryState()
     layout = CoverageLayout(shards=1, blocks=1)
     log, whole, waited_for = bytes(41), b"w" * 16, b"x" * 16
     rows = PayloadRows(
@@ -58,4 +59,4 @@ def test_a_payload_is_sixteen_bytes_when_it_is_whole() -> None:
     )
     payloads_step(store, rows, layout)
     waiting = b"\x83\x03\x82\x01\x02\xa1\x58\x29" + log + b"\x81\x05"
-    assert store.blocks == {0: b"\x82\x01\xa2\x50" + whole + b"\x00\x50" + waited_for + waiting}
+    assert store.of(HASHES) == {0: b"\x82\x01\xa2\x50" + whole + b"\x00\x50" + waited_for + waiting}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_streaming.coverage.settings import CoverageLayout
+from culm_streaming.coverage.state import BLOCKS, FRAGMENTS, PEERS
 from culm_streaming.errors import JobSettingsError, StateLayoutError, StateMissingError
 from culm_topics.logs.records import CoverageRecord, HoldingRecord
 from culm_topics.records import HEIGHTS_PEER_ID, RejectedRecord
@@ -107,12 +108,7 @@ def test_the_same_batch_on_the_same_state_gives_the_same_bytes(seed: int, pieces
     first, second = one.run(records[20:]), other.run(records[20:], pieces=pieces)
     assert (first.coverage, sorted(first.rejected)) == (second.coverage, sorted(second.rejected))
     for mine, its in zip(one.stores, other.stores, strict=True):
-        assert (mine.shard, mine.blocks, mine.fragments, mine.peers) == (
-            its.shard,
-            its.blocks,
-            its.fragments,
-            its.peers,
-        )
+        assert mine.values == its.values
 
 
 def test_fragments_join_when_the_log_reaches_them() -> None:
@@ -123,7 +119,7 @@ def test_fragments_join_when_the_log_reaches_them() -> None:
     world.run(in_logs(YAMF_LOG))
     record = world.of(YAMF_LOG[0].key)
     assert record is not None and record.entries == record.provable == record.payloads == ((1, 41),)
-    assert all(not store.fragments for store in world.stores)
+    assert all(not store.of(FRAGMENTS) for store in world.stores)
 
 
 def test_only_what_changed_is_written() -> None:
@@ -208,7 +204,7 @@ def test_a_peer_has_so_many_rows_and_pieces_and_more_is_told() -> None:
     assert len(world.coverage) == 4 and world.codes() == ["coverage.full"] * 3
     world.run([in_holdings(PEER, keys[0], ((2, 9),))._replace(offset=10)])
     assert world.of(keys[0], PEER) == CoverageRecord(((1, 9),), (), ())
-    assert world.stores[0].peers == {PEER: 3, OTHER: 1}
+    assert world.stores[0].of(PEERS) == {PEER: 3, OTHER: 1}
 
 
 def test_what_has_no_room_is_counted_as_held_where_it_can_be_and_told_where_not() -> None:
@@ -249,10 +245,12 @@ def test_a_checkpoint_of_another_layout_or_format_is_refused() -> None:
     with pytest.raises(StateLayoutError, match="1 shards of 2 blocks"):
         world.run(everything())
     world.layout = CoverageLayout(shards=1, blocks=2)
-    world.stores[0].fragments.clear()
+    for log in world.stores[0].of(FRAGMENTS):
+        world.stores[0].save(FRAGMENTS, log, None)
     with pytest.raises(StateMissingError):
         world.run(in_fragments(YAMF_LOG[30:]))
-    world.stores[0].blocks = {number: b"\x09" + blob[1:] for number, blob in world.stores[0].blocks.items()}
+    for number, blob in world.stores[0].of(BLOCKS).items():
+        world.stores[0].save(BLOCKS, number, b"\x09" + blob[1:])
     with pytest.raises(StateLayoutError, match="format 9"):
         world.run(in_logs(YAMF_LOG))
     with pytest.raises(JobSettingsError):

@@ -15,6 +15,7 @@ from culm_models.dag.replica.node import PublishChange, ReplicaNode
 from culm_models.dag.ucan.token import Ucan
 from culm_models.dag.verdict import VerdictSettings
 from culm_streaming.dag import contents
+from culm_streaming.dag.state import CHUNKS, SHARDS_KNOWN
 from culm_streaming.errors import StateLayoutError
 from culm_topics.dag.records import (
     BlockedRecord,
@@ -239,14 +240,14 @@ def test_chunks_come_in_any_order_and_batch_and_are_here_while_all_of_them_are()
         assert LARGE_SHARD in heads(world).missing_shards.links
         world.run([chunk, chunk])
     assert LARGE_SHARD not in heads(world).missing_shards.links
-    assert not any(store.chunks for store in world.shards.values())
+    assert not any(store.of(CHUNKS) for store in world.shards.values())
     gone = Sent("dag.shards", shard_chunk_key(LARGE_SHARD, 0), None)
     world.run([gone])
     assert LARGE_SHARD in heads(world).missing_shards.links
     world.run([chunks[0]])
     assert LARGE_SHARD not in heads(world).missing_shards.links
     world.run(dropped(LARGE_CAR))
-    assert not any(store.shards for store in world.shards.values())
+    assert not any(store.of(SHARDS_KNOWN) for store in world.shards.values())
 
 
 def test_what_breaks_a_rule_is_told_with_its_code() -> None:

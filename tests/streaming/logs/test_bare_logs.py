@@ -13,6 +13,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.state import EARLY
 from culm_topics.logs.records import EntryRecord
 from culm_topics.records import RejectedRecord, log_key, split_flavoured_log_key
 from tests.support.bare_logs import BareLogEntry, make_bare_log, texts
@@ -136,7 +137,7 @@ def test_early_arrivals_wait_for_their_predecessors_and_wrong_links_are_refused(
     shards.run([*bare_arrivals(log[:3]), stranger[3].arrival(10), log[3].arrival(11)])
     assert shards.codes() == ["bamboo.backlink_mismatch"]
     assert_log(shards, log)
-    assert all(not store.early for store in shards.stores)
+    assert all(not store.of(EARLY) for store in shards.stores)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])

@@ -11,6 +11,7 @@ from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, encode_operation
 from culm_streaming.logs.settings import ChainSettings
+from culm_streaming.logs.state import BLOCKS, EARLY, HISTORY
 from culm_topics.records import log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.shards import BROUGHT_BY, Shards, arrivals
@@ -56,7 +57,7 @@ def test_any_order_repetition_and_batching_gives_each_log_in_order_once(
         shards.run(records[start:end], pieces=chance.randint(1, 4))
     assert_complete(shards, LOGS)
     assert shards.rejected == []
-    assert all(not store.early for store in shards.stores)
+    assert all(not store.of(EARLY) for store in shards.stores)
 
 
 @given(seed=st.integers(0, 2**32), pieces=st.integers(1, 5))
@@ -74,12 +75,7 @@ def test_the_same_batch_on_the_same_state_gives_the_same_bytes(seed: int, pieces
     second = again.run(records[len(records) // 2 :], pieces=pieces)
     assert (first.logs, first.rejected) == (second.logs, second.rejected)
     for mine, other in zip(shards.stores, again.stores, strict=True):
-        assert (mine.totals, mine.blocks, mine.chunks, mine.early) == (
-            other.totals,
-            other.blocks,
-            other.chunks,
-            other.early,
-        )
+        assert mine.values == other.values
 
 
 def test_a_batch_of_repeats_writes_nothing_and_changes_no_state() -> None:
@@ -206,7 +202,7 @@ def test_nothing_follows_the_end_of_a_log() -> None:
     for shards in (whole, apart, late):
         assert shards.codes() == ["bamboo.after_end_of_log"] * 3
         assert_complete(shards, [ended])
-        assert all(not store.early for store in shards.stores)
+        assert all(not store.of(EARLY) for store in shards.stores)
 
 
 def test_early_arrivals_beyond_the_bound_of_their_log_are_refused_never_dropped() -> None:
@@ -227,7 +223,7 @@ def test_early_arrivals_are_bounded_in_bytes_by_log_and_by_shard() -> None:
     ):
         shards = Shards(bounds)
         shards.run(arrivals([*LOGS[0][1:15], *LOGS[2][3:9]]))
-        held = sum(len(blob) for blob in shards.stores[0].early.values())
+        held = sum(len(blob) for blob in shards.stores[0].of(EARLY).values())
         assert 0 < held < 4100
         assert 0 < len(shards.refusals()) < 20
         assert set(shards.codes()) == {"logs.early_overflow"}
@@ -264,8 +260,8 @@ def test_a_log_longer_than_a_chunk_of_history_tells_repeats_from_forks() -> None
         shards.run(arrivals(log[start : start + 333], first_offset=start))
     assert_complete(shards, [log])
     store = shards.stores[0]
-    assert len(store.chunks) == 4
-    assert len(store.blocks[0]) < 5000
+    assert len(store.of(HISTORY)) == 4
+    assert len(store.of(BLOCKS)[0]) < 5000
     shards.run(arrivals(log, first_offset=5000))
     assert_complete(shards, [log])
     forks = [make_log(ALICE, 9, 1, text="other", after=log[:place])[0] for place in (3, 255, 256, 257, 1090)]
@@ -290,4 +286,4 @@ def test_a_refused_new_log_leaves_no_state() -> None:
     shards = Shards(ChainSettings(shards=1, blocks=1, max_early_per_log=1, max_early_bytes_per_log=1))
     shards.run(arrivals([check_entry(entry, operation)]))
     assert shards.codes() == ["logs.early_overflow"]
-    assert all(len(blob) < 16 for blob in shards.stores[0].blocks.values())
+    assert all(len(blob) < 16 for blob in shards.stores[0].of(BLOCKS).values())

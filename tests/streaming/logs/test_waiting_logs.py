@@ -8,9 +8,10 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import MemoryShardStore
+from culm_streaming.logs.state import TOTALS
 from culm_streaming.logs.step import step
 from culm_streaming.progress import Waiting
+from culm_streaming.stateful.job_state import MemoryState
 from tests.support.logs import author, make_log
 from tests.support.shards import arrivals
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SETTINGS = ChainSettings(shards=1, blocks=2)
 
 
-def take(store: MemoryShardStore, entries: list[CheckedOperation], now_ms: int) -> Waiting | None:
+def take(store: MemoryState, entries: list[CheckedOperation], now_ms: int) -> Waiting | None:
     packed = [
         (rows.heads, rows.sizes, rows.values)
         for rows in pack_records(arrivals(entries), SETTINGS, verify_signature=False)
@@ -29,7 +30,7 @@ def take(store: MemoryShardStore, entries: list[CheckedOperation], now_ms: int) 
 
 
 def test_a_shard_knows_how_many_logs_wait_and_since_when_there_was_always_one() -> None:
-    store = MemoryShardStore()
+    store = MemoryState()
     a, b = (make_log(author("a"), log_id, 4) for log_id in range(2))
     assert take(store, a[:1], 1) is None
     assert take(store, a[2:], 2) == Waiting(1, 2)
@@ -42,9 +43,10 @@ def test_a_shard_knows_how_many_logs_wait_and_since_when_there_was_always_one() 
 
 
 def test_the_state_of_an_earlier_version_is_counted() -> None:
-    store = MemoryShardStore()
+    store = MemoryState()
     logs = [make_log(author("a"), log_id, 3) for log_id in range(5)]
     take(store, [log[1] for log in logs], 5)
-    assert store.totals is not None
-    store.totals = b"\x01" + store.totals[1:20]
+    totals = store.load(TOTALS)
+    assert totals is not None
+    store.save(TOTALS, (), b"\x01" + totals[1:20])
     assert take(store, logs[0][:1], 9) == Waiting(4, 9)

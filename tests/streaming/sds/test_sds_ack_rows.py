@@ -100,4 +100,4 @@ def test_who_leaves_leaves_no_rows() -> None:
     shard.batch()
     rows = rows_of(shard.written)
     assert {key for key, row in rows.items() if row is not None} == {AckKey("c"), AckKey("c", "bea")}
-    assert not any(b"alice" in name for _, name in shard.state.blobs)
+    assert not any(b"alice" in name for _, name in shard.state.values)

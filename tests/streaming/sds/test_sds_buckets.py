@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_streaming.sds import state as states
-from culm_streaming.sds.state import BucketedState, Kind, MemoryState
+from culm_streaming.sds.state import BucketedState, Kind
+from culm_streaming.stateful.job_state import MemoryState
 
 NAMES = [b"name %d" % number for number in range(400)]
 names = st.sampled_from(NAMES)
@@ -43,7 +44,7 @@ def _filled(count: int) -> MemoryState:
 def test_names_spread_over_buckets_evenly_however_many_there_are() -> None:
     for count in (1, 10, 1_000, 10_000):
         state = _filled(count)
-        sizes = [len(blob) for (kind, _), blob in state.blobs.items() if kind is Kind.CHANNEL]
+        sizes = [len(blob) for (kind, _), blob in state.values.items() if kind is Kind.CHANNEL]
         assert len(sizes) <= count / 8 + 1
         assert max(sizes) < 40 * 110, "a bucket of linear hashing is some times the mean at most"
 
@@ -84,7 +85,7 @@ def test_other_kinds_go_straight_to_state() -> None:
     state = MemoryState()
     kept = BucketedState(state)
     kept.save(Kind.TOKENS, b"c", b"blob")
-    assert state.blobs == {(Kind.TOKENS, b"c"): b"blob"}
+    assert state.values == {(Kind.TOKENS, b"c"): b"blob"}
     assert kept.load(Kind.TOKENS, b"c") == b"blob"
     kept.save(Kind.TOKENS, b"c", None)
-    assert not state.blobs
+    assert not state.values

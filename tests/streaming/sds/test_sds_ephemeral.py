@@ -23,7 +23,7 @@ def test_one_that_a_peer_sends_is_kept_nowhere() -> None:
     records = shard.batch()
     assert not events(records) and not stored(records) and not outs(records)
     assert all(WORDS not in (record.value or b"") for record in records)
-    assert all(WORDS not in blob for blob in shard.state.blobs.values())
+    assert all(WORDS not in blob for blob in shard.state.values.values())
 
 
 def test_in_a_channel_of_nobody_it_leaves_no_trace() -> None:
@@ -40,4 +40,4 @@ def test_one_that_a_command_asks_for_goes_out_and_only_that_is_told() -> None:
     (event,) = events(records)
     assert (out.kind, event.kind, event.details["token"]) == ("ephemeral", "sent", token(number))
     assert event.content == b"" and not stored(records)
-    assert all(WORDS not in blob for blob in shard.state.blobs.values())
+    assert all(WORDS not in blob for blob in shard.state.values.values())

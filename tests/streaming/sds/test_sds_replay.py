@@ -13,8 +13,8 @@ from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.output_records import OutputRecord
 from culm_streaming.sds.rows import Row
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import MemoryState
 from culm_streaming.sds.step import fire, step
+from culm_streaming.stateful.job_state import MemoryState
 from tests.support.sds_shards import START_MS, Shard, content, events, outs, peer, stored
 
 SETTINGS = ChannelsSettings(
@@ -117,7 +117,7 @@ def test_a_batch_gives_the_same_bytes_whatever_its_worker_remembers(seed: int, l
         if chance.random() < 0.1:
             workers[0] = Cache(100_000)
         assert written_in(state, rows, now_ms, chance.choice(workers)) == expected
-        assert state.blobs == again.blobs
+        assert state.values == again.values
 
 
 @settings(max_examples=30)

@@ -12,7 +12,8 @@ from culm_streaming.sds.due_calendar import DueCalendar
 from culm_streaming.sds.record import Journal, append_segment, replace_journal, segments
 from culm_streaming.sds.rows import Row, Source, in_order
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind, MemoryState
+from culm_streaming.sds.state import Kind
+from culm_streaming.stateful.job_state import MemoryState, Variable
 from tests.support.sds_shards import peer
 
 SMALL = ChannelsSettings(shards=1, tail_bytes=20, chunk_bytes=50, compact_bytes=200)
@@ -56,7 +57,7 @@ def test_a_journal_gives_what_came_after_any_of_its_marks(steps: list[bytes | No
     for since in marks:
         expected = [data for mark, data in written if mark > since]
         assert list(segments(state, b"c", kept, since)) == expected
-    assert len(state.blobs) == len(kept.ends), "no chunk is left over"
+    assert len(state.values) == len(kept.ends), "no chunk is left over"
 
 
 def test_most_batches_write_no_chunk() -> None:
@@ -64,7 +65,7 @@ def test_most_batches_write_no_chunk() -> None:
     for mark in range(1, 1_001):
         append_segment(state, b"c", kept, mark, bytes(100), settings)
     assert state.saves < 30
-    assert max(map(len, state.blobs.values())) < settings.chunk_bytes + settings.tail_bytes + 1_000
+    assert max(map(len, state.values.values())) < settings.chunk_bytes + settings.tail_bytes + 1_000
 
 
 @given(st.integers(0, 2**32))
@@ -130,5 +131,6 @@ def test_a_channel_that_is_too_heavy_is_not_kept_in_memory() -> None:
     assert cache.take(b"c") is None
 
 
-def test_the_state_names_no_kind_twice() -> None:
-    assert len({kind.name.lower() for kind in Kind}) == len(Kind)
+def test_no_two_kinds_share_a_prefix() -> None:
+    kinds = [kind.prefix for kind in vars(Kind).values() if isinstance(kind, Variable)]
+    assert len(set(kinds)) == len(kinds) == 12

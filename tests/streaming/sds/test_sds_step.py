@@ -99,7 +99,7 @@ def test_only_a_join_begins_a_channel(kind: str) -> None:
     shard.ask("c", kind, "alice", b"hello")  # type: ignore[arg-type]
     (refused,) = refusals(shard.batch())
     assert refused.code == "sds.channel.unknown"
-    assert [kind for kind, _ in shard.state.blobs] == [Kind.SHARD]
+    assert [kind for kind, _ in shard.state.values] == [Kind.SHARD]
 
 
 def test_the_first_join_decides_the_settings() -> None:
@@ -202,7 +202,7 @@ def test_bytes_that_are_no_message_begin_no_channel() -> None:
     shard = Shard()
     shard.hear("c", b"junk")
     assert len(refusals(shard.batch())) == 1
-    assert [kind for kind, _ in shard.state.blobs] == [Kind.SHARD]
+    assert [kind for kind, _ in shard.state.values] == [Kind.SHARD]
 
 
 def test_a_message_in_quarantine_is_stored_with_its_bytes_when_it_is_taken() -> None:
@@ -217,7 +217,7 @@ def test_a_message_in_quarantine_is_stored_with_its_bytes_when_it_is_taken() -> 
     records = shard.wait(2 * H, step_ms=60_000)
     assert [message.wire for message in stored(records)] == [wire]
     assert kinds(records) == ["received", "delivered"]
-    assert not any(kind is Kind.HELD for kind, _ in shard.state.blobs)
+    assert not any(kind is Kind.HELD for kind, _ in shard.state.values)
 
 
 def test_a_person_may_have_a_message_sent_again_at_once() -> None:
@@ -282,7 +282,7 @@ def test_an_idle_channel_has_no_timer() -> None:
     shard.hear("c", content(bob, b"hi", shard.now_ms))
     shard.batch()
     assert shard.timer_ms is None
-    assert not any(kind is Kind.WAKES for kind, _ in shard.state.blobs)
+    assert not any(kind is Kind.WAKES for kind, _ in shard.state.values)
 
 
 def test_events_are_numbered_without_holes_by_channel() -> None:
@@ -337,7 +337,7 @@ def test_records_come_in_bounded_pieces_while_the_step_goes_on(monkeypatch: pyte
         assert len(piece) <= 8
         assert sum(len(record.value or b"") for record in piece[:-1]) <= 2_000
     assert output.timer_ms == whole.timer_ms
-    assert apart.state.blobs == whole.state.blobs
+    assert apart.state.values == whole.state.values
 
 
 def test_content_of_a_peer_is_answered_for_those_hosted_within_two_seconds() -> None:

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Mapping
 
-from culm_streaming.chotki.output_records import TOPIC_NAMES, OutputRecord
+from culm_streaming.chotki.output_records import OutputRecord
 from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_topics.chotki.state_reader import EpochStaging
@@ -87,11 +87,11 @@ class MemoryJob:
         self._written = records
         for one in records:
             await asyncio.sleep(0)
-            fault = self._writes.next("job", f"{TOPIC_NAMES[one.topic]} {one.stage.name}")
+            fault = self._writes.next("job", f"{one.topic} {one.stage.name}")
             if fault is Fault.STALL:
                 await asyncio.sleep(_STALL_S)
             elif fault is not None:
                 return fault
-            self._topics.append(TOPIC_NAMES[one.topic], one.partition or 0, one.key, one.value)
+            self._topics.append(one.topic, one.partition or 0, one.key, one.value)
         fault = self._writes.next("job", "checkpoint")
         return None if fault is Fault.STALL else fault
