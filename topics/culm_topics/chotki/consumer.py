@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from culm_models.chotki.ids import Id
 from culm_topics.chotki.errors import NameUnknown
@@ -32,9 +29,9 @@ from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
+from culm_topics.readers.consumer import TopicConsumer
 from culm_topics.readers.whole_topic import PassedOver
 
-_POLL_SECONDS: Final = 0.2
 _LOAD_SECONDS: Final = 10.0
 _PAGE: Final = 1_000
 _READY: Final = 100
@@ -64,7 +61,7 @@ class ClassChange:
 Change = ObjectChange | ClassChange
 
 
-class ChotkiConsumer:
+class ChotkiConsumer(TopicConsumer[Change]):
     """Reads the merged state from Kafka; an iterator and an asynchronous iterator of changes.
 
     `kafka`: bootstrap servers, or settings; left out, the cluster that the environment names (see
@@ -99,6 +96,7 @@ class ChotkiConsumer:
         topic_check_seconds: float = 30.0,
         strict: bool = False,
     ) -> None:
+        super().__init__()
         settings = named_kafka(kafka)
         self._classes = None if classes is None else tuple(classes)
         self._reader = StateReader(
@@ -123,8 +121,6 @@ class ChotkiConsumer:
         self._pending: deque[Iterator[Change]] = deque()
         self._ready: deque[Change] = deque()
         self._handed_out = dict(self._since)
-        self._stopped = threading.Event()
-        self._lock = threading.RLock()
         if self.epoch:
             # What the file had is still to be handed out.
             self._pending.append(self._changes(AppliedEpoch(self.epoch, self._reader.state.since({}))))
@@ -188,45 +184,20 @@ class ChotkiConsumer:
 
     # Changes.
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Change:
-        while not self._stopped.is_set():
-            if (change := self.poll(_POLL_SECONDS)) is not None:
-                return change
-            if self._is_finished:
-                break
-        raise StopIteration
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Change:
-        while not self._stopped.is_set():
-            if self._ready:
-                return self._ready.popleft()
-            if self._is_finished:
-                break
-            await asyncio.to_thread(self._fill if self._pending else self._fetch)
-        raise StopAsyncIteration
-
     async def load_async(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
         """`load` without blocking the event loop."""
         return await asyncio.to_thread(self.load, timeout_seconds)
 
     def poll(self, timeout_seconds: float) -> Change | None:
-        """The next change, or None when none comes in time."""
-        deadline_s = time.monotonic() + timeout_seconds
-        while not self._ready:
-            left_s = deadline_s - time.monotonic()
-            if self._pending:
-                self._fill()
-            elif left_s <= 0 or self._is_finished or self._stopped.is_set():
-                return None
-            else:
-                self._fetch(min(left_s, _POLL_SECONDS))
-        return self._ready.popleft()
+        """Return the next change, or None if none comes in time."""
+        with self._lock:
+            self._fill()
+        return super().poll(timeout_seconds)
+
+    @property
+    def finished(self) -> bool:
+        """Whether `stop_at_end` has come to the end."""
+        return self._stop_at_end and not self._pending and not self._ready and self._reader.is_read
 
     def positions(self) -> dict[int, int]:
         """For a later `since`, by partition: behind the last epoch of which everything was handed out."""
@@ -244,56 +215,30 @@ class ChotkiConsumer:
         with self._lock:
             return self._reader.remaining
 
-    def stop(self) -> None:
-        """End the iteration before the next change; safe from other threads and from signal handlers."""
-        self._stopped.set()
-
     def close(self) -> None:
         """Close the connection and the file: nothing can be asked for any more."""
-        self._stopped.set()
-        with self._lock:
-            self._reader.close()
+        super().close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _close(self) -> None:
+        self._reader.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
-    @property
-    def _is_finished(self) -> bool:
-        return self._stop_at_end and not self._pending and not self._ready and self._reader.is_read
+    def _take(self) -> Change | None:
+        return self._ready.popleft() if self._ready else None
 
     def _fill(self) -> None:
         """Make the next changes of the epochs that were read."""
-        with self._lock:
-            while self._pending and not self._ready:
-                self._ready.extend(islice(self._pending[0], _READY))
-                if not self._ready:
-                    self._pending.popleft()
+        while self._pending and not self._ready:
+            self._ready.extend(islice(self._pending[0], _READY))
+            if not self._ready:
+                self._pending.popleft()
 
-    def _fetch(self, timeout_seconds: float = _POLL_SECONDS) -> None:
-        with self._lock:
+    def _fetch(self, timeout_seconds: float) -> None:
+        if not self._pending:
             self.positions()
             for epoch in self._reader.poll(timeout_seconds):
                 self._pending.append(self._changes(epoch))
             self._check_records()
+        self._fill()
 
     def _check_records(self) -> None:
         if self._strict and self.bad_records:

@@ -9,16 +9,15 @@ lacks one is set aside until it comes, or ends a reader that is strict (`topics.
 """
 
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.consumer import TopicConsumer
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
 from culm_topics.readers.whole_topic import PassedOver, TopicMessage
@@ -32,11 +31,10 @@ EventStart = Literal["beginning", "now"]
 LOOK_BACK_RECORDS = 1_000
 """Records before the end of a partition that a reader from now on looks at, to know the channels' numbers."""
 _CLOCK_ALLOWANCE_MS = 60_000
-_POLL_SECONDS = 0.2
 _TOPIC_CHECK_SECONDS = 30.0
 
 
-class SdsEventReader:
+class SdsEventReader(TopicConsumer[ChannelEvent]):
     """An iterator of `ChannelEvent`. Not for several threads at once, but for `stop()`.
 
     `channels`: only these, and only their partitions are read; None: all. `start`: at each channel's first
@@ -66,6 +64,7 @@ class SdsEventReader:
         strict: bool = False,
     ) -> None:
         assert not (after and start == "now"), "from now on there is nothing to go on after"
+        super().__init__()
         self._keys = None if channels is None else frozenset(map(channel_key, channels))
         self._sequence = EventSequence(
             after or {}, learns=start == "now" or since_ms is not None, gap_wait_seconds=gap_wait_seconds
@@ -74,7 +73,6 @@ class SdsEventReader:
         self._follow = follow
         self._strict = strict
         self._judge_at: dict[int, int] | None = None
-        self._stopped = threading.Event()
         self._ready: deque[ChannelEvent] = deque()
         self._watch = TopicWatch(
             settings, settings.topic("sds.events"), interval_seconds=_TOPIC_CHECK_SECONDS
@@ -127,47 +125,11 @@ class SdsEventReader:
         """Whether all that was in the topic when it was opened has been handed out."""
         return not self._ready and self._has_read_to(self._ends)
 
-    def __iter__(self) -> Self:
-        return self
+    def _take(self) -> ChannelEvent | None:
+        return self._ready.popleft() if self._ready else None
 
-    def __next__(self) -> ChannelEvent:
-        while not self._stopped.is_set():
-            found = self.poll(_POLL_SECONDS)
-            if found is not None:
-                return found
-            if self.finished:
-                break
-        raise StopIteration
-
-    def poll(self, timeout_seconds: float) -> ChannelEvent | None:
-        """The next event, or None when none comes in time (or the end has been reached)."""
-        deadline_s = time.monotonic() + timeout_seconds
-        while not self._ready:
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0 or self.finished or self._stopped.is_set():
-                return None
-            self._fetch(min(left_s, _POLL_SECONDS))
-        return self._ready.popleft()
-
-    def stop(self) -> None:
-        """End the iteration before the next event; safe from other threads and from signal handlers."""
-        self._stopped.set()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._stopped.set()
+    def _close(self) -> None:
         self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _fetch(self, timeout_seconds: float) -> None:
         self._watch.poll()
@@ -175,7 +137,7 @@ class SdsEventReader:
         now_s = time.monotonic()
         for record in records:
             with self._gaps_set_aside():
-                self._take(record, now_s)
+                self._note(record, now_s)
         with self._gaps_set_aside():
             self._judge_holes(now_s)
 
@@ -202,7 +164,7 @@ class SdsEventReader:
     def _has_read_to(self, ends: Mapping[int, int]) -> bool:
         return all(self._reader.positions[partition] >= end for partition, end in ends.items())
 
-    def _take(self, record: TopicMessage, now_s: float) -> None:
+    def _note(self, record: TopicMessage, now_s: float) -> None:
         if self._keys is not None and record.key not in self._keys:
             return
         behind_the_end = record.offset >= self._ends[record.partition]

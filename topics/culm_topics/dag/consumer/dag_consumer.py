@@ -10,14 +10,10 @@ with DagConsumer("127.0.0.1:9092") as consumer:
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from threading import Event
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from culm_topics.dag.consumer.ancestry import PublishAncestry
 from culm_topics.dag.consumer.changes import DagChange, changes_between
@@ -27,16 +23,16 @@ from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
+from culm_topics.readers.consumer import POLL_SECONDS, TopicConsumer
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
 from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 PUBLISHED_TOPIC: Final = "dag.published"
-_POLL_SECONDS: Final = 0.2
 _BATCH_RECORDS: Final = 200
 
 
-class DagConsumer:
+class DagConsumer(TopicConsumer[DagChange]):
     """Follows `dag.published` and hands out what changes of each id; an iterator of `DagChange`.
 
     A new tip that does not build on the former one comes behind `superseded` for that one: open both and
@@ -63,6 +59,7 @@ class DagConsumer:
         stop_at_end: bool = False,
         topic_check_seconds: float = 30.0,
     ) -> None:
+        super().__init__()
         self._settings = named_kafka(kafka)
         self._ids = None if ids is None else frozenset(ids)
         self._start_at = dict(start_at or {})
@@ -83,7 +80,6 @@ class DagConsumer:
         self._ready: deque[tuple[DagChange, tuple[int, int]]] = deque()
         self._handed_out: dict[int, int] = {}
         self._ends: dict[int, int] | None = None
-        self._stopped = Event()
         self.passed_over = PassedOver(PUBLISHED_TOPIC)
         """Records that are none: one costs only itself."""
 
@@ -120,74 +116,28 @@ class DagConsumer:
         self._begin()
         ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
         while any(self._reader.positions[one] < end for one, end in ends.items()):
-            self._fetch(_POLL_SECONDS)
+            self._fetch(POLL_SECONDS)
             self._ready.clear()
         return self.published()
 
-    def poll(self, timeout_seconds: float) -> DagChange | None:
-        """The next change, or None when none comes in time."""
-        self._begin()
-        deadline_s = time.monotonic() + timeout_seconds
-        while not self._ready:
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0 or self._is_finished or self._stopped.is_set():
-                return None
-            self._fetch(min(left_s, _POLL_SECONDS))
-        return self._ready.popleft()[0]
+    @property
+    def finished(self) -> bool:
+        """Whether `stop_at_end` has come to the end."""
+        if not self._stop_at_end or self._ends is None or self._ready:
+            return False
+        return all(self._reader.positions[one] >= end for one, end in self._ends.items())
 
-    def __iter__(self) -> Self:
-        return self
+    def _take(self) -> DagChange | None:
+        return self._ready.popleft()[0] if self._ready else None
 
-    def __next__(self) -> DagChange:
-        while not self._stopped.is_set():
-            if (change := self.poll(_POLL_SECONDS)) is not None:
-                return change
-            if self._is_finished:
-                break
-        raise StopIteration
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> DagChange:
-        while not self._stopped.is_set():
-            if (change := await asyncio.to_thread(self.poll, _POLL_SECONDS)) is not None:
-                return change
-            if self._is_finished:
-                break
-        raise StopAsyncIteration
-
-    def stop(self) -> None:
-        """End the iteration before the next change; safe from other threads and from signal handlers."""
-        self._stopped.set()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._stopped.set()
+    def _close(self) -> None:
         self._reader.close()
         self._ancestry.close()
         if self._content is not None:
             self._content.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _wants(self, id: bytes) -> bool:
         return self._ids is None or id in self._ids
-
-    @property
-    def _is_finished(self) -> bool:
-        if not self._stop_at_end or self._ends is None or self._ready:
-            return False
-        return all(self._reader.positions[one] >= end for one, end in self._ends.items())
 
     def _begin(self) -> None:
         if self._ends is None:
@@ -197,6 +147,7 @@ class DagConsumer:
             self._handed_out = {one: max(low, self._start_at.get(one, low)) for one, low in lows.items()}
 
     def _fetch(self, timeout_seconds: float) -> None:
+        self._begin()
         self._watch.poll()
         messages = self._reader.poll(timeout_seconds, _BATCH_RECORDS)
         if self._stop_at_end and self._ends is not None:

@@ -11,10 +11,10 @@
 - `heights`: how far each log has been read; `early`: records that came before their predecessors.
 - `snapshot`: the heights on disk, so that a restart need not read the topic again.
 - `problems`: records that were passed over, and logs set aside for a missing entry.
-- `position`: where a reader is in a log.
-- `sparse`: what was seen of logs beyond their gaps; `fragments`: the topic of that name, beside the logs.
+- `sparse`: where a reader is in a log, also beyond gaps; `fragments`: the topic of that name.
 - `holes`: when a missing entry counts as missing.
-- `reader`: the Kafka side: partitions come and go, records come in, positions are committed.
+- `reader`: the Kafka side: records come in, positions are committed.
+- `rebalance`: what happens when partitions come to this member of a group and go to others.
 - `commits`: when positions are committed, and again while the group moves.
 - `sequencer`: the order of the logs, without Kafka.
 - `assignment`: where to begin in each partition, what comes before that is known, and whether all is read.
@@ -23,10 +23,9 @@
 from culm_topics.logs.consumer.commits import AutoCommit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
 from culm_topics.logs.consumer.log_consumer import LogConsumer
-from culm_topics.logs.consumer.position import LogPosition
 from culm_topics.logs.consumer.problems import Problem
 from culm_topics.logs.consumer.selection import Selection
-from culm_topics.logs.consumer.sparse import LogCoverage
+from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition
 
 __all__ = [
     "AutoCommit",

@@ -6,12 +6,9 @@ that lacks an entry is set aside, and an offset out of range or a topic created 
 """
 
 import asyncio
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from culm_models.bamboo.hashes import YASMF, HashFlavour
 from culm_topics.kafka.clients import KafkaSettings
@@ -20,19 +17,18 @@ from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.assignment import Start
 from culm_topics.logs.consumer.commits import AutoCommit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
-from culm_topics.logs.consumer.position import LogPosition
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.reader import PartitionReader
 from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
-from culm_topics.logs.consumer.sparse import LogCoverage
+from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition
+from culm_topics.readers.consumer import TopicConsumer
 from culm_topics.records import log_key
 
 DEFAULT_AUTO_COMMIT = AutoCommit()
-_POLL_SECONDS = 0.2
 
 
-class LogConsumer:
+class LogConsumer(TopicConsumer[LogEntry]):
     """Reads the replicated logs from Kafka; an iterator and an asynchronous iterator of `LogEntry`.
 
     `kafka`: bootstrap servers, or settings. `schema_ids`, `public_keys` and `logs` ((public_key, log_id)
@@ -113,8 +109,7 @@ class LogConsumer:
         if group_id is not None and start_at is not None:
             raise ValueError("start_at goes without group_id: a group resumes where it committed")
         settings = named_kafka(kafka)
-        self._stopped = threading.Event()
-        self._lock = threading.RLock()
+        super().__init__()
         self._sequencer = Sequencer(
             Selection.of(schema_ids, public_keys, logs, bare_logs=bare_logs or sparse),
             Problems(on_problem, strict=strict),
@@ -138,47 +133,26 @@ class LogConsumer:
             on_revoke=on_revoke,
         )
 
-    def __iter__(self) -> Self:
-        return self
+    def poll(self, timeout_seconds: float) -> LogEntry | None:
+        """Return the next entry, or None if none comes in time (or `stop_at_end` has come to the end)."""
+        self._reader.handled()
+        self._commit_when_due()
+        return super().poll(timeout_seconds)
 
     def __next__(self) -> LogEntry:
-        while not self._stopped.is_set():
-            entry = self.poll(_POLL_SECONDS)
-            if entry is not None:
-                return entry
-            if self._reader.finished:
-                break
         self._reader.handled()
-        raise StopIteration
-
-    def __aiter__(self) -> Self:
-        return self
+        return super().__next__()
 
     async def __anext__(self) -> LogEntry:
         self._reader.handled()
-        while not self._stopped.is_set():
-            if self._reader.commit_is_due:
-                await asyncio.to_thread(self._commit_when_due)
-            entry = self._take()
-            if entry is not None:
-                return entry
-            if self._reader.finished:
-                break
-            await asyncio.to_thread(self._fetch, _POLL_SECONDS)
-        raise StopAsyncIteration
+        if self._reader.commit_is_due and not self._stopped.is_set():
+            await asyncio.to_thread(self._commit_when_due)
+        return await super().__anext__()
 
-    def poll(self, timeout_seconds: float) -> LogEntry | None:
-        """The next entry, or None when none comes in time (or `stop_at_end` has come to the end)."""
-        deadline_s = time.monotonic() + timeout_seconds
-        self._reader.handled()
-        self._commit_when_due()
-        while (entry := self._take()) is None:
-            remaining_s = deadline_s - time.monotonic()
-            if self._reader.finished or remaining_s <= 0 or self._stopped.is_set():
-                return None
-            self._fetch(min(remaining_s, _POLL_SECONDS))
-            self._commit_when_due()
-        return entry
+    @property
+    def finished(self) -> bool:
+        """Whether `stop_at_end` has come to the end."""
+        return self._reader.finished
 
     def commit(self) -> None:
         """Commit everything handed out so far, for the group, and save the heights to `state_dir`.
@@ -255,18 +229,9 @@ class LogConsumer:
         with self._lock:
             return self._reader.remaining_records()
 
-    def stop(self) -> None:
-        """End the iteration before the next entry; safe from other threads and from signal handlers."""
-        self._stopped.set()
-
     def close(self) -> None:
         """Leave the group and close the connection; with `auto_commit`, commit what was handled first."""
-        self._stopped.set()
-        with self._lock:
-            self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
+        super().close()
 
     def __exit__(
         self,
@@ -278,27 +243,16 @@ class LogConsumer:
             self._reader.handled()
         self.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self._reader.handled()
-        await asyncio.to_thread(self.close)
-
     def _commit_when_due(self) -> None:
         with self._lock:
             self._reader.commit_when_due()
 
     def _take(self) -> LogEntry | None:
-        with self._lock:
-            return self._reader.take()
+        return self._reader.take()
 
     def _fetch(self, timeout_seconds: float) -> None:
-        with self._lock:
-            self._reader.fetch(timeout_seconds)
+        self._reader.fetch(timeout_seconds)
+        self._reader.commit_when_due()
+
+    def _close(self) -> None:
+        self._reader.close()

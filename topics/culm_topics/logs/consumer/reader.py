@@ -3,17 +3,14 @@
 The order of a commit: Kafka takes the offsets, then the snapshot is written. After a crash in between, the
 snapshot lags behind Kafka, and the records in between are read again to raise the heights.
 
-In a group, what is handed out is committed before its partition is given up, so that the next member goes on
-behind it. Callbacks of a rebalance come from within `fetch` and `commit`, never in between.
+What happens when partitions come and go in a group is in `rebalance`.
 """
 
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
@@ -35,6 +32,7 @@ from culm_topics.logs.consumer.commits import AutoCommit, CommitPosition, Commit
 from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
 from culm_topics.logs.consumer.fragments import FragmentReader
 from culm_topics.logs.consumer.holes import HoleWatch
+from culm_topics.logs.consumer.rebalance import Rebalances
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.snapshot import Snapshot
 from culm_topics.readers.batch import Partition
@@ -69,7 +67,6 @@ class PartitionReader:
         self._sequencer = sequencer
         self._in_group = group_id is not None
         self._on_rebuild = on_rebuild
-        self._on_revoke = on_revoke
         self._watch = TopicWatch(settings, self._topic, interval_seconds=topic_check_seconds)
         self.origin = self._watch.origin
         if origin is not None:
@@ -96,9 +93,6 @@ class PartitionReader:
         self._partitions: dict[int, PartitionState] = {}
         self._assigned_once = False
         self._last: LogEntry | None = None
-        self._committing = False
-        self._in_callback = False
-        self._given_up_uncommitted: set[Partition] = set()
         self._buffer: deque[Message] = deque()
         self._rebuilding = False
         self._batch_records = 16
@@ -126,12 +120,11 @@ class PartitionReader:
             rule=auto_commit if self._in_group else None,
             timeout_seconds=commit_timeout_seconds,
         )
+        self._rebalances = Rebalances(self, self._commits, on_revoke)
         if self._in_group:
-            self._client.subscribe(
-                [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-            )
+            self._rebalances.join(self._client, self._topic)
         else:
-            self._add(range(self._watch.partition_count))
+            self.take_over(range(self._watch.partition_count))
 
     @property
     def is_assigned(self) -> bool:
@@ -175,7 +168,7 @@ class PartitionReader:
         assert not self._buffer
         self._watch.poll()
         if not self._in_group:
-            self._add(range(len(self._partitions), self._watch.partition_count))
+            self.take_over(range(len(self._partitions), self._watch.partition_count))
         self._settle_rebuild()
         if self._buffer:
             return
@@ -183,9 +176,10 @@ class PartitionReader:
         if self._rules.stop_at_end and self._assigned_once and not self._partitions:
             self._group_end.check()
         more = self._fragments is not None and self._fragments.fetch(self._partitions)
-        self._consume(0 if more else timeout_seconds)
+        self.consume(0 if more else timeout_seconds)
 
-    def _consume(self, timeout_seconds: float) -> None:
+    def consume(self, timeout_seconds: float) -> None:
+        """See `Member`."""
         try:
             # A rebalance within the call clears the buffer of what was given up: records go in after it.
             records = self._client.consume(self._batch_records, timeout=timeout_seconds)
@@ -215,13 +209,7 @@ class PartitionReader:
         if not self._in_group:
             raise TopicsError("commit() needs a group_id", hint="keep positions(), and pass them as start_at")
         self.handled()
-        self._given_up_uncommitted.clear()
-        self._committing = True
-        try:
-            done = self._commits.commit(self._uncommitted, self._serve_group)
-        finally:
-            self._committing = False
-        self._note_committed(done)
+        self.note_committed(self._rebalances.commit())
 
     @property
     def commit_is_due(self) -> bool:
@@ -231,28 +219,28 @@ class PartitionReader:
     def commit_when_due(self) -> None:
         """Commit what was handled, when it is time. Raises `CommitFailed` once it failed for too long."""
         if self._commits.is_due():
-            offsets = self._uncommitted()
+            offsets = self.uncommitted()
             if self._commits.commit_when_due(offsets):
-                self._note_committed(offsets)
+                self.note_committed(offsets)
 
     def close(self) -> None:
         """With `auto_commit` commit what was handled; leave the group and close; twice is harmless."""
         if self._closed:
             return
         self._closed = True
-        self._on_revoke = None
-        offsets = self._uncommitted() if self._commits.rule is not None else {}
+        self._rebalances.close()
+        offsets = self.uncommitted() if self._commits.rule is not None else {}
         # What was handed out last and not handled is held back in Kafka, but not in the heights.
         if self._commits.commit_revoked(offsets) and self._last is None:
-            self._note_committed(offsets)
+            self.note_committed(offsets)
         self._client.close()
         if self._fragments is not None:
             self._fragments.close()
         if self._snapshot is not None:
             self._snapshot.close()
 
-    def _uncommitted(self) -> dict[Partition, CommitPosition]:
-        """What is to be committed: the positions that have moved, up to what was handled."""
+    def uncommitted(self) -> dict[Partition, CommitPosition]:
+        """See `Member`."""
         positions = self.positions()
         last = self._last
         if last is not None and not last.is_sparse and last.partition in positions:
@@ -267,7 +255,8 @@ class PartitionReader:
         }
         return moved | self._fragments.uncommitted(last) if self._fragments is not None else moved
 
-    def _note_committed(self, done: Mapping[Partition, CommitPosition]) -> None:
+    def note_committed(self, done: Mapping[Partition, CommitPosition]) -> None:
+        """See `Member`."""
         for (topic, partition), (position, _) in done.items():
             if self._fragments is not None and topic == self._fragments.topic:
                 self._fragments.note_committed(partition, position)
@@ -276,16 +265,6 @@ class PartitionReader:
         # Not while heights are being raised: they would be those of no offset.
         if self._snapshot is not None and done and not self._rebuilding:
             self._snapshot.save(self.positions(), self._sequencer.heights.take_changes())
-
-    def _serve_group(self, seconds: float) -> frozenset[Partition]:
-        """Take part in a rebalance while a commit waits; returns what was given up uncommitted meanwhile."""
-        if self._in_callback:
-            time.sleep(seconds)
-        else:
-            self._consume(seconds)
-        given_up = frozenset(self._given_up_uncommitted)
-        self._given_up_uncommitted.clear()
-        return given_up
 
     def _look_at(self, message: Message) -> LogEntry | None:
         error = message.error()
@@ -337,7 +316,9 @@ class PartitionReader:
         if self._on_rebuild is not None:
             self._on_rebuild(RebuildProgress(state.partition, state.position, state.deliver_from))
 
-    def _add(self, partitions: Sequence[int]) -> None:
+    def take_over(self, partitions: Sequence[int]) -> None:
+        """See `Member`."""
+        self._assigned_once = True
         if not partitions:
             return
         states = begin(self._client, partitions, self._rules, self._sequencer.heights, self._snapshot)
@@ -348,43 +329,9 @@ class PartitionReader:
         if self._fragments is not None:
             self._fragments.add(states)
         self._rebuilding = any(state.rebuilding for state in self._partitions.values())
-        self._assigned_once = True
 
-    def _assigned(self, _client: Any, partitions: list[TopicPartition]) -> None:
-        if self._closed:
-            return
-        self._assigned_once = True
-        with self._callback():
-            self._add([assigned.partition for assigned in partitions])
-
-    def _revoked(self, _client: Any, partitions: list[TopicPartition]) -> None:
-        self._give_up(partitions, commits=self._committing or self._commits.rule is not None)
-
-    def _lost(self, _client: Any, partitions: list[TopicPartition]) -> None:
-        self._give_up(partitions, commits=False)
-
-    def _give_up(self, partitions: list[TopicPartition], *, commits: bool) -> None:
-        if self._closed:
-            return
-        gone = frozenset(revoked.partition for revoked in partitions)
-        with self._callback():
-            if self._on_revoke is not None:
-                self._on_revoke(tuple(sorted(gone)))
-            if commits and self._commits.commit_revoked(offsets := self._uncommitted()):
-                self._note_committed(offsets)
-        self._forget(gone)
-
-    @contextmanager
-    def _callback(self) -> Iterator[None]:
-        self._in_callback = True
-        try:
-            yield
-        finally:
-            self._in_callback = False
-
-    def _forget(self, gone: frozenset[int]) -> None:
-        """These partitions are another member's now."""
-        self._given_up_uncommitted |= {place for place in self._uncommitted() if place[1] in gone}
+    def forget(self, gone: frozenset[int]) -> None:
+        """See `Member`."""
         if self._fragments is not None:
             self._fragments.forget(gone)
         for partition in gone:

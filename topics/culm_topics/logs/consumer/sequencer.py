@@ -10,10 +10,9 @@ from culm_topics.errors import LogGap, RecordError
 from culm_topics.logs.consumer.early import MAX_EARLY_RECORDS, EarlyRecords, Hole
 from culm_topics.logs.consumer.entry import LogEntry
 from culm_topics.logs.consumer.heights import LogHeights, Verdict
-from culm_topics.logs.consumer.position import LogPosition, log_position
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.selection import Selection
-from culm_topics.logs.consumer.sparse import LogCoverage, SparseEntries
+from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition, SparseEntries, log_position
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import split_flavoured_log_key
 

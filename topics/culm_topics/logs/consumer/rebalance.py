@@ -1,0 +1,112 @@
+"""What happens when the group of a consumer is rebalanced: partitions come to this member and go to others.
+
+Kafka reports it from within `consume` and `commit` of the client, never in between:
+
+- assigned: reading begins behind what the group has committed (`assignment`); records before that only raise
+  the heights of logs.
+- revoked: the program is told (`on_revoke`), what was handled is committed, so that the next member goes on
+  behind it, and everything that is known of the partition is forgotten.
+- lost: as revoked, but without a commit, because the group has gone on without this member.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, TopicPartition
+
+from culm_topics.logs.consumer.commits import CommitPosition, Commits
+from culm_topics.readers.batch import Partition
+
+
+class Member(Protocol):
+    """The reader whose partitions come and go."""
+
+    def take_over(self, partitions: Sequence[int]) -> None:
+        """Begin to read these partitions."""
+
+    def uncommitted(self) -> dict[Partition, CommitPosition]:
+        """Return what is to be committed: the positions that have moved, up to what was handled."""
+
+    def note_committed(self, done: Mapping[Partition, CommitPosition]) -> None:
+        """Take note of what Kafka has."""
+
+    def forget(self, gone: frozenset[int]) -> None:
+        """Forget these partitions, which are another member's now."""
+
+    def consume(self, timeout_seconds: float) -> None:
+        """Fetch records; Kafka reports rebalances meanwhile."""
+
+
+class Rebalances:
+    """Takes part in the rebalances of a group for one reader."""
+
+    def __init__(
+        self, member: Member, commits: Commits, on_revoke: Callable[[tuple[int, ...]], None] | None
+    ) -> None:
+        self._member = member
+        self._commits = commits
+        self._on_revoke = on_revoke
+        self._committing = False
+        self._in_callback = False
+        self._given_up: set[Partition] = set()
+        self._closed = False
+
+    def join(self, client: Consumer, topic: str) -> None:
+        """Join the group of the client as a reader of this topic."""
+        client.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+
+    def commit(self) -> dict[Partition, CommitPosition]:
+        """Commit everything, within the bound and through rebalances. Raises `CommitFailed`."""
+        self._given_up.clear()
+        self._committing = True
+        try:
+            return self._commits.commit(self._member.uncommitted, self._serve)
+        finally:
+            self._committing = False
+
+    def close(self) -> None:
+        """Ignore what Kafka reports while the client closes."""
+        self._closed = True
+
+    def _serve(self, seconds: float) -> frozenset[Partition]:
+        """Take part in a rebalance while a commit waits; returns what was given up uncommitted meanwhile."""
+        if self._in_callback:
+            time.sleep(seconds)
+        else:
+            self._member.consume(seconds)
+        given_up = frozenset(self._given_up)
+        self._given_up.clear()
+        return given_up
+
+    def _assigned(self, _client: Any, partitions: list[TopicPartition]) -> None:
+        if not self._closed:
+            with self._callback():
+                self._member.take_over([assigned.partition for assigned in partitions])
+
+    def _revoked(self, _client: Any, partitions: list[TopicPartition]) -> None:
+        self._give_up(partitions, commits=self._committing or self._commits.rule is not None)
+
+    def _lost(self, _client: Any, partitions: list[TopicPartition]) -> None:
+        self._give_up(partitions, commits=False)
+
+    def _give_up(self, partitions: list[TopicPartition], *, commits: bool) -> None:
+        if self._closed:
+            return
+        gone = frozenset(revoked.partition for revoked in partitions)
+        with self._callback():
+            if self._on_revoke is not None:
+                self._on_revoke(tuple(sorted(gone)))
+            if commits and self._commits.commit_revoked(offsets := self._member.uncommitted()):
+                self._member.note_committed(offsets)
+        self._given_up |= {place for place in self._member.uncommitted() if place[1] in gone}
+        self._member.forget(gone)
+
+    @contextmanager
+    def _callback(self) -> Iterator[None]:
+        self._in_callback = True
+        try:
+            yield
+        finally:
+            self._in_callback = False
