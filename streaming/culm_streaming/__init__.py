@@ -8,6 +8,7 @@
 - `chotki/`: packets and diffs of Chotki's replicas to one merged state, `chotki.state`.
 - `dag/`: nodes, publishes and shards of DAGs to heads, orders, what is published, and blocks in shards.
 - `jobs`: the table of them. `run`: jobs started, watched and stopped.
+- `stateful/`: what jobs with state share: packed rows, state that Spark restores, a step for each shard.
 - `supervision/`: one job over its failures.
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `worker_path/`: what they
   run before all else; `gc_pause`: their garbage collector.

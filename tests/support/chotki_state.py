@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from culm_streaming.chotki.output_records import OutputRecord, Topic
 from culm_topics.chotki.state_reader import AppliedEpoch, EpochStaging
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 
 
 class StateLog:

@@ -18,7 +18,7 @@ from culm_streaming.blocks.step import BlocksOutput, step
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.logs.blocks import BlockTable
 from culm_topics.logs.records import LogRecord, block_of
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 from culm_topics.records import log_key
 
 LAYOUT = HeightsSettings(block_bits=3, shards=3, lifts=("add128", "xor64"), chunk_rows=5, recent_rows=4)

@@ -12,7 +12,7 @@ from culm_infra.cli.output import emit_json, out, print_table, safe, say
 from culm_infra.columns import Columns, Row, cells
 
 if TYPE_CHECKING:
-    from culm_topics.readers.whole_topic import PassedOver
+    from culm_topics.readers.batch import PassedOver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

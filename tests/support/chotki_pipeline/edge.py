@@ -27,7 +27,7 @@ from culm_topics.chotki.records import SourceRecord
 from culm_topics.chotki.sources import SOURCES_TOPIC, SourceTable
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 from tests.support.chotki_pipeline.faults import Writes
 from tests.support.chotki_pipeline.topics import PREFIX, MemoryProducer, MemoryTopics
 

@@ -12,7 +12,7 @@ from culm_streaming.chotki.output_records import OutputRecord
 from culm_streaming.chotki.rows import InputTopic
 from culm_streaming.chotki.settings import ChotkiStateSettings
 from culm_topics.chotki.state_reader import EpochStaging
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 from tests.support.chotki_job import ChotkiJob, Place
 from tests.support.chotki_pipeline.faults import Fault, Writes
 from tests.support.chotki_pipeline.topics import MemoryTopics

@@ -16,7 +16,7 @@ from culm_topics.chotki.changes import Edit, NewClass, NewObject
 from culm_topics.chotki.consumer import ChotkiConsumer, ObjectChange
 from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.state_reader import AppliedEpoch, EpochStaging, ObjectState
-from culm_topics.readers.whole_topic import PassedOver
+from culm_topics.readers.batch import PassedOver
 from tests.support.chotki_programs import ORIGIN, Programs
 from tests.support.chotki_state import StateLog
 

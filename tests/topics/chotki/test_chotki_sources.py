@@ -7,7 +7,7 @@ import pytest
 from culm_topics.chotki.errors import SourceRetired, SourceTaken
 from culm_topics.chotki.records import SourceRecord, SourceState, source_key
 from culm_topics.chotki.sources import FREE, SourceTable, allocate
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 
 ONE, TWO = b"1" * 16, b"2" * 16
 

@@ -13,7 +13,7 @@ from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.records import FieldRecord, is_epoch_key, large_fields
 from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import EpochStaging
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 from tests.streaming.chotki.test_chotki_epochs import story
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics
 from tests.support.chotki_state import StateLog

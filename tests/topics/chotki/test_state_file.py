@@ -16,7 +16,7 @@ from culm_topics.chotki.errors import StateFileFailed
 from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.state_file import FILE_NAME, StateFile
 from culm_topics.chotki.state_reader import EpochStaging
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 from tests.streaming.chotki.test_chotki_epochs import story
 from tests.support import frozen
 from tests.support.chotki_job import ChotkiJob, ChotkiTopics

@@ -11,7 +11,7 @@ from culm_models.dag.blocks.cid import CAR, RAW, cid_of
 from culm_topics.dag.consumer.shard_places import HeldBlock, ShardPlace, ShardPlaces
 from culm_topics.dag.records import BlockPlace, ShardIndexRecord, shard_index_key
 from culm_topics.kafka.origin import Origin
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 
 ORIGIN = Origin("cluster", {"culm.dag.shard-index": "one"})
 ONE, TWO = cid_of(CAR, b"one"), cid_of(CAR, b"two")

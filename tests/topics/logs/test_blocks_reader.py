@@ -18,7 +18,7 @@ from culm_topics.logs.records import (
     Offsets,
     ProgressKey,
 )
-from culm_topics.readers.whole_topic import TopicMessage
+from culm_topics.readers.batch import TopicMessage
 
 NAME = b"schema_definition_v1"
 Heights = dict[tuple[bytes, int], int]

@@ -29,8 +29,8 @@ from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
+from culm_topics.readers.batch import PassedOver
 from culm_topics.readers.consumer import TopicConsumer
-from culm_topics.readers.whole_topic import PassedOver
 
 _LOAD_SECONDS: Final = 10.0
 _PAGE: Final = 1_000

@@ -12,7 +12,8 @@ from culm_models.chotki.rdx import parse_vector
 from culm_topics.chotki.records import HoldingRecord, SessionRecord, split_session_key, split_source_key
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage, read_to_end
+from culm_topics.readers.batch import PassedOver, TopicMessage
+from culm_topics.readers.whole_topic import read_to_end
 
 VECTORS_TOPIC: Final = "chotki.vectors"
 SESSIONS_TOPIC: Final = "chotki.sessions"

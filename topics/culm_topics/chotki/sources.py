@@ -18,8 +18,8 @@ from culm_topics.chotki.records import SourceRecord, source_key, split_source_ke
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.partitions import TopicPartitions, read_through
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 SOURCES_TOPIC: Final = "chotki.sources"
 FREE: Final = bytes(16)

@@ -29,9 +29,9 @@ from culm_topics.chotki.records import (
 from culm_topics.chotki.state_file import StateFile, Window, offsets_as_bytes, offsets_of_bytes
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 STATE_TOPIC: Final = "chotki.state"
 _POLL_SECONDS: Final = 0.2

@@ -23,7 +23,8 @@ from culm_topics.logs.records.blocks import (
     ProgressKey,
     split_block_key,
 )
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage, read_to_end
+from culm_topics.readers.batch import PassedOver, TopicMessage
+from culm_topics.readers.whole_topic import read_to_end
 from culm_topics.records.keys import PEER_ID_SIZE, check_peer_key
 
 _ATTEMPTS = 3

@@ -29,8 +29,8 @@ from culm_topics.kafka.local import named_kafka
 from culm_topics.logs.payload_chunks import DEFAULT_MAX_PAYLOAD_BYTES, PayloadAssembly
 from culm_topics.logs.records import decode_payload_chunk, hash_flavour, payload_partition
 from culm_topics.logs.unfinished_payloads import UnfinishedPayloads
+from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 DEFAULT_MAX_UNFINISHED_BYTES: Final = 1024 * 1024 * 1024
 _BATCH_RECORDS: Final = 16

@@ -1,7 +1,7 @@
 """What a Kafka client has fetched, sorted out: records, how far their partitions are, and what failed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message
@@ -10,6 +10,7 @@ from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
 from culm_topics.readers.broker_errors import OUT_OF_RANGE, PASSING, TOPIC_GONE
 
 BATCH_RECORDS: Final = 1_000
+_SHOWN_RECORDS: Final = 5
 
 Partition = tuple[str, int]
 """Topic, by its full name, and number."""
@@ -25,6 +26,35 @@ class Batch:
     messages: tuple[Message, ...]
     offsets: Mapping[Partition, int]
     passing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMessage:
+    """One record; a missing key or value (a tombstone) is empty bytes. `timestamp_ms` is the broker's."""
+
+    key: bytes
+    value: bytes
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(slots=True)
+class PassedOver:
+    """Records of one topic (its catalogue name) that are not what they should be: one costs only itself.
+
+    `first` says of the first few where they stand and what is wrong.
+    """
+
+    topic: str
+    records: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, message: TopicMessage, error: Exception) -> None:
+        """One more."""
+        self.records += 1
+        if len(self.first) < _SHOWN_RECORDS:
+            self.first.append(f"partition {message.partition} offset {message.offset}: {error}")
 
 
 def fetch(client: Consumer, timeout_s: float, most: int = BATCH_RECORDS) -> Batch | None:

@@ -16,10 +16,9 @@ from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.batch import BATCH_RECORDS, fetch, source_of
+from culm_topics.readers.batch import BATCH_RECORDS, TopicMessage, fetch, source_of
 from culm_topics.readers.broker_errors import ask
 from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, ask_leader, watermarks
-from culm_topics.readers.whole_topic import TopicMessage
 
 
 class TopicPartitions:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import PassedOver
 from culm_topics.readers.partitions import TopicPartitions, read_until
-from culm_topics.readers.whole_topic import PassedOver
 from culm_topics.sds.records.acks import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
 from culm_topics.sds.records.keys import shard_of, split_ack_key
 

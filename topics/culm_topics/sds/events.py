@@ -17,10 +17,10 @@ from typing import Literal
 
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.consumer import TopicConsumer
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 from culm_topics.sds.event_sequence import ChannelEvent, EventGap, EventSequence
 from culm_topics.sds.records.events import SdsEventRecord
 from culm_topics.sds.records.keys import channel_key, shard_of, split_channel_key

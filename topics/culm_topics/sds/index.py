@@ -19,9 +19,9 @@ from culm_topics.errors import KafkaFailure, OffsetOutOfRange, RecordError, Topi
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.admin import describe
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
-from culm_topics.readers.whole_topic import TopicMessage
 from culm_topics.sds.index_file import Change, IndexFile, IndexFileFailed, Position, is_damaged
 from culm_topics.sds.records.index import SdsIndexRecord
 from culm_topics.sds.records.keys import shard_of, split_index_key

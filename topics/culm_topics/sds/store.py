@@ -16,8 +16,8 @@ from culm_models.errors import require
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
-from culm_topics.readers.whole_topic import TopicMessage
 from culm_topics.sds.index import SdsIndex
 from culm_topics.sds.records.fetch import MAX_FETCH_ENTRIES
 from culm_topics.sds.records.index import check_of

@@ -22,7 +22,8 @@ from culm_topics.dag.records import split_shard_chunk_key
 from culm_topics.dag.verdict import read_verdict
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
-from culm_topics.readers.whole_topic import PassedOver, read_to_end
+from culm_topics.readers.batch import PassedOver
+from culm_topics.readers.whole_topic import read_to_end
 
 # What is blocked first, so that no shard is put together in vain.
 _SOURCES: Final = ("dag.blocked", "dag.nodes", "dag.publishes", SHARDS_TOPIC)

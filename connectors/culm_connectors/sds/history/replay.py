@@ -18,8 +18,8 @@ from culm_connectors.clock import steady_ms
 from culm_connectors.rate_limit import LimitedLog
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
-from culm_topics.readers.whole_topic import TopicMessage
 from culm_topics.sds.event_sequence import ChannelEvent
 from culm_topics.sds.records import SdsEventRecord, SdsMessageRecord, channel_key
 from culm_topics.sds.retrieval_hints import StoreHint

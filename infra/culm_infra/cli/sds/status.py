@@ -13,7 +13,7 @@ from culm_infra.cli.sds.channel import check_channel, complete_channel
 from culm_infra.cli.sds.lines import short
 from culm_infra.columns import Columns, Row, of
 from culm_infra.errors import InfraError
-from culm_topics.readers.whole_topic import PassedOver
+from culm_topics.readers.batch import PassedOver
 from culm_topics.sds.ack_status import ChannelStatus, ParticipantStatus, read_channels
 
 _SHOWN_MESSAGES = 20

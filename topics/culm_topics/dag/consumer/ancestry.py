@@ -15,8 +15,8 @@ from culm_models.dag.errors import DagError
 from culm_topics.dag.records import decode_publish_record
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import PassedOver
 from culm_topics.readers.partitions import TopicPartitions, read_through
-from culm_topics.readers.whole_topic import PassedOver
 
 PUBLISHES_TOPIC: Final = "dag.publishes"
 _SILENCE_SECONDS: Final = 30.0

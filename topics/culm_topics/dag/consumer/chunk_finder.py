@@ -22,8 +22,8 @@ from culm_topics.dag.records import (
 )
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.partitions import TopicPartitions, read_until
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 SHARDS_TOPIC: Final = "dag.shards"
 _FIRST_WINDOW: Final = 16

@@ -23,10 +23,10 @@ from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
+from culm_topics.readers.batch import PassedOver, TopicMessage
 from culm_topics.readers.consumer import POLL_SECONDS, TopicConsumer
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
 
 PUBLISHED_TOPIC: Final = "dag.published"
 _BATCH_RECORDS: Final = 200

@@ -15,7 +15,7 @@ from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 from culm_topics.dag.records import decode_shard_index, split_shard_index_key
 from culm_topics.errors import RecordError
 from culm_topics.kafka.origin import Origin
-from culm_topics.readers.whole_topic import PassedOver, TopicMessage
+from culm_topics.readers.batch import PassedOver, TopicMessage
 
 INDEX_TOPIC: Final = "dag.shard-index"
 _FORMAT: Final = 1
