@@ -10,6 +10,7 @@
 - `chotki/`: the topics of Chotki: packets, diffs, the merged state.
 - `dag/`: the topics of DAG replication: nodes, shards, publishes, orders.
 - `status_server`: the HTTP port of jobs and connectors: metrics, alive, ready.
+- `closing`: what a `with` block closes.
 - `docs`: renders docs/topics.md from all of the above.
 - `errors`: the errors of this package and their stable codes.
 

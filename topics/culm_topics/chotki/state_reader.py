@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, Id, split_vector_key, vector_key
 from culm_models.chotki.log0 import COMMON_FIELDS, REPLICA_CLASS_ID, SYSTEM_SOURCE
@@ -27,6 +26,7 @@ from culm_topics.chotki.records import (
     is_vector_key,
 )
 from culm_topics.chotki.state_file import StateFile, Window, offsets_as_bytes, offsets_of_bytes
+from culm_topics.closing import Closing
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import PassedOver, TopicMessage
@@ -167,7 +167,7 @@ def _bare_value(key: bytes, value: bytes) -> bytes:
     raise RecordError("chotki.state: a key that is neither a field's nor a vector's")
 
 
-class StateReader:
+class StateReader(Closing):
     """Follows `chotki.state`, from its beginning or from what the file in `state_dir` has of it.
 
     Memory is bounded (`culm_topics.chotki.state_file`). Raises `TopicMissing`, `TopicRecreated`,
@@ -257,14 +257,3 @@ class StateReader:
         """Close the connection and the file: nothing can be asked for any more."""
         self._reader.close()
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -37,6 +37,7 @@ from culm_topics.chotki.packet_maker import PacketMaker
 from culm_topics.chotki.records import Bringer, PacketRecord, SourceRecord, source_key, source_partition
 from culm_topics.chotki.sources import FREE, SOURCES_TOPIC, SourceFollower
 from culm_topics.chotki.state_reader import StateReader
+from culm_topics.closing import Closing
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
@@ -52,7 +53,7 @@ _ANY_PARTITION: Final = -1
 _logger = logging.getLogger(__name__)
 
 
-class ChotkiWriter:
+class ChotkiWriter(Closing):
     """Writes changes of one source to Kafka. Opening it claims the source and reads the present state.
 
     `kafka`: bootstrap servers, or settings; left out, the cluster that the environment names. `owner` says
@@ -165,17 +166,6 @@ class ChotkiWriter:
             if not self._closed:
                 self._closed = True
                 self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @classmethod
     async def open_async(

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing
 from threading import Event
-from types import TracebackType
 from typing import Final, Self
 
+from culm_topics.closing import Closing
 from culm_topics.errors import (
     KafkaFailure,
     PayloadChunkRefused,
@@ -39,7 +39,7 @@ _POLL_SECONDS = 0.2
 _SILENCE_SECONDS = 30.0
 
 
-class PayloadReader:
+class PayloadReader(Closing):
     """Follows `payloads` and hands out each payload once it is whole and verified; an iterator of them.
 
     What it hands out is a `PayloadAssembly` (`payload_hash`, `payload_size`, `read()`, `blocks()`): close it,
@@ -181,17 +181,6 @@ class PayloadReader:
         self._stopped.set()
         self._unfinished.close()
         self._reading.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def _is_finished(self) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+from culm_topics.closing import Closing
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,7 +18,7 @@ Item = TypeVar("Item")
 POLL_SECONDS: Final = 0.2
 
 
-class TopicConsumer(ABC, Generic[Item]):
+class TopicConsumer(Closing, Generic[Item]):
     """Hands out what it reads from topics. Not for several threads or tasks at once, but for `stop()`.
 
     A consumer provides `_take`, `_fetch`, `_close` and `finished`; `_take` and `_fetch` hold the lock.
@@ -85,17 +87,6 @@ class TopicConsumer(ABC, Generic[Item]):
         self._stopped.set()
         with self._lock:
             self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,11 +7,10 @@ this reader.
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Consumer, TopicPartition
 
+from culm_topics.closing import Closing
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.acls import reader_group_prefix
@@ -21,7 +20,7 @@ from culm_topics.readers.broker_errors import ask
 from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, ask_leader, watermarks
 
 
-class TopicPartitions:
+class TopicPartitions(Closing):
     """A client that reads partitions of the catalogue topic `name` as it is told. Not for several threads.
 
     Opening asks for nothing; every method raises `TopicMissing`, and `KafkaFailure` where the broker fails.
@@ -120,17 +119,6 @@ class TopicPartitions:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def read_until(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
+from culm_topics.closing import Closing
 from culm_topics.errors import TopicsError
 
 _IN_MEMORY_BYTES: Final = 1024 * 1024
@@ -45,7 +45,7 @@ def cut_chunks(
         yield offset, bytes(held)
 
 
-class ChunkAssembly:
+class ChunkAssembly(Closing):
     """Bytes of a known size that come in any order; a subclass says which chunks are taken, and verifies.
 
     What is beyond the first mebibyte lies in a temporary file, which goes with `close`.
@@ -80,14 +80,3 @@ class ChunkAssembly:
     def close(self) -> None:
         """Let go of the bytes; twice is harmless."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
+from culm_topics.closing import Closing
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange, RecordError, TopicMissing, TopicRecreated
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.admin import describe
@@ -33,7 +33,7 @@ HEAD_SIZE = 16
 """Messages of a channel's head: enough that two logs which differ near their ends differ in it."""
 
 
-class SdsIndex:
+class SdsIndex(Closing):
     """Where the messages of channels lie in `sds.messages`, as far as `catch_up` and `poll` have read.
 
     `path` is a SQLite file, kept between runs and shared between programs of one deployment; what is in doubt
@@ -127,17 +127,6 @@ class SdsIndex:
         """Close the file and the connection."""
         self._reader.close()
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _look(self) -> tuple[TopicWatch, str]:
         """The topic's identity, watched, and words for what offsets in it and out of it count in."""

@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from culm_models.errors import require
 from culm_models.sds.wire.messages import HistoryEntry, Profile
+from culm_topics.closing import Closing
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import TopicMessage
@@ -67,7 +67,7 @@ class Retrieved:
     left: tuple[str, ...] = ()
 
 
-class SdsStore:
+class SdsStore(Closing):
     """Reads the store of one deployment. For use by several threads, one at a time.
 
     Without an `index` only hints of ours are followed. Raises `TopicMissing`, and `KafkaFailure` where the
@@ -105,17 +105,6 @@ class SdsStore:
     def close(self) -> None:
         """Close the connection, not the index."""
         self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _retrieve(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Retrieved:
         wanted = dict.fromkeys(entry.message_id for entry in entries)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
@@ -17,6 +16,7 @@ from culm_models.dag.errors import HashMismatch
 from culm_models.dag.paths.resolve import PathEnd, parse_path, resolve_path
 from culm_models.dag.unixfs.files import file_size, read_file
 from culm_models.dag.wire.messages import CHUNK_SIZE, SHARD_SIZE_MAX
+from culm_topics.closing import Closing
 from culm_topics.dag.consumer.chunk_finder import SHARDS_TOPIC, ChunkFinder
 from culm_topics.dag.consumer.shard_places import INDEX_TOPIC, ShardPlaces
 from culm_topics.dag.errors import ShardHashRefused
@@ -33,7 +33,7 @@ _BATCH_RECORDS: Final = 32
 PLACES_FILE: Final = "shard-places.sqlite"
 
 
-class DagContent:
+class DagContent(Closing):
     """Opens what is in the shards of a deployment.
 
     `state_dir` keeps where blocks lie across restarts (some 100 bytes a block); without it that is a
@@ -151,14 +151,3 @@ class DagContent:
         self._finder.close()
         self._index.close()
         self._places.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
