@@ -8,16 +8,12 @@ with PayloadReader("127.0.0.1:9092") as reader:
             store(payload.payload_hash, payload.blocks())
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing
-from threading import Event
-from typing import Final, Self
+from typing import Final
 
-from culm_topics.closing import Closing
 from culm_topics.errors import (
-    KafkaFailure,
     PayloadChunkRefused,
     PayloadHashRefused,
     PayloadTooLarge,
@@ -30,16 +26,16 @@ from culm_topics.logs.payload_chunks import DEFAULT_MAX_PAYLOAD_BYTES, PayloadAs
 from culm_topics.logs.records import decode_payload_chunk, hash_flavour, payload_partition
 from culm_topics.logs.unfinished_payloads import UnfinishedPayloads
 from culm_topics.readers.batch import PassedOver, TopicMessage
-from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.consumer import TopicConsumer
+from culm_topics.readers.partitions import TopicPartitions, read_through
 
 DEFAULT_MAX_UNFINISHED_BYTES: Final = 1024 * 1024 * 1024
 _BATCH_RECORDS: Final = 16
 """Chunks in memory at once: 8 MiB of them."""
-_POLL_SECONDS = 0.2
 _SILENCE_SECONDS = 30.0
 
 
-class PayloadReader(Closing):
+class PayloadReader(TopicConsumer[PayloadAssembly]):
     """Follows `payloads` and hands out each payload once it is whole and verified; an iterator of them.
 
     What it hands out is a `PayloadAssembly` (`payload_hash`, `payload_size`, `read()`, `blocks()`): close it,
@@ -73,12 +69,12 @@ class PayloadReader(Closing):
         stop_at_end: bool = False,
         on_problem: Callable[[TopicsError], None] | None = None,
     ) -> None:
+        super().__init__()
         self._settings = named_kafka(kafka)
         self._max_payload_bytes = max_payload_bytes
         self._start_at = dict(start_at or {})
         self._stop_at_end = stop_at_end
         self._on_problem = on_problem
-        self._stopped = Event()
         self._unfinished = UnfinishedPayloads(max_payload_bytes, max_unfinished_bytes)
         self._reading = TopicPartitions(self._settings, "payloads")
         self._buffer: deque[TopicMessage] = deque()
@@ -87,32 +83,19 @@ class PayloadReader(Closing):
         self.passed_over = PassedOver("payloads")
         """What was refused, and where it stands."""
 
-    def __iter__(self) -> Self:
-        return self
+    @property
+    def finished(self) -> bool:
+        """Whether `stop_at_end` has come to the end."""
+        if not self._stop_at_end or self._ends is None or self._buffer:
+            return False
+        return all(self._positions[number] >= end for number, end in self._ends.items())
 
-    def __next__(self) -> PayloadAssembly:
-        while not self._stopped.is_set():
-            payload = self.poll(_POLL_SECONDS)
-            if payload is not None:
+    def _take(self) -> PayloadAssembly | None:
+        while self._buffer:
+            message = self._buffer.popleft()
+            self._positions[message.partition] = message.offset + 1
+            if (payload := self._look_at(message)) is not None:
                 return payload
-            if self._is_finished:
-                break
-        raise StopIteration
-
-    def poll(self, timeout_seconds: float) -> PayloadAssembly | None:
-        """The next payload, or None when none comes in time (or `stop_at_end` has come to the end)."""
-        self._begin()
-        deadline_s = time.monotonic() + timeout_seconds
-        while not self._stopped.is_set():
-            while self._buffer:
-                message = self._buffer.popleft()
-                self._positions[message.partition] = message.offset + 1
-                if (payload := self._look_at(message)) is not None:
-                    return payload
-            remaining_s = deadline_s - time.monotonic()
-            if self._is_finished or remaining_s <= 0:
-                break
-            self._fetch(min(remaining_s, _POLL_SECONDS))
         return None
 
     def positions(self) -> dict[int, int]:
@@ -142,15 +125,7 @@ class PayloadReader(Closing):
             count = reading.count()
             places = {payload_partition(payload_hash, count) for payload_hash in wanted}
             ends = reading.read_from({place: reading.range_of(place)[0] for place in places})
-            heard_s = time.monotonic()
-            while wanted and any(reading.positions[place] < end for place, end in ends.items()):
-                messages = reading.poll(_POLL_SECONDS, _BATCH_RECORDS)
-                if messages:
-                    heard_s = time.monotonic()
-                elif time.monotonic() - heard_s > _SILENCE_SECONDS:
-                    raise KafkaFailure(
-                        f"the broker sent nothing of {reading.topic} for {_SILENCE_SECONDS:.0f} s"
-                    )
+            for messages in read_through(reading, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
                 for message in messages:
                     if message.key[:-4] not in wanted or message.offset >= ends[message.partition]:
                         continue
@@ -166,27 +141,21 @@ class PayloadReader(Closing):
                     if payload is not None:
                         wanted.remove(payload_hash)
                         yield payload
+                if not wanted:
+                    break
             for payload_hash in wanted & too_large.keys():
                 raise too_large[payload_hash]
         finally:
             found.close()
             reading.close()
 
-    def stop(self) -> None:
-        """End the iteration; safe from other threads and from signal handlers."""
-        self._stopped.set()
-
     def close(self) -> None:
         """Close the connection and let go of unfinished payloads; those handed out stay."""
-        self._stopped.set()
+        super().close()
+
+    def _close(self) -> None:
         self._unfinished.close()
         self._reading.close()
-
-    @property
-    def _is_finished(self) -> bool:
-        if not self._stop_at_end or self._ends is None or self._buffer:
-            return False
-        return all(self._positions[number] >= end for number, end in self._ends.items())
 
     def _begin(self) -> None:
         if self._ends is not None:
@@ -197,6 +166,7 @@ class PayloadReader(Closing):
         self._positions = starts
 
     def _fetch(self, timeout_seconds: float) -> None:
+        self._begin()
         self._buffer.extend(self._reading.poll(timeout_seconds, _BATCH_RECORDS))
         if not self._buffer:
             self._positions = dict(self._reading.positions)
