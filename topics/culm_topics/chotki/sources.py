@@ -110,8 +110,7 @@ class SourceFollower:
         self.table = SourceTable()
         self._reader = TopicPartitions(settings, SOURCES_TOPIC)
         try:
-            starts = {one: self._reader.range_of(one)[0] for one in range(self._reader.count())}
-            self._reader.assign(starts)
+            self._reader.assign(self._reader.starts())
             self.catch_up()
         except BaseException:
             self._reader.close()
@@ -119,8 +118,7 @@ class SourceFollower:
 
     def catch_up(self) -> Mapping[int, SourceRecord]:
         """Read to the end of now; who holds each source."""
-        ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
-        for records in read_through(self._reader, ends, _SILENCE_SECONDS):
+        for records in read_through(self._reader, self._reader.ends(), _SILENCE_SECONDS):
             for record in records:
                 self.table.take(record)
         return self.table.holders

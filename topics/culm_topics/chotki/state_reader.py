@@ -220,8 +220,7 @@ class StateReader(Closing):
     @property
     def is_read(self) -> bool:
         """Whether everything was read that was there at the start."""
-        positions = self._reader.positions
-        return all(positions[partition] >= end for partition, end in self._ends.items())
+        return self._reader.has_reached(self._ends)
 
     @property
     def is_complete(self) -> bool:
@@ -242,7 +241,7 @@ class StateReader(Closing):
 
         Afterwards `is_complete` says whether that epoch came: without it, the job was in the middle of one.
         """
-        self._ends = {number: self._reader.range_of(number)[1] for number in self._ends}
+        self._ends = self._reader.ends()
         deadline_s = time.monotonic() + timeout_seconds
         before = -1
         while not self.is_complete:

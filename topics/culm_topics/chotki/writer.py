@@ -252,22 +252,21 @@ class ChotkiWriter(Closing):
             partition = source_partition(self._source, reader.count())
             low, end = reader.range_of(partition)
             reader.assign({partition: max(low, min(state.packets.get(partition, 0), end))})
-            while (records := read_until(reader, {partition: end}, _SILENCE_SECONDS)) is not None:
-                for record in records:
-                    if record.key != source_key(self._source):
-                        continue
-                    try:
-                        found = PacketRecord.decode(record.value)
-                        packet = parse(found.packet, compat=found.compat)
-                        live = read_live(packet, found.packet, compat=found.compat)
-                    except (RecordError, ChotkiError):
-                        continue  # The job tells of it.
-                    earlier.append(live)
-                    pro = live.entry.pro
-                    last = max(last, pro)
-                    # One that builds on what never came counts with the first new packet, and not before.
-                    if found.after <= after:
-                        after = max(after, pro)
+            for record in read_until(reader, {partition: end}, _SILENCE_SECONDS):
+                if record.key != source_key(self._source):
+                    continue
+                try:
+                    found = PacketRecord.decode(record.value)
+                    packet = parse(found.packet, compat=found.compat)
+                    live = read_live(packet, found.packet, compat=found.compat)
+                except (RecordError, ChotkiError):
+                    continue  # The job tells of it.
+                earlier.append(live)
+                pro = live.entry.pro
+                last = max(last, pro)
+                # One that builds on what never came counts with the first new packet, and not before.
+                if found.after <= after:
+                    after = max(after, pro)
         maker = PacketMaker(self._source, state.table, last=last or None, after=after, name=self._owner)
         for live in earlier:
             maker.learn(live)

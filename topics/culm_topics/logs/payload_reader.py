@@ -160,8 +160,7 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
     def _begin(self) -> None:
         if self._ends is not None:
             return
-        lows = {number: self._reading.range_of(number)[0] for number in range(self._reading.count())}
-        starts = {number: self._start_at.get(number, low) for number, low in lows.items()}
+        starts = {number: self._start_at.get(number, low) for number, low in self._reading.starts().items()}
         self._ends = self._reading.read_from(starts)
         self._positions = starts
 

@@ -55,6 +55,18 @@ class TopicPartitions(Closing):
         """(first offset, offset after the last) now."""
         return watermarks(self._client, self.topic, partition)
 
+    def starts(self) -> dict[int, int]:
+        """Return the first offset of every partition of the topic."""
+        return {partition: self.range_of(partition)[0] for partition in range(self.count())}
+
+    def ends(self) -> dict[int, int]:
+        """Return the offset after the last, now, of every partition that is read."""
+        return {partition: self.range_of(partition)[1] for partition in self.positions}
+
+    def has_reached(self, ends: Mapping[int, int]) -> bool:
+        """Whether every partition has been read to its end in `ends`."""
+        return all(self.positions[partition] >= end for partition, end in ends.items())
+
     def offset_at(self, partition: int, timestamp_ms: int) -> int:
         """The first offset whose record was taken at `timestamp_ms` or later; the end where there is none."""
         asked = [TopicPartition(self.topic, partition, timestamp_ms)]
@@ -121,36 +133,28 @@ class TopicPartitions(Closing):
         self._client.close()
 
 
-def read_until(
-    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
-) -> "list[TopicMessage] | None":
-    """The next records before `ends`; None when every partition has come there.
-
-    `KafkaFailure` when nothing comes for `silence_seconds` although something should.
-    """
-    deadline_s = time.monotonic() + silence_seconds
-    while any(reader.positions[partition] < end for partition, end in ends.items()):
-        if records := reader.poll(0.2, most):
-            return [record for record in records if record.offset < ends[record.partition]]
-        if time.monotonic() > deadline_s:
-            raise KafkaFailure(f"the broker sent nothing of {reader.topic} for {silence_seconds:.0f} s")
-    return None
-
-
 def read_through(
     reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
 ) -> Iterator[list[TopicMessage]]:
-    """All records up to `ends`, and what came with them from behind: for who goes on reading later.
+    """All records up to `ends`, and what came with them from behind: for a caller that goes on reading later.
 
     `KafkaFailure` when nothing comes for `silence_seconds` although something should.
     """
     deadline_s = time.monotonic() + silence_seconds
-    while any(reader.positions[partition] < end for partition, end in ends.items()):
+    while not reader.has_reached(ends):
         if records := reader.poll(0.2, most):
             yield records
             deadline_s = time.monotonic() + silence_seconds
         elif time.monotonic() > deadline_s:
             raise KafkaFailure(f"the broker sent nothing of {reader.topic} for {silence_seconds:.0f} s")
+
+
+def read_until(
+    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
+) -> Iterator[TopicMessage]:
+    """All records before `ends`. Raises as `read_through`."""
+    for records in read_through(reader, ends, silence_seconds, most):
+        yield from (record for record in records if record.offset < ends[record.partition])
 
 
 def _bytes(data: bytes | str | None) -> bytes:

@@ -25,8 +25,7 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
         ranges = {partition: reader.range_of(partition) for partition in range(reader.count())}
         ends = {partition: high for partition, (low, high) in ranges.items() if high > low}
         reader.assign({partition: ranges[partition][0] for partition in ends})
-        while (records := read_until(reader, ends, _SILENCE_SECONDS)) is not None:
-            yield from records
+        yield from read_until(reader, ends, _SILENCE_SECONDS)
 
 
 def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]:

@@ -51,12 +51,11 @@ def read_channels(
         count = reader.count()
         partitions = range(count) if channel_id is None else (shard_of(channel_id, count),)
         ends = reader.read_from({partition: reader.range_of(partition)[0] for partition in partitions})
-        while (records := read_until(reader, ends, _SILENCE_SECONDS)) is not None:
-            for record in records:
-                try:
-                    _take(channels, record.key, record.value, channel_id)
-                except RecordError as error:
-                    unread.add(record, error)
+        for record in read_until(reader, ends, _SILENCE_SECONDS):
+            try:
+                _take(channels, record.key, record.value, channel_id)
+            except RecordError as error:
+                unread.add(record, error)
     return channels
 
 

@@ -123,7 +123,7 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
     @property
     def at_present(self) -> bool:
         """Whether all that was in the topic when it was opened has been handed out."""
-        return not self._ready and self._has_read_to(self._ends)
+        return not self._ready and self._reader.has_reached(self._ends)
 
     def _take(self) -> ChannelEvent | None:
         return self._ready.popleft() if self._ready else None
@@ -155,14 +155,9 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
         if not self._sequence.overdue(now_s):
             self._judge_at = None
         elif self._judge_at is None:
-            self._judge_at = {
-                partition: self._reader.range_of(partition)[1] for partition in self._reader.positions
-            }
-        elif self._has_read_to(self._judge_at):
+            self._judge_at = self._reader.ends()
+        elif self._reader.has_reached(self._judge_at):
             self._sequence.check(now_s)
-
-    def _has_read_to(self, ends: Mapping[int, int]) -> bool:
-        return all(self._reader.positions[partition] >= end for partition, end in ends.items())
 
     def _note(self, record: TopicMessage, now_s: float) -> None:
         if self._keys is not None and record.key not in self._keys:

@@ -74,7 +74,7 @@ class SdsIndex(Closing):
 
     def catching_up(self) -> Iterator[int]:
         """`catch_up` step by step: yields how many records are left of the `goal`."""
-        self._ends = {partition: self._reader.range_of(partition)[1] for partition in self._reader.positions}
+        self._ends = self._reader.ends()
         self.goal = self.remaining()
         deadline_s = time.monotonic() + _SILENCE_SECONDS
         while left := self.remaining():

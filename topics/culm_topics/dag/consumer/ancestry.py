@@ -37,10 +37,9 @@ class PublishAncestry:
     def catch_up(self) -> None:
         """Read to the end of now."""
         if not self._is_reading:
-            self._reader.assign({one: self._reader.range_of(one)[0] for one in range(self._reader.count())})
+            self._reader.assign(self._reader.starts())
             self._is_reading = True
-        ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
-        for messages in read_through(self._reader, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
+        for messages in read_through(self._reader, self._reader.ends(), _SILENCE_SECONDS, _BATCH_RECORDS):
             for message in messages:
                 if not self._wanted(message.key):
                     continue

@@ -103,12 +103,10 @@ class ChunkFinder:
             return None
         self._reader.assign({partition: start})
         found = None
-        ends = {partition: stop}
-        while (messages := read_until(self._reader, ends, _SILENCE_SECONDS, _BATCH_RECORDS)) is not None:
-            for message in messages:
-                record = self._take(message)
-                if message.key == key:
-                    found = record
+        for message in read_until(self._reader, {partition: stop}, _SILENCE_SECONDS, _BATCH_RECORDS):
+            record = self._take(message)
+            if message.key == key:
+                found = record
         self._reader.assign({})
         if found is not None:
             self._hold(key, found)

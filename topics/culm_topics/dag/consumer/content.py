@@ -81,8 +81,7 @@ class DagContent(Closing):
                 starts[one] = min(max(known.get(one, low), low), end)
             self._index.assign(starts)
             self._is_reading = True
-        ends = {one: self._index.range_of(one)[1] for one in self._index.positions}
-        for messages in read_through(self._index, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
+        for messages in read_through(self._index, self._index.ends(), _SILENCE_SECONDS, _BATCH_RECORDS):
             self._places.take(messages, self._index.positions)
 
     def block(self, cid: Cid) -> bytes | None:

@@ -114,8 +114,8 @@ class DagConsumer(TopicConsumer[DagChange]):
     def load(self) -> Mapping[bytes, PublishedRecord]:
         """Read to the end of now, hand out nothing of it, and say what stands of each id."""
         self._begin()
-        ends = {one: self._reader.range_of(one)[1] for one in self._reader.positions}
-        while any(self._reader.positions[one] < end for one, end in ends.items()):
+        ends = self._reader.ends()
+        while not self._reader.has_reached(ends):
             self._fetch(POLL_SECONDS)
             self._ready.clear()
         return self.published()
@@ -125,7 +125,7 @@ class DagConsumer(TopicConsumer[DagChange]):
         """Whether `stop_at_end` has come to the end."""
         if not self._stop_at_end or self._ends is None or self._ready:
             return False
-        return all(self._reader.positions[one] >= end for one, end in self._ends.items())
+        return self._reader.has_reached(self._ends)
 
     def _take(self) -> DagChange | None:
         return self._ready.popleft()[0] if self._ready else None
@@ -142,7 +142,7 @@ class DagConsumer(TopicConsumer[DagChange]):
     def _begin(self) -> None:
         if self._ends is None:
             # From the beginning in any case: what stood before is what changes are told from.
-            lows = {one: self._reader.range_of(one)[0] for one in range(self._reader.count())}
+            lows = self._reader.starts()
             self._ends = self._reader.read_from(lows)
             self._handed_out = {one: max(low, self._start_at.get(one, low)) for one, low in lows.items()}
 

@@ -5,14 +5,13 @@ messages'; of finished messages the newest 1,000 a participant stay. The job wri
 it, so a row may be older than its channel's summary, but never newer.
 """
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from culm_topics.records.declare import Record, record
 from culm_topics.records.kinds import counted, rule
 from culm_topics.sds.records.shape import SenderId, SomeProfile
 
 AckState = Literal["unacknowledged", "possibly_acknowledged", "acknowledged", "gave_up"]
-ACK_STATES: tuple[AckState, ...] = get_args(AckState)
 MAX_EVIDENCE = 64
 """Senders that one row names; a message is acknowledged long before."""
 

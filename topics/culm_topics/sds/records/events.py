@@ -5,7 +5,7 @@ when a batch runs again: a reader drops what is not above the last number it has
 """
 
 from dataclasses import field
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from culm_topics.records.declare import Record, record
 from culm_topics.records.kinds import between, rule
@@ -30,8 +30,6 @@ SdsEventKind = Literal[
 ]
 """`joined` and `left` are the job's own: a participant is, or is no longer, hosted. The others are those of
 `culm_models.sds.events`, without what concerns a clock apart from the records' times."""
-
-EVENT_KINDS: tuple[SdsEventKind, ...] = get_args(SdsEventKind)
 
 
 @record("sds.events", "what happened in a channel. Key: channel id in UTF-8.")

@@ -1,6 +1,6 @@
 """`sds.out`: what a participant that the job hosts broadcasts to its channel."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from culm_topics.records.declare import Record, record
 from culm_topics.records.kinds import rule
@@ -8,8 +8,6 @@ from culm_topics.sds.records.shape import SomeId, SomeProfile
 
 SdsOutKind = Literal["new", "retry", "sync", "repair", "ephemeral"]
 """Why a message goes out: for the first time, again, without content, for somebody who lacks it, or once."""
-
-OUT_KINDS: tuple[SdsOutKind, ...] = get_args(SdsOutKind)
 
 
 @record("sds.out", "what a hosted participant broadcasts. Key: channel id in UTF-8.")

@@ -4,7 +4,7 @@ Compacted: the last record of a key counts, and there are no tombstones. The job
 input, and connectors hold what peers say to it.
 """
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import PeerId
@@ -14,8 +14,6 @@ from culm_topics.sds.records.shape import SomeProfile
 OwnedRole = Literal["channel", "hosted", "bound"]
 """A channel itself; an id that the job hosts, or has hosted; a full participant's sender id, where the
 channel binds those to keys."""
-
-OWNED_ROLES: tuple[OwnedRole, ...] = get_args(OwnedRole)
 
 
 @record(
