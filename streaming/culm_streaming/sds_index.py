@@ -11,7 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
@@ -28,9 +28,7 @@ class SdsIndexSettings:
 
 def sds_index_query(session: SparkSession, kafka: KafkaSettings, settings: SdsIndexSettings) -> DataFrame:
     """The stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`."""
-    messages = kafka_source(
-        session, kafka, ("sds.messages",), max_offsets_per_trigger=settings.max_offsets_per_trigger
-    ).select("key", "value", "partition", "offset")
+    messages = kafka_records(session, kafka, "sds.messages", settings.max_offsets_per_trigger)
     pack = partial(_pack, topic=kafka.topic("sds.messages"))
     return with_full_topics(map_batches(messages, pack, RECORDS), kafka)
 

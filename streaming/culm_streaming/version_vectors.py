@@ -7,15 +7,17 @@ that cannot be used goes to `rejected`. Rows are written when their key was hear
 Bare logs may have gaps, which no maximum can say: they are passed over, and the job `coverage` has them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_records, kafka_source
+from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import decode_receipt
@@ -28,9 +30,6 @@ Ranks sort as the numbers do."""
 _EMPTY_TEXT = b"\x60"
 
 _HELD = pa.schema([("key", pa.binary()), ("rank", pa.int64())])
-_REFUSED = pa.schema([("key", pa.binary()), ("value", pa.binary())])
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,7 @@ def version_vectors_query(
     logs = kafka_source(
         session, kafka, ("logs",), max_offsets_per_trigger=settings.max_offsets_per_trigger
     ).select("key", F.substring("value", 1, 11).alias("start"), F.substring("value", -1, 1).alias("last"))
-    receipts = kafka_source(
-        session, kafka, ("receipts",), max_offsets_per_trigger=settings.max_receipts_per_trigger
-    ).select("key", "value", "partition", "offset")
+    receipts = kafka_records(session, kafka, "receipts", settings.max_receipts_per_trigger)
 
     heights = logs.where(_is_log_record()).select(
         F.concat(F.lit(HEIGHTS_PEER_ID), "key").alias("key"), _rank_of_record().alias("rank")
@@ -60,10 +57,8 @@ def version_vectors_query(
     vectors = highest.select(
         F.lit(kafka.topic("version-vectors")).alias("topic"), "key", _value_of_rank().alias("value")
     )
-    refused = receipts.mapInArrow(_refuser(kafka.topic("receipts")), "key binary, value binary").select(
-        F.lit(kafka.topic("rejected")).alias("topic"), "key", "value"
-    )
-    return vectors.union(refused)
+    refused = map_batches(receipts, partial(_refused, topic=kafka.topic("receipts")), RECORDS)
+    return vectors.union(with_full_topics(refused, kafka).drop("partition"))
 
 
 JOB = StreamingJob(version_vectors_query, VersionVectorsSettings, output_mode="update")
@@ -121,7 +116,7 @@ def held_ranks(batches: Batches) -> Batches:
             try:
                 peer_id, receipt = decode_receipt(key, value)
             except RecordError:
-                continue  # told by the other branch, `refused_receipts`
+                continue  # `_refused` reports it.
             for public_key, log_id, seq_num in receipt.log_heights:
                 row = peer_id + public_key + log_id.to_bytes(8, "big")
                 if seq_num > highest.get(row, 0):
@@ -132,26 +127,14 @@ def held_ranks(batches: Batches) -> Batches:
         )
 
 
-def _refuser(receipts_topic: str) -> Callable[[Batches], Batches]:
-    def refused_receipts(batches: Batches) -> Batches:
-        for batch in batches:
-            columns = [batch[name].to_pylist() for name in ("key", "value", "partition", "offset")]
-            values = [
-                refused
-                for key, value, partition, offset in zip(*columns, strict=True)
-                if (refused := _refused(key, value, (receipts_topic, partition, offset))) is not None
-            ]
-            keys = [b""] * len(values)
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=_REFUSED
-            )
-
-    return refused_receipts
-
-
-def _refused(key: bytes | None, value: bytes | None, source: tuple[str, int, int]) -> bytes | None:
-    try:
-        decode_receipt(key, value)
-    except RecordError as error:
-        return rejection(error.code, str(error), entry=value, source=source).encode()
-    return None
+def _refused(batches: Batches, *, topic: str) -> Iterator[Piece]:
+    for batch in batches:
+        refusals = []
+        for key, value, partition, offset in rows_of(batch):
+            try:
+                decode_receipt(key, value)
+            except RecordError as error:
+                source = (topic, partition, offset)
+                refusal = rejection(error.code, str(error), entry=value, source=source)
+                refusals.append(("rejected", b"", refusal.encode(), None))
+        yield refusals

@@ -28,7 +28,7 @@ from culm_streaming.blocks.state import VARIABLES
 from culm_streaming.blocks.step import step
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.catalogue.topics import spec
@@ -67,12 +67,8 @@ def blocks_query(session: SparkSession, kafka: KafkaSettings, settings: BlocksSe
     if not all(partitions.values()):
         raise JobError("the job blocks failed: its topics `blocks` and `block-vectors` do not exist")
     heights = replace(settings.heights, shards=partitions[Source.LOGS])
-    logs = kafka_source(
-        session, kafka, ("logs",), max_offsets_per_trigger=settings.max_offsets_per_trigger
-    ).select("key", "value", "partition", "offset")
-    receipts = kafka_source(
-        session, kafka, ("receipts",), max_offsets_per_trigger=settings.max_receipts_per_trigger
-    ).select("key", "value", "partition", "offset")
+    logs = kafka_records(session, kafka, "logs", settings.max_offsets_per_trigger)
+    receipts = kafka_records(session, kafka, "receipts", settings.max_receipts_per_trigger)
     pack_logs = partial(_pack_logs, settings=heights, topic=kafka.topic("logs"))
     packed = map_batches(logs, pack_logs, _PACKED).union(
         map_batches(receipts, partial(_pack_receipts, settings=heights), _PACKED)

@@ -32,7 +32,7 @@ from culm_streaming.coverage.settings import CoverageLayout
 from culm_streaming.coverage.state import VARIABLES
 from culm_streaming.coverage.step import SourceTopics, place_of_log, step
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.kafka.clients import KafkaSettings
@@ -62,15 +62,11 @@ def coverage_query(session: SparkSession, kafka: KafkaSettings, settings: Covera
     """The stream of records for Kafka's sink: `topic`, `key`, `value`."""
     layout = settings.layout
 
-    def records(name: str, most: int) -> DataFrame:
-        return kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
-
     def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
-        columns = records(name, most).select("key", "value", "partition", "offset")
-        return _packed(columns, pack, layout, kafka.topic(name))
+        return _packed(kafka_records(session, kafka, name, most), pack, layout, kafka.topic(name))
 
     verify_signature = settings.verify == "full"
-    chunks = records("payloads", settings.max_payload_chunks_per_trigger).select(
+    chunks = kafka_records(session, kafka, "payloads", settings.max_payload_chunks_per_trigger).select(
         "key",
         F.substring("value", 1, CHUNK_START_BYTES).alias("start"),
         F.length("value").alias("size"),

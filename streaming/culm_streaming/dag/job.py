@@ -30,7 +30,7 @@ from culm_streaming.dag.shards import shards_step
 from culm_streaming.dag.state import CHUNKS, HEAD, PIECES, SHARDS_KNOWN
 from culm_streaming.dag.step import Remembered, step
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.dag.verdict import agree_verdict
@@ -62,10 +62,8 @@ def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSetti
     layout = settings.layout
 
     def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
-        records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
-        columns = records.select("key", "value", "partition", "offset")
         packing = Packing(layout, settings.verdict, kafka.topic(name))
-        return _packed(columns, pack, packing)
+        return _packed(kafka_records(session, kafka, name, most), pack, packing)
 
     most = settings.max_offsets_per_trigger
     everything = (

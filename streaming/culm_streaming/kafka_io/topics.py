@@ -51,6 +51,12 @@ def kafka_source(
     )
 
 
+def kafka_records(session: SparkSession, kafka: KafkaSettings, name: str, most: int) -> DataFrame:
+    """`key`, `value`, `partition` and `offset` of one topic's records, at most so many a micro-batch."""
+    records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
+    return records.select("key", "value", "partition", "offset")
+
+
 def kafka_table(session: SparkSession, kafka: KafkaSettings, name: str) -> DataFrame:
     """All records that a topic of the catalogue holds now."""
     return (

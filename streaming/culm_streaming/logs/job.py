@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
-from culm_streaming.kafka_io.topics import kafka_source
+from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.logs import book
 from culm_streaming.logs.fetching import EntryFetcher
 from culm_streaming.logs.packing import pack_records
@@ -48,9 +48,7 @@ class LogsSettings:
 def logs_query(session: SparkSession, kafka: KafkaSettings, settings: LogsSettings) -> DataFrame:
     """The stream of records for Kafka's sink: `topic`, `key`, `value`."""
     chain = replace(settings.chain, entries_topic=kafka.topic("entries"))
-    records = kafka_source(
-        session, kafka, ("entries",), max_offsets_per_trigger=settings.max_offsets_per_trigger
-    ).select("key", "value", "partition", "offset")
+    records = kafka_records(session, kafka, "entries", settings.max_offsets_per_trigger)
     pack = partial(_pack, chain=chain, verify_signature=settings.verify == "full")
     step = ShardStep(
         VARIABLES, partial(_take, chain=chain, fetch_first=EntryFetcher(kafka.model_dump_json()))
