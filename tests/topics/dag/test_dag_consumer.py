@@ -201,20 +201,6 @@ def test_positions_stay_before_changes_that_were_not_handed_out(settings: KafkaS
         assert [change.cid for change in consumer] == [B.cid]
 
 
-def test_changes_are_awaited_and_the_iteration_is_stopped(settings: KafkaSettings) -> None:
-    produce(settings, PUBLISHED_TOPIC, [(ID, said(A))])
-
-    async def first() -> list[Cid]:
-        found = []
-        with DagConsumer(settings) as consumer:
-            async for change in consumer:
-                found.append(change.cid)
-                consumer.stop()
-        return found
-
-    assert asyncio.run(first()) == [A.cid]
-
-
 def test_positions_of_other_topics_are_refused(kafka_bootstrap: str, settings: KafkaSettings) -> None:
     with pytest.raises(OriginChanged):
         DagConsumer(settings, start_at={0: 1}, origin=Origin("elsewhere", {}))

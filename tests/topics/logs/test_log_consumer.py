@@ -177,11 +177,6 @@ def test_a_topic_created_anew_is_an_error(kafka_bootstrap: str, tmp_path: Path) 
         pass
 
 
-def test_a_missing_topic_is_an_error(kafka_bootstrap: str) -> None:
-    with pytest.raises(TopicMissing):
-        LogConsumer(KafkaSettings(bootstrap=kafka_bootstrap, prefix="nowhere."))
-
-
 def test_a_record_that_is_none_is_passed_over_counted_and_reported_with_its_place(
     kafka_bootstrap: str,
 ) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
-from culm_topics.errors import TopicMissing
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
 from culm_topics.logs.records import FragmentRecord, LogRecord, fragment_key, fragment_partition
 from culm_topics.records import key_partition, log_key
-from tests.support.log_topic import author_key, everything, new_log_topic, new_sparse_topics
+from tests.support.log_topic import author_key, new_sparse_topics
 from tests.support.topic_io import write_records
 from tests.support.waiting import looks
 
@@ -176,10 +175,3 @@ def test_a_fragment_that_is_none_costs_only_itself(kafka_bootstrap: str) -> None
         ("topics.record", 0),
         ("topics.record", 1),
     ]
-
-
-def test_a_deployment_without_the_topic_says_so(kafka_bootstrap: str) -> None:
-    settings = new_log_topic(kafka_bootstrap)
-    with pytest.raises(TopicMissing):
-        LogConsumer(settings, sparse=True)
-    assert everything(settings) == []

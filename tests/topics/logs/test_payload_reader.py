@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from culm_models.bamboo.hashes import YAMF, YASMF
-from culm_topics.errors import PayloadTooLarge, RecordError, TopicMissing, TopicsError
+from culm_topics.errors import PayloadTooLarge, RecordError, TopicsError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.payload_chunks import PayloadAssembly, cut_payload
 from culm_topics.logs.payload_reader import PayloadReader
@@ -18,7 +18,7 @@ from culm_topics.logs.records import (
     payload_chunk_key,
     payload_partition,
 )
-from tests.support.log_topic import new_log_topic, new_sparse_topics
+from tests.support.log_topic import new_sparse_topics
 from tests.support.topic_io import write_records
 
 pytestmark = pytest.mark.kafka
@@ -137,8 +137,3 @@ def test_a_payload_that_is_looked_for_and_too_large_is_an_error(settings: KafkaS
     write(settings, OTHER)
     with PayloadReader(settings, max_payload_bytes=4) as reader, pytest.raises(PayloadTooLarge):
         reader.fetch(YAMF.hash(OTHER))
-
-
-def test_a_deployment_without_the_topic_says_so(kafka_bootstrap: str) -> None:
-    with PayloadReader(new_log_topic(kafka_bootstrap)) as reader, pytest.raises(TopicMissing):
-        reader.poll(1.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from culm_topics.errors import TopicMissing
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.event_sequence import EventGap
 from culm_topics.sds.events import SdsEventReader
@@ -134,9 +133,3 @@ def test_a_record_of_another_shape_is_passed_over_and_counted_with_its_place(set
         assert take(reader, 1) == [1]
         assert reader.passed_over.records == 1
         assert "offset 0" in reader.passed_over.first[0]
-
-
-def test_a_missing_topic_is_an_error(kafka_bootstrap: str, topic_prefix: str) -> None:
-    with pytest.raises(TopicMissing) as caught:
-        SdsEventReader(KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix))
-    assert "culm topics create" in (caught.value.hint or "")

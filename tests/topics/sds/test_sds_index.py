@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from culm_topics.catalogue.topics import spec
-from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
@@ -167,16 +166,6 @@ def test_what_is_no_row_is_passed_over_and_counted(settings: KafkaSettings, path
         assert index.catch_up() == 3
         assert index.count(HERE) == 1
         assert index.malformed == 2
-
-
-@pytest.mark.parametrize("name", ["sds.index", "sds.messages"])
-def test_a_missing_topic_is_an_error_that_says_what_to_do(
-    kafka_bootstrap: str, topic_prefix: str, path: Path, name: str
-) -> None:
-    settings = sds_settings(kafka_bootstrap, topic_prefix, name)
-    with pytest.raises(TopicMissing, match="does not exist") as missing:
-        SdsIndex(settings, path)
-    assert "culm topics create" in f"{missing.value} {missing.value.hint}"
 
 
 def made_anew(settings: KafkaSettings, name: str) -> None:
