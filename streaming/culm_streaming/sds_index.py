@@ -12,7 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import (
+    RECORDS,
+    Batches,
+    Piece,
+    columns_of,
+    map_batches,
+    rows_of,
+    with_full_topics,
+)
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import rejection
@@ -38,10 +46,10 @@ JOB = StreamingJob(sds_index_query, SdsIndexSettings)
 
 def _pack(batches: Batches, *, topic: str) -> Iterator[Piece]:
     for batch in batches:
-        yield [
+        yield columns_of(
             index_record(key, value, (topic, partition, offset))
             for key, value, partition, offset in rows_of(batch)
-        ]
+        )
 
 
 def index_record(

@@ -17,7 +17,15 @@ from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records, kafka_source
-from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import (
+    RECORDS,
+    Batches,
+    Piece,
+    columns_of,
+    map_batches,
+    rows_of,
+    with_full_topics,
+)
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import decode_receipt
@@ -137,4 +145,4 @@ def _refused(batches: Batches, *, topic: str) -> Iterator[Piece]:
                 source = (topic, partition, offset)
                 refusal = rejection(error.code, str(error), entry=value, source=source)
                 refusals.append(("rejected", b"", refusal.encode(), None))
-        yield refusals
+        yield columns_of(refusals)

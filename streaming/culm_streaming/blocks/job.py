@@ -29,7 +29,7 @@ from culm_streaming.blocks.step import step
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.errors import RecordError
@@ -84,7 +84,7 @@ def _pack_logs(batches: Batches, *, settings: HeightsSettings, topic: str) -> It
     for batch in batches:
         columns = (batch["key"], batch["value"], batch["partition"], batch["offset"])
         if batch.num_rows:
-            yield list(pack_log_records(columns, settings, topic))
+            yield columns_of(pack_log_records(columns, settings, topic))
 
 
 def _pack_receipts(batches: Batches, *, settings: HeightsSettings) -> Iterator[Piece]:
@@ -92,7 +92,7 @@ def _pack_receipts(batches: Batches, *, settings: HeightsSettings) -> Iterator[P
         if batch.num_rows:
             marks = marks_of(Source.RECEIPTS, batch["partition"], batch["offset"])
             for receipts in in_pieces(_receipts(batch)):
-                yield list(pack_receipts(receipts, marks, settings))
+                yield columns_of(pack_receipts(receipts, marks, settings))
 
 
 def _receipts(batch: pa.RecordBatch) -> Iterator[Receipt]:
@@ -109,8 +109,9 @@ def _take(
 ) -> Iterator[Piece]:
     output = step(shard.state, shard.number, unpack_rows(packed), settings)
     partitions = {Source.LOGS: shard.number, Source.RECEIPTS: shard.number % vector_partitions}
-    yield [
+    yield columns_of(
         (_TOPICS[source], key, value, partitions[source])
         for source, records in output.records.items()
         for key, value in records
-    ] + [("rejected", key, value, None) for key, value in output.refused]
+    )
+    yield columns_of(("rejected", key, value, None) for key, value in output.refused)

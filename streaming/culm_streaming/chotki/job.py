@@ -24,7 +24,15 @@ from culm_streaming.chotki.step import restore_shard, step
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source, kafka_table
-from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import (
+    RECORDS,
+    Batches,
+    Piece,
+    columns_of,
+    map_batches,
+    rows_of,
+    with_full_topics,
+)
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.chotki.records import EpochRecord, epoch_key
@@ -145,7 +153,7 @@ JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=
 def _pack(batches: Batches, *, source: InputTopic, shards: int, prefix: str) -> Iterator[Piece]:
     for batch in batches:
         packed = pack_records(source, rows_of(batch), shards, prefix)
-        yield [(one.shard, *one.place, one.blob) for one in packed]
+        yield columns_of((one.shard, *one.place, one.blob) for one in packed)
 
 
 def _take(shard: Shard, packed: list[Any], *, settings: ChotkiStateSettings) -> Iterator[Piece]:
@@ -171,6 +179,6 @@ def _in_pieces(records: Iterator[OutputRecord]) -> Iterator[Piece]:
         piece.append(record)
         size += len(record.value or b"")
         if len(piece) == _FRAME_RECORDS or size >= _FRAME_BYTES:
-            yield piece
+            yield columns_of(piece)
             piece, size = [], 0
-    yield piece
+    yield columns_of(piece)

@@ -33,7 +33,7 @@ from culm_streaming.coverage.state import VARIABLES
 from culm_streaming.coverage.step import SourceTopics, place_of_log, step
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.kafka.clients import KafkaSettings
 
@@ -100,7 +100,7 @@ def _packed(
 ) -> DataFrame:
     def pack_task(batches: Batches) -> Iterator[Piece]:
         # All that a task reads at once: the fewer rows of a log, the less they cost behind the shuffle.
-        yield list(pack(chain.from_iterable(map(rows_of, batches)), layout, topic))
+        yield columns_of(pack(chain.from_iterable(map(rows_of, batches)), layout, topic))
 
     return map_batches(records, pack_task, _PACKED)
 
@@ -117,12 +117,12 @@ def _take_payloads(shard: Shard, packed: list[Any], *, layout: CoverageLayout) -
         if output.refused:
             by_shard.setdefault(shard.number, CoverageRows()).refused += output.refused
         passed_on += [(number, rows.pack()) for number, rows in sorted(by_shard.items())]
-    yield passed_on
+    yield columns_of(passed_on)
 
 
 def _take_logs(
     shard: Shard, packed: list[Any], *, layout: CoverageLayout, topics: SourceTopics
 ) -> Iterator[Piece]:
     output = step(shard.state, CoverageRows.unpack(blob for (blob,) in packed), layout, topics)
-    yield [("coverage", key, value, None) for key, value in output.coverage]
-    yield [("rejected", key, value, None) for key, value in output.rejected]
+    yield columns_of(("coverage", key, value, None) for key, value in output.coverage)
+    yield columns_of(("rejected", key, value, None) for key, value in output.rejected)

@@ -31,7 +31,7 @@ from culm_streaming.dag.state import CHUNKS, HEAD, PIECES, SHARDS_KNOWN
 from culm_streaming.dag.step import Remembered, step
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.dag.verdict import agree_verdict
 from culm_topics.kafka.clients import KafkaSettings
@@ -83,7 +83,7 @@ JOB = StreamingJob(dag_query, DagJobSettings)
 
 def _packed(records: DataFrame, pack: Callable[..., Iterator[Packed]], packing: Packing) -> DataFrame:
     def pack_task(batches: Batches) -> Iterator[Piece]:
-        return ([rows] for rows in pack(chain.from_iterable(map(rows_of, batches)), packing))
+        return (columns_of([rows]) for rows in pack(chain.from_iterable(map(rows_of, batches)), packing))
 
     return map_batches(records, pack_task, _PACKED)
 
@@ -94,7 +94,7 @@ def _take_shards(shard: Shard, packed: list[Any], *, verdict: VerdictSettings) -
     passed_on = [blob for stage, blob in packed if stage == REPLICAS]
     if chunks and (told := shards_step(shard.state, ChunkRows.unpack(chunks), verdict)):
         passed_on.append(told.pack())
-    return ([(PLACE, blob)] for blob in passed_on)
+    return (([PLACE], [blob]) for blob in passed_on)
 
 
 _REMEMBERED = Remembered()
@@ -106,4 +106,4 @@ def _take_replicas(
 ) -> Iterator[Piece]:
     assert shard.number == PLACE
     rows = ReplicaRows.unpack(blob for (blob,) in packed)
-    yield step(shard.state, rows, verdict, layout, _REMEMBERED)
+    yield columns_of(step(shard.state, rows, verdict, layout, _REMEMBERED))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,14 +24,14 @@ from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.state import VARIABLES
 from culm_streaming.logs.step import FetchFirst, step
 from culm_streaming.progress import WAITING
-from culm_streaming.stateful.frames import RECORDS, Batches, Piece, map_batches, rows_of, with_full_topics
+from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.kafka.clients import KafkaSettings
 
 Verify = Literal["full", "chain"]
 
 _PACKED = "shard int, heads binary, sizes binary, values binary"
-_OUTPUT = f"{RECORDS}, waiting struct<shard:int,count:int,since_ms:bigint>"
+_OUTPUT = "topic string, key binary, value binary, waiting struct<shard:int,count:int,since_ms:bigint>"
 """Records, and rows that have `waiting` alone, which are observed and not written."""
 
 
@@ -72,7 +71,7 @@ JOB = StreamingJob(
 def _pack(batches: Batches, *, chain: ChainSettings, verify_signature: bool) -> Iterator[Piece]:
     for batch in batches:
         for rows in pack_records(list(rows_of(batch)), chain, verify_signature=verify_signature):
-            yield [rows]
+            yield columns_of([rows])
 
 
 def _take(
@@ -82,7 +81,7 @@ def _take(
     output = step(shard.state, unpack_rows(packed), chain, fetch_first, now_ms=now_ms)
     for topic, records in (("logs", output.logs), ("rejected", output.rejected)):
         if records:
-            yield list(zip(repeat(topic), *zip(*records, strict=True), repeat(None), repeat(None)))
+            yield [topic] * len(records), *columns_of(records), [None] * len(records)
     if (waiting := output.waiting) is not None:
         row = {"shard": shard.number, "count": waiting.count, "since_ms": waiting.since_ms}
-        yield [(None, None, None, None, row)]
+        yield [None], [None], [None], [row]

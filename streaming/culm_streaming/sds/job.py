@@ -24,7 +24,7 @@ from culm_streaming.sds.rows import TOPICS, Row, Source, in_order
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind
 from culm_streaming.sds.step import SdsOutput, fire_in_pieces, step_in_pieces
-from culm_streaming.stateful.frames import Piece, with_full_topics
+from culm_streaming.stateful.frames import Piece, columns_of, with_full_topics
 from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
@@ -103,8 +103,8 @@ def _fire(shard: Shard, expiry_ms: int, *, settings: ChannelsSettings) -> Iterat
 def _written(shard: Shard, pieces: Iterator[list[OutputRecord]], output: SdsOutput) -> Iterator[Piece]:
     """The records while they come: Kafka's client takes the first ones while the step goes on."""
     for records in pieces:
-        yield [
+        yield columns_of(
             (topic, key, value, None if topic is Topic.REJECTED else shard.number)
             for topic, key, value in records
-        ]
+        )
     shard.set_timer(output.timer_before_ms, output.timer_ms)

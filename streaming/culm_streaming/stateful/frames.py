@@ -1,7 +1,7 @@
 """Rows of a job as Arrow batches (before the shuffle) and as data frames (behind it).
 
-Rows are tuples in the order of their columns, which are written as in Spark: `shard int, rows binary`. They
-come in pieces; each piece is handed to Spark by itself, so a piece stays far below 2 GiB.
+Rows come in pieces, each of which is handed to Spark by itself, so a piece stays far below 2 GiB. A piece is
+its columns, side by side. What they are is written as in Spark: `shard int, rows binary`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from culm_streaming.gc_pause import no_garbage_collection
 from culm_topics.kafka.clients import KafkaSettings
 
 Batches = Iterator[pa.RecordBatch]
-Piece = Sequence[tuple[Any, ...]]
+Piece = Sequence[Sequence[Any]]
 
 RECORDS: Final = "topic string, key binary, value binary, partition int"
 """Columns of records to write: the catalogue's name of the topic, and no partition where the key decides."""
@@ -30,17 +30,14 @@ _TYPES: Final = {
 
 
 def map_batches(records: DataFrame, pack: Callable[[Batches], Iterable[Piece]], columns: str) -> DataFrame:
-    """Let `pack` turn the Arrow batches that a task reads into pieces of rows with these columns."""
+    """Let `pack` turn the Arrow batches that a task reads into pieces with these columns."""
     schema = pa.schema([(name, _TYPES[kind]) for name, kind in map(str.split, columns.split(", "))])
 
     def packed(batches: Batches) -> Batches:
         with no_garbage_collection():
             for piece in pack(batches):
                 if piece:
-                    arrays = [
-                        pa.array(column, kind)
-                        for column, kind in zip(zip(*piece, strict=True), schema.types, strict=True)
-                    ]
+                    arrays = list(map(pa.array, piece, schema.types))
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return records.mapInArrow(packed, columns)
@@ -56,9 +53,14 @@ def rows_of_frame(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[A
     return zip(*(frame[name].tolist() for name in names), strict=True)
 
 
+def columns_of(rows: Iterable[tuple[Any, ...]]) -> Piece:
+    """Return rows as a piece, which is empty if they are."""
+    return tuple(zip(*rows, strict=True))
+
+
 def frame_of(piece: Piece, names: Sequence[str]) -> pd.DataFrame:
     """Return a piece as a data frame; None stays None in every column."""
-    columns = zip(names, zip(*piece, strict=True), strict=True)
+    columns = zip(names, piece, strict=True)
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns})
 
 
