@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_connectors.bamboo_p2p.channels.address import SCHEMES, Scheme, Url, parse_url
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.settings import TransportSettings
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
+from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_models.bamboo_p2p.settings import PeerSettings
 
 __all__ = [

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from culm_connectors.transport.tcp.settings import TlsFiles
+from culm_connectors.tls_files import TlsFiles
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.settings import ChotkiSettings as SessionTimes
 

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from culm_connectors.local_store.errors import LocalStoreError
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import (
     Address,
     CloseCode,
@@ -36,7 +37,7 @@ from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.quic.listener import Listener, serve_all
 from culm_connectors.transport.tcp.listener import TcpListener, serve_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
+from culm_connectors.transport.tcp.settings import TcpSettings
 
 logger = logging.getLogger(__name__)
 

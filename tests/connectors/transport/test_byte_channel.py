@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import CloseCode, CloseOrigin, ConnectError, Refusal, TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.tcp.settings import TlsFiles
 from tests.support.channels import TCP, Certificates, Pair, channel_pair
 from tests.support.quic import LOOPBACK
 from tests.support.waiting import ended, until

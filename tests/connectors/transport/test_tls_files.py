@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import TransportError
 from culm_connectors.transport.errors import ConnectError, IdentityError
 from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.tcp import tls
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.tcp.settings import TlsFiles
 from tests.support.channels import TCP, Certificates
 from tests.support.quic import LOOPBACK
 

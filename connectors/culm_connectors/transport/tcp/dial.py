@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.errors import AddressError, ConnectError
 from culm_connectors.transport.interface import Address, ByteChannel
 from culm_connectors.transport.tcp.channel import TcpChannel
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
+from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_connectors.transport.tcp.tls import TlsSession, client_context
 
 

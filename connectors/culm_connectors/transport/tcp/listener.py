@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from culm_connectors.rate_limit import LimitedLog
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.codes import CloseCode, name_of
 from culm_connectors.transport.errors import AddressError, TransportError
 from culm_connectors.transport.interface import Address, AuthorisePrincipal, ChannelHandler, Refusal
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.channel import TcpChannel
 from culm_connectors.transport.tcp.rotation import FollowedContext
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
+from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_connectors.transport.tcp.tls import TlsSession, followed_server_context
 
 _LOGGER = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.errors import IdentityError
 from culm_connectors.transport.tcp.rotation import FollowedContext
-from culm_connectors.transport.tcp.settings import TlsFiles
 
 _READ_BYTES = 64 * 1024
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}

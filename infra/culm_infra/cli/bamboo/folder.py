@@ -106,7 +106,7 @@ class TlsFlags:
     def settings(self, urls: Sequence[Url], **fields: Any) -> BambooPeerSettings:
         """Settings of a peer with these files, for these addresses. Raises `typer.BadParameter`."""
         from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-        from culm_connectors.transport.tcp.settings import TlsFiles
+        from culm_connectors.tls_files import TlsFiles
 
         flags = (self.certificate, self.private_key, self.ca, self.server_name)
         if any(one is not None for one in flags) and all(url.scheme != "tls" for url in urls):

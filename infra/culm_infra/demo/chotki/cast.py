@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from culm_connectors.chotki.dial import dialled
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import Identity, TransportError, TransportSettings
-from culm_connectors.transport.tcp.settings import TlsFiles
 from culm_infra.demo.chotki.edits import Editor
 from culm_infra.demo.chotki.plan import RECORDED_ROLE, ROLES, Role
 from culm_infra.demo.chotki.recording import RecordedReplica

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from culm_connectors.transport.tcp.settings import TlsFiles
+from culm_connectors.tls_files import TlsFiles
 from culm_infra.stack.ports import HOST
 
 _LIFE = datetime.timedelta(days=1)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from culm_connectors.chotki.reference_peer.copy import copy_replica
 from culm_connectors.chotki.settings import parse_url
+from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.tcp.dial import connect_tcp
-from culm_connectors.transport.tcp.settings import TcpSettings, TlsFiles
+from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_infra.demo.chotki.cast import Cast, calling, cast
 from culm_infra.demo.chotki.certificate import make_certificate
 from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS, SCHEMES_OF
