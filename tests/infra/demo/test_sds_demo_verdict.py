@@ -11,8 +11,15 @@ from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.cast import Actor
 from culm_infra.demo.sds.plan import make_roles
 from culm_infra.demo.sds.verdict import Pipeline, judge, log_hash, unmet, wanted_log
+from culm_models.sds.frames.messages import EventFrame
 
 CHANNEL = "demo-spec"
+
+
+def told(
+    kind: str, who: str | None, message_id: str, time_ms: int, details: dict[str, Any], content: bytes | None
+) -> EventFrame:
+    return EventFrame("", None, kind, who, message_id, time_ms, details, content)
 
 
 def books() -> dict[str, Book]:
@@ -20,17 +27,19 @@ def books() -> dict[str, Book]:
     ada, ben = Book("ada"), Book("ben")
     for own, other, message_id, lamport in ((ada, ben, "a1", 5), (ben, ada, "b1", 5)):
         content = message_id.encode()
-        own.record("sent", own.participant_id, message_id, 100, {"lamport_timestamp": lamport}, content)
+        own.record(told("sent", own.participant_id, message_id, 100, {"lamport_timestamp": lamport}, content))
         details = {"lamport_timestamp": lamport, "sender_id": own.participant_id}
-        other.record("delivered", None, message_id, 130, details, content)
-        own.record("acknowledged", own.participant_id, message_id, 160, {"attempts": 2}, None)
+        other.record(told("delivered", None, message_id, 130, details, content))
+        own.record(told("acknowledged", own.participant_id, message_id, 160, {"attempts": 2}, None))
     return {"ada": ada, "ben": ben}
 
 
 def pipeline(people: dict[str, Book]) -> Pipeline:
     whole = Book("")
     for row in wanted_log(people):
-        whole.record("delivered", None, row[1], 1, {"lamport_timestamp": row[0], "sender_id": row[2]}, row[3])
+        whole.record(
+            told("delivered", None, row[1], 1, {"lamport_timestamp": row[0], "sender_id": row[2]}, row[3])
+        )
     return Pipeline({CHANNEL: whole}, {CHANNEL: Counter(row[1] for row in wanted_log(people))}, Counter())
 
 
@@ -58,9 +67,9 @@ def test_logs_are_in_the_order_of_timestamp_and_id() -> None:
 def test_a_hosted_participants_own_delivery_is_not_a_second_one() -> None:
     people = books()
     details = {"lamport_timestamp": 5, "sender_id": "ben"}
-    people["ben"].record("delivered", None, "b1", 110, details, b"b1")
+    people["ben"].record(told("delivered", None, "b1", 110, details, b"b1"))
     assert people["ben"].repeated == 0
-    people["ben"].record("delivered", None, "b1", 111, details, b"b1")
+    people["ben"].record(told("delivered", None, "b1", 111, details, b"b1"))
     assert judged(people, pipeline(people), []).problems == ["demo-spec/ben received 1 messages twice"]
 
 
@@ -103,6 +112,6 @@ def test_the_last_word_of_a_channel_without_syncs_cannot_be_heard() -> None:
 
 def test_ephemeral_messages_are_in_no_log() -> None:
     book = Book("ada")
-    book.record("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing")
+    book.record(told("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing"))
     assert not book.log()
     assert book.ephemeral == {"e1": 1}

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from culm_models.sds.frames.messages import EventFrame
+from culm_topics.sds.records import SdsEventRecord
+
 Held = tuple[int, str, bytes]
 """(Lamport timestamp, sender id, content) of a message in a log."""
 
 
 @dataclass(slots=True)
 class Book:
-    """Fed with events in their order, as plain data, so that full and hosted participants compare."""
+    """Fed with events in their order, in one form, so that full and hosted participants compare."""
 
     participant_id: str
     held: dict[str, Held] = field(default_factory=dict)
@@ -27,48 +30,33 @@ class Book:
     resent: int = 0
     """How often messages that are heard now were sent again."""
 
-    def record(
-        self,
-        kind: str,
-        participant_id: str | None,
-        message_id: str,
-        time_ms: int,
-        details: Mapping[str, Any],
-        content: bytes | None,
-    ) -> None:
+    def record(self, event: EventFrame | SdsEventRecord) -> None:
         """Take one event. What is sent is held at once; the channel delivers it to siblings besides."""
-        self.kinds[kind] += 1
-        if kind == "acknowledged":
+        details: Mapping[str, Any] = event.details
+        self.kinds[event.kind] += 1
+        if event.kind == "acknowledged":
             self.resent += int(details.get("attempts", 0))
-        if kind in {"sent", "delivered"}:
-            self._hold(kind, participant_id, message_id, time_ms, details, content or b"")
-        elif participant_id != self.participant_id:
+        if event.kind in {"sent", "delivered"}:
+            self._hold(event, details)
+        elif event.participant_id != self.participant_id:
             return
-        elif kind == "acknowledged":
-            self.heard_ms.setdefault(message_id, time_ms)
-        elif kind == "gave_up":
-            self.gave_up.add(message_id)
+        elif event.kind == "acknowledged":
+            self.heard_ms.setdefault(event.message_id, event.time_ms)
+        elif event.kind == "gave_up":
+            self.gave_up.add(event.message_id)
 
-    def _hold(
-        self,
-        kind: str,
-        participant_id: str | None,
-        message_id: str,
-        time_ms: int,
-        details: Mapping[str, Any],
-        content: bytes,
-    ) -> None:
-        own = kind == "sent" and participant_id == self.participant_id
+    def _hold(self, event: EventFrame | SdsEventRecord, details: Mapping[str, Any]) -> None:
+        own = event.kind == "sent" and event.participant_id == self.participant_id
         if details.get("ephemeral"):
             if not own:
-                self.ephemeral[message_id] += 1
+                self.ephemeral[event.message_id] += 1
             return
-        sender = participant_id or "" if kind == "sent" else str(details["sender_id"])
-        self.held[message_id] = (int(details["lamport_timestamp"]), sender, content)
-        if kind == "delivered":
-            self.delivered[message_id] += 1
+        sender = event.participant_id or "" if event.kind == "sent" else str(details["sender_id"])
+        self.held[event.message_id] = (int(details["lamport_timestamp"]), sender, event.content or b"")
+        if event.kind == "delivered":
+            self.delivered[event.message_id] += 1
         if own:
-            self.sent_ms.setdefault(message_id, time_ms)
+            self.sent_ms.setdefault(event.message_id, event.time_ms)
 
     def log(self) -> list[tuple[int, str, str, bytes]]:
         """(Lamport timestamp, message id, sender id, content) in the order that everybody must have."""

@@ -18,7 +18,7 @@ from culm_infra.demo.sds.book import Book
 from culm_infra.demo.sds.plan import SETTINGS, Role, settings_of
 from culm_models.keys import KeyPair
 from culm_models.sds.events import Event
-from culm_models.sds.frames.messages import EventFrame as Frame
+from culm_models.sds.frames.messages import EventFrame
 
 _KEY_BYTES = 32
 
@@ -78,7 +78,7 @@ async def _full(
         durable=False,
     )
     actor = Actor(role, Book(role.participant_id), peer, link)
-    peer.listeners.append(lambda event: _record_event(actor, event))
+    peer.listeners.append(lambda event: actor.book.record(_frame(event)))
     await stack.enter_async_context(peer)
     peer.dial(link.address)
     return actor
@@ -102,22 +102,15 @@ async def _hosted(
         place=FROM_THE_BEGINNING,
     )
     actor = Actor(role, Book(role.participant_id), client)
-    client.listeners.append(lambda frame: _record_frame(actor, frame))
+    client.listeners.append(actor.book.record)
     await stack.enter_async_context(client)
     client.dial(edge)
     return actor
 
 
-def _record_event(actor: Actor, event: Event) -> None:
-    """An event of a full participant."""
+def _frame(event: Event) -> EventFrame:
+    """An event of a full participant, in the form that the client of a hosted one receives."""
     details: dict[str, Any] = {one.name: getattr(event, one.name) for one in fields(event)}
     now_ms = time.time_ns() // 1_000_000
     content = details.pop("content", None)
-    actor.book.record(event.kind, event.participant_id, event.message_id, now_ms, details, content)
-
-
-def _record_frame(actor: Actor, frame: Frame) -> None:
-    """An event that the client of a hosted participant received."""
-    actor.book.record(
-        frame.kind, frame.participant_id, frame.message_id, frame.time_ms, frame.details, frame.content
-    )
+    return EventFrame("", None, event.kind, event.participant_id, event.message_id, now_ms, details, content)

@@ -37,15 +37,7 @@ def gather(kafka: KafkaSettings, channels: Sequence[str]) -> Pipeline:
     books = {channel: Book("") for channel in channels}
     with SdsEventReader(kafka, channels, follow=False, strict=True) as events:
         for found in events:
-            event = found.event
-            books[found.channel_id].record(
-                event.kind,
-                event.participant_id,
-                event.message_id,
-                event.time_ms,
-                event.details,
-                event.content,
-            )
+            books[found.channel_id].record(found.event)
     stored: dict[str, Counter[str]] = {channel: Counter() for channel in channels}
     for message in read_to_end(kafka, "sds.messages"):
         channel = split_channel_key(message.key)
