@@ -5,19 +5,25 @@ metrics, in `--json` output and in conformance reports, so it is part of the pub
 changes meaning. The message (`str(error)`) is for people and may change.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class CulmError(Exception):
-    """Any operating error of Culm; programmer errors are assertions instead."""
+    """Any operating error of Culm; programmer errors are assertions instead.
+
+    A class below it names its code: `class ForkError(BambooError, code="bamboo.fork")`.
+    """
 
     code: ClassVar[str] = "culm"
 
+    def __init_subclass__(cls, *, code: str | None = None, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        if code is not None:
+            cls.code = code
 
-class ModelError(CulmError):
+
+class ModelError(CulmError, code="model"):
     """Bytes or facts that break a rule of one of the replication protocols."""
-
-    code: ClassVar[str] = "model"
 
 
 def require(holds: bool, error: type[CulmError], message: str) -> None:

@@ -5,8 +5,6 @@ significant byte first. The shortest form is the only one that is written, and t
 is hashed: identifiers are hashes of encoded bytes, so a number must not have two spellings.
 """
 
-from typing import ClassVar
-
 from culm_models.errors import ModelError
 
 MAX_VALUE = 2**64 - 1
@@ -14,22 +12,16 @@ MAX_SIZE = 9
 _INLINE_LIMIT = 248
 
 
-class VarU64Error(ModelError):
+class VarU64Error(ModelError, code="varu64"):
     """Bytes that are not a VarU64 in its shortest form."""
 
-    code: ClassVar[str] = "varu64"
 
-
-class VarU64TruncatedError(VarU64Error):
+class VarU64TruncatedError(VarU64Error, code="varu64.truncated"):
     """The bytes end before the number does."""
 
-    code: ClassVar[str] = "varu64.truncated"
 
-
-class VarU64NotCanonicalError(VarU64Error):
+class VarU64NotCanonicalError(VarU64Error, code="varu64.not_canonical"):
     """The number is spelled with more bytes than it needs."""
-
-    code: ClassVar[str] = "varu64.not_canonical"
 
 
 def encode(value: int) -> bytes:

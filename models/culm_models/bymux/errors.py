@@ -1,47 +1,31 @@
 """Why a bymux connection ends: one class a rule, each with its stable code."""
 
-from typing import ClassVar
-
 from culm_models.errors import ModelError
 
 
-class BymuxError(ModelError):
+class BymuxError(ModelError, code="bymux"):
     """The base of all that the other end can break."""
 
-    code: ClassVar[str] = "bymux"
 
-
-class TypeUnknown(BymuxError):
+class TypeUnknown(BymuxError, code="bymux.type"):
     """A frame of a type that there is not."""
 
-    code: ClassVar[str] = "bymux.type"
 
-
-class StreamUnknown(BymuxError):
+class StreamUnknown(BymuxError, code="bymux.stream"):
     """A frame for a stream that there is not, one that would create a stream, or another global one."""
 
-    code: ClassVar[str] = "bymux.stream"
 
-
-class CreditExceeded(BymuxError):
+class CreditExceeded(BymuxError, code="bymux.credit"):
     """More bytes than there was credit for, or more credit than there can be."""
 
-    code: ClassVar[str] = "bymux.credit"
 
-
-class StreamClosed(BymuxError):
+class StreamClosed(BymuxError, code="bymux.closed"):
     """A frame that closes a stream, or stops reading it: streams here end with the connection."""
 
-    code: ClassVar[str] = "bymux.closed"
 
-
-class FrameFlood(BymuxError):
+class FrameFlood(BymuxError, code="bymux.flood"):
     """More frames that carry nothing, such as pings, than one principal may send."""
 
-    code: ClassVar[str] = "bymux.flood"
 
-
-class ConsumedTooMuch(ModelError):
+class ConsumedTooMuch(ModelError, code="bymux.consumed"):
     """This end's own caller says that it consumed more bytes than came."""
-
-    code: ClassVar[str] = "bymux.consumed"

@@ -1,155 +1,103 @@
 """Why a Chotki session, packet, value or text is refused: one class a rule, each with its stable code."""
 
-from typing import ClassVar
-
 from culm_models.errors import ModelError
 
 
-class ChotkiError(ModelError):
+class ChotkiError(ModelError, code="chotki"):
     """Bytes, texts or events that break a rule of Chotki."""
 
-    code: ClassVar[str] = "chotki"
 
-
-class RecordMalformed(ChotkiError):
+class RecordMalformed(ChotkiError, code="chotki.record"):
     """A byte where a TLV header must begin that begins none, or a length beyond 31 bits."""
 
-    code: ClassVar[str] = "chotki.record"
 
-
-class RecordTooLarge(ChotkiError):
+class RecordTooLarge(ChotkiError, code="chotki.record_size"):
     """A record whose header announces more bytes than this side takes."""
 
-    code: ClassVar[str] = "chotki.record_size"
 
-
-class PacketMalformed(ChotkiError):
+class PacketMalformed(ChotkiError, code="chotki.packet"):
     """A packet whose inner records do not fill it, or that does not begin as its letter wants."""
 
-    code: ClassVar[str] = "chotki.packet"
 
-
-class LetterUnknown(ChotkiError):
+class LetterUnknown(ChotkiError, code="chotki.letter"):
     """A packet with a letter that no packet has."""
 
-    code: ClassVar[str] = "chotki.letter"
 
-
-class HandshakeMalformed(ChotkiError):
+class HandshakeMalformed(ChotkiError, code="chotki.handshake"):
     """A first packet that is no handshake, or a handshake without mode, vector or trace id of 10 bytes."""
 
-    code: ClassVar[str] = "chotki.handshake"
 
-
-class ModeUnknown(ChotkiError):
+class ModeUnknown(ChotkiError, code="chotki.mode"):
     """A mode with other bits than read, write and live."""
 
-    code: ClassVar[str] = "chotki.mode"
 
-
-class HandshakeTimeout(ChotkiError):
+class HandshakeTimeout(ChotkiError, code="chotki.handshake_timeout"):
     """The peer's handshake did not come in time."""
 
-    code: ClassVar[str] = "chotki.handshake_timeout"
 
-
-class SourceCollision(ChotkiError):
+class SourceCollision(ChotkiError, code="chotki.source_collision"):
     """The peer says that it is this replica's source."""
 
-    code: ClassVar[str] = "chotki.source_collision"
 
-
-class ReferenceWrong(ChotkiError):
+class ReferenceWrong(ChotkiError, code="chotki.reference"):
     """An E or O that refers to 0-0, or a Y that refers to anything else."""
 
-    code: ClassVar[str] = "chotki.reference"
 
-
-class OffsetWrong(ChotkiError):
+class OffsetWrong(ChotkiError, code="chotki.offset"):
     """An id or a reference with an offset where none may be, or a field number beyond 12 bits."""
 
-    code: ClassVar[str] = "chotki.offset"
 
-
-class OwnIdMalformed(ChotkiError):
+class OwnIdMalformed(ChotkiError, code="chotki.own_id"):
     """An id of this replica's source with an offset: it gave no such id."""
 
-    code: ClassVar[str] = "chotki.own_id"
 
-
-class PairLength(ChotkiError):
+class PairLength(ChotkiError, code="chotki.pair_length"):
     """An id or a stamp of a length that no pair of integers has."""
 
-    code: ClassVar[str] = "chotki.pair_length"
 
-
-class FieldLetterUnknown(ChotkiError):
+class FieldLetterUnknown(ChotkiError, code="chotki.field_letter"):
     """A field of a type that does not exist, or whose record has lost its letter."""
 
-    code: ClassVar[str] = "chotki.field_letter"
 
-
-class ValueMalformed(ChotkiError):
+class ValueMalformed(ChotkiError, code="chotki.value"):
     """A value that does not parse as its type."""
 
-    code: ClassVar[str] = "chotki.value"
 
-
-class FieldsMissing(ChotkiError):
+class FieldsMissing(ChotkiError, code="chotki.no_fields"):
     """A local commit of an object without fields."""
 
-    code: ClassVar[str] = "chotki.no_fields"
 
-
-class SyncUnknown(ChotkiError):
+class SyncUnknown(ChotkiError, code="chotki.sync_unknown"):
     """A diff, or the end of one, of a sync that was not announced, is over or was dropped."""
 
-    code: ClassVar[str] = "chotki.sync_unknown"
 
-
-class SyncTooLarge(ChotkiError):
+class SyncTooLarge(ChotkiError, code="chotki.sync_bytes"):
     """The diffs of one sync exceed what this side keeps."""
 
-    code: ClassVar[str] = "chotki.sync_bytes"
 
-
-class SyncsTooMany(ChotkiError):
+class SyncsTooMany(ChotkiError, code="chotki.sync_count"):
     """More syncs open on one connection than this side keeps."""
 
-    code: ClassVar[str] = "chotki.sync_count"
 
-
-class SyncExpired(ChotkiError):
+class SyncExpired(ChotkiError, code="chotki.sync_expired"):
     """A sync whose next diff did not come in time."""
 
-    code: ClassVar[str] = "chotki.sync_expired"
 
-
-class SpoolFull(ChotkiError):
+class SpoolFull(ChotkiError, code="chotki.spool_full"):
     """What comes finds no room on disk while what came before waits. Nothing is wrong with it."""
 
-    code: ClassVar[str] = "chotki.spool_full"
 
-
-class PingTimeout(ChotkiError):
+class PingTimeout(ChotkiError, code="chotki.ping_timeout"):
     """Nothing came in the time that a ping waits."""
 
-    code: ClassVar[str] = "chotki.ping_timeout"
 
-
-class PeerDeaf(ChotkiError):
+class PeerDeaf(ChotkiError, code="chotki.deaf"):
     """The peer goes on writing and answers no ping."""
 
-    code: ClassVar[str] = "chotki.deaf"
 
-
-class IdTextMalformed(ChotkiError):
+class IdTextMalformed(ChotkiError, code="chotki.id_text"):
     """A text of an ID with a fourth part, or a part that is too large."""
 
-    code: ClassVar[str] = "chotki.id_text"
 
-
-class TextMalformed(ChotkiError):
+class TextMalformed(ChotkiError, code="chotki.rdx.text"):
     """A text that is no value of its type."""
-
-    code: ClassVar[str] = "chotki.rdx.text"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import ClassVar, Final, Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.errors import ChotkiError
@@ -17,10 +17,8 @@ Unreadable: TypeAlias = Literal["refuse", "quarantine"]
 UNREADABLE: Final[tuple[Unreadable, ...]] = ("refuse", "quarantine")
 
 
-class SettingsUnfit(ChotkiError):
+class SettingsUnfit(ChotkiError, code="chotki.settings"):
     """Settings that no connection can have."""
-
-    code: ClassVar[str] = "chotki.settings"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from culm_models.errors import ModelError
 
@@ -13,16 +13,12 @@ U63_MAX: Final = (1 << 63) - 1
 _DIGITS_MAX = 40
 
 
-class ArgumentError(ModelError):
+class ArgumentError(ModelError, code="conform.argument"):
     """An argument is missing or has the wrong form."""
 
-    code: ClassVar[str] = "conform.argument"
 
-
-class RequestError(ModelError):
+class RequestError(ModelError, code="conform.request"):
     """A line that is no request: not JSON, or not an object; of DAG replication, also a bad argument."""
-
-    code: ClassVar[str] = "conform.request"
 
 
 class Arguments:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from culm_models.conform import bamboo, bamboo_p2p, chotki, dag, p2panda, rbsr, sds
 from culm_models.conform.arguments import ArgumentError, Arguments, RequestError
@@ -16,10 +16,8 @@ LINE_BYTES_MAX = 64 * 1024 * 1024
 EXACT_INTEGER_MAX = (1 << 53) - 1
 
 
-class UnknownOperationError(ModelError):
+class UnknownOperationError(ModelError, code="conform.unknown_operation"):
     """No operation of this name."""
-
-    code: ClassVar[str] = "conform.unknown_operation"
 
 
 def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from culm_models.conform.arguments import Arguments
 from culm_models.errors import ModelError
@@ -13,10 +13,8 @@ T = TypeVar("T")
 _MACHINES_MAX = 100_000
 
 
-class MachineError(ModelError):
+class MachineError(ModelError, code="conform.machine"):
     """A machine's name is unknown, taken, or one too many are open."""
-
-    code: ClassVar[str] = "conform.machine"
 
 
 @dataclass(slots=True)

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from culm_models.errors import ModelError
 
 
-class LzfooError(ModelError):
+class LzfooError(ModelError, code="lzfoo"):
     """Bytes that are no LZFoo, or not the one that was announced."""
 
-    code: ClassVar[str] = "lzfoo"
 
-
-class LzfooOffset(LzfooError):
+class LzfooOffset(LzfooError, code="lzfoo.offset"):
     """A copy from before the beginning, from beyond the window, or from nowhere."""
 
-    code: ClassVar[str] = "lzfoo.offset"
 
-
-class LzfooTruncated(LzfooError):
+class LzfooTruncated(LzfooError, code="lzfoo.truncated"):
     """The bytes end within an element."""
 
-    code: ClassVar[str] = "lzfoo.truncated"
 
-
-class LzfooLength(LzfooError):
+class LzfooLength(LzfooError, code="lzfoo.length"):
     """The output is longer or shorter than announced."""
-
-    code: ClassVar[str] = "lzfoo.length"

@@ -7,7 +7,7 @@ bounded by what is staged.
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Final
 
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.errors import (
@@ -27,28 +27,20 @@ from culm_models.p2panda.operations.operation import CheckedOperation, check_siz
 from culm_models.p2panda.store import LogStore
 
 
-class ForeignSchemaError(P2pandaError):
+class ForeignSchemaError(P2pandaError, code="p2panda.session.schema"):
     """The entry's schema is not among those that the session is about."""
 
-    code: ClassVar[str] = "p2panda.session.schema"
 
-
-class LogSchemaError(P2pandaError):
+class LogSchemaError(P2pandaError, code="p2panda.log.schema"):
     """The entry's schema is not that of its log: a log holds one document, a document has one schema."""
 
-    code: ClassVar[str] = "p2panda.log.schema"
 
-
-class LogBusyError(P2pandaError):
+class LogBusyError(P2pandaError, code="p2panda.log.busy"):
     """Entries of this log are staged: one of our own must wait until they are stored."""
 
-    code: ClassVar[str] = "p2panda.log.busy"
 
-
-class NotAdmittedError(P2pandaError):
+class NotAdmittedError(P2pandaError, code="p2panda.entry.not_admitted"):
     """The entry is sound, and there is no room for it here; a store's own errors of this kind say why."""
-
-    code: ClassVar[str] = "p2panda.entry.not_admitted"
 
 
 Admit = Callable[[CheckedOperation, bytes], None]

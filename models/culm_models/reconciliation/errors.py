@@ -1,71 +1,47 @@
 """Why a session of set reconciliation ends before its time: one class a reason (rbsr.md, 4.5)."""
 
-from typing import ClassVar
-
 from culm_models.errors import ModelError
 
 
-class ReconciliationError(ModelError):
+class ReconciliationError(ModelError, code="reconciliation"):
     """A remote that does not keep to set reconciliation, or asks too much of it."""
 
-    code: ClassVar[str] = "reconciliation"
 
-
-class LowerBoundMissingError(ReconciliationError):
+class LowerBoundMissingError(ReconciliationError, code="reconciliation.lower_bound_missing"):
     """A message about a range before the batch said where it begins."""
 
-    code: ClassVar[str] = "reconciliation.lower_bound_missing"
 
-
-class BoundOrderError(ReconciliationError):
+class BoundOrderError(ReconciliationError, code="reconciliation.bound_order"):
     """A range that does not lie behind the one before it, or a batch that begins elsewhere."""
 
-    code: ClassVar[str] = "reconciliation.bound_order"
 
-
-class RunUnfinishedError(ReconciliationError):
+class RunUnfinishedError(ReconciliationError, code="reconciliation.run_unfinished"):
     """A payload series without its end: another message came, or half of an end."""
 
-    code: ClassVar[str] = "reconciliation.run_unfinished"
 
-
-class RangeDoneError(ReconciliationError):
+class RangeDoneError(ReconciliationError, code="reconciliation.range_done"):
     """More is said about a range in which nothing was left open."""
 
-    code: ClassVar[str] = "reconciliation.range_done"
 
-
-class UnexpectedEmptySetError(ReconciliationError):
+class UnexpectedEmptySetError(ReconciliationError, code="reconciliation.empty_set"):
     """An empty set message anywhere but at the start."""
 
-    code: ClassVar[str] = "reconciliation.empty_set"
 
-
-class AfterDoneError(ReconciliationError):
+class AfterDoneError(ReconciliationError, code="reconciliation.after_done"):
     """A message behind the end of the reconciliation that is not the echo of our last batch."""
 
-    code: ClassVar[str] = "reconciliation.after_done"
 
-
-class BatchCountError(ReconciliationError):
+class BatchCountError(ReconciliationError, code="reconciliation.batch_count"):
     """More batches than any two sets need."""
 
-    code: ClassVar[str] = "reconciliation.batch_count"
 
-
-class MessageCountError(ReconciliationError):
+class MessageCountError(ReconciliationError, code="reconciliation.message_count"):
     """More messages in one batch than are taken."""
 
-    code: ClassVar[str] = "reconciliation.message_count"
 
-
-class RunSizeError(ReconciliationError):
+class RunSizeError(ReconciliationError, code="reconciliation.run_size"):
     """More items of one range than are taken."""
 
-    code: ClassVar[str] = "reconciliation.run_size"
 
-
-class ItemCountError(ReconciliationError):
+class ItemCountError(ReconciliationError, code="reconciliation.item_count"):
     """Items are asked for again and again."""
-
-    code: ClassVar[str] = "reconciliation.item_count"

@@ -5,20 +5,15 @@ from typing import ClassVar
 from culm_topics.errors import TopicsError
 
 
-class ShardChunkRefused(TopicsError):
+class ShardChunkRefused(TopicsError, code="topics.shard_chunk"):
     """A chunk is not one of the shard that is being put together: another size, or another place."""
 
-    code: ClassVar[str] = "topics.shard_chunk"
 
-
-class ShardTooLarge(TopicsError):
+class ShardTooLarge(TopicsError, code="topics.shard_size"):
     """A shard has more bytes than its reader takes."""
 
-    code: ClassVar[str] = "topics.shard_size"
     default_hint: ClassVar[str | None] = "give the reader a larger limit, and the room on the disk"
 
 
-class ShardHashRefused(TopicsError):
+class ShardHashRefused(TopicsError, code="topics.shard_hash"):
     """The chunks of a shard are all there, and together they are another shard."""
-
-    code: ClassVar[str] = "topics.shard_hash"

@@ -7,7 +7,6 @@ aside: what follows is dropped until the missing event comes, and the other chan
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from culm_topics.errors import TopicsError
 from culm_topics.sds.records.events import SdsEventRecord
@@ -16,10 +15,8 @@ MAX_EARLY_EVENTS = 10_000
 """Early events kept at once, over all channels; one more and the oldest hole counts as a gap."""
 
 
-class EventGap(TopicsError):
+class EventGap(TopicsError, code="topics.sds.gap"):
     """An event of a channel is missing from `sds.events`."""
-
-    code: ClassVar[str] = "topics.sds.gap"
 
     def __init__(self, channel_id: str, missing: int, next_number: int) -> None:
         super().__init__(

@@ -1,113 +1,75 @@
 """What is wrong with replica nodes and with what they are asked (reference 3.1, 3.2)."""
 
-from typing import ClassVar
-
 from culm_models.dag.errors.base import DagError
 
 
-class NodeSchema(DagError):
+class NodeSchema(DagError, code="dag.schema"):
     """A map with other keys or kinds than its kind has."""
 
-    code: ClassVar[str] = "dag.schema"
 
-
-class ChangeUnknown(DagError):
+class ChangeUnknown(DagError, code="dag.unknown_change"):
     """A change that is neither append, join nor publish."""
 
-    code: ClassVar[str] = "dag.unknown_change"
 
-
-class CidVersionUnfit(DagError):
+class CidVersionUnfit(DagError, code="dag.cid_version"):
     """A link that must be a CIDv1 and is none."""
 
-    code: ClassVar[str] = "dag.cid_version"
 
-
-class PriorCodec(DagError):
+class PriorCodec(DagError, code="dag.prior_codec"):
     """A prior that is not DAG-CBOR with a whole sha2-256."""
 
-    code: ClassVar[str] = "dag.prior_codec"
 
-
-class ForkCodec(DagError):
+class ForkCodec(DagError, code="dag.fork_codec"):
     """A fork that is not DAG-CBOR with a whole sha2-256."""
 
-    code: ClassVar[str] = "dag.fork_codec"
 
-
-class OriginCodec(DagError):
+class OriginCodec(DagError, code="dag.origin_codec"):
     """An origin that is not DAG-CBOR with a whole sha2-256."""
 
-    code: ClassVar[str] = "dag.origin_codec"
 
-
-class TooManyLinks(DagError):
+class TooManyLinks(DagError, code="dag.too_many"):
     """More shards or forks than a node may name."""
 
-    code: ClassVar[str] = "dag.too_many"
 
-
-class JoinPriorMissing(DagError):
+class JoinPriorMissing(DagError, code="dag.join_prior_missing"):
     """A join without prior."""
 
-    code: ClassVar[str] = "dag.join_prior_missing"
 
-
-class JoinEmpty(DagError):
+class JoinEmpty(DagError, code="dag.join_empty"):
     """A join without forks."""
 
-    code: ClassVar[str] = "dag.join_empty"
 
-
-class LinkRepeated(DagError):
+class LinkRepeated(DagError, code="dag.duplicate"):
     """Shards or forks that name one CID twice."""
 
-    code: ClassVar[str] = "dag.duplicate"
 
-
-class LinksUnsorted(DagError):
+class LinksUnsorted(DagError, code="dag.unsorted"):
     """Shards or forks that do not ascend by their text."""
 
-    code: ClassVar[str] = "dag.unsorted"
 
-
-class JoinPriorOrder(DagError):
+class JoinPriorOrder(DagError, code="dag.join_prior_order"):
     """A join whose prior is not smaller than every fork."""
 
-    code: ClassVar[str] = "dag.join_prior_order"
 
-
-class ProofForm(DagError):
+class ProofForm(DagError, code="dag.proof_form"):
     """A proof in a form that a publish may not carry (R23)."""
 
-    code: ClassVar[str] = "dag.proof_form"
 
-
-class PriorRefused(DagError):
+class PriorRefused(DagError, code="dag.prior_refused"):
     """A node whose prior or fork was refused for good (R25)."""
 
-    code: ClassVar[str] = "dag.prior_refused"
 
-
-class ChainMixed(DagError):
+class ChainMixed(DagError, code="dag.mixed_chain"):
     """A publish below an append or a join, or the other way round (R11)."""
 
-    code: ClassVar[str] = "dag.mixed_chain"
 
-
-class PublishIdChanged(DagError):
+class PublishIdChanged(DagError, code="dag.id_changed"):
     """A publish whose prior publishes to another id."""
 
-    code: ClassVar[str] = "dag.id_changed"
 
-
-class NodeMissing(DagError):
+class NodeMissing(DagError, code="dag.missing"):
     """A node that is needed here and is not here."""
 
-    code: ClassVar[str] = "dag.missing"
 
-
-class NothingToJoin(DagError):
+class NothingToJoin(DagError, code="dag.nothing_to_join"):
     """Fewer than two heads that diverge."""
-
-    code: ClassVar[str] = "dag.nothing_to_join"

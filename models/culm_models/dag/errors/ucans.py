@@ -1,95 +1,63 @@
 """Why a UCAN does not authorise (reference 4.2 to 4.5)."""
 
-from typing import ClassVar
-
 from culm_models.dag.errors.base import DagError
 
 
-class UcanVersionUnfit(DagError):
+class UcanVersionUnfit(DagError, code="dag.ucan_version"):
     """A version that is not accepted, or not in this form (R17)."""
 
-    code: ClassVar[str] = "dag.ucan_version"
 
-
-class UcanKey(DagError):
+class UcanKey(DagError, code="dag.key"):
     """An issuer or audience that is no Ed25519 did:key in its one spelling (R19)."""
 
-    code: ClassVar[str] = "dag.key"
 
-
-class UcanSignature(DagError):
+class UcanSignature(DagError, code="dag.signature"):
     """A signature of another kind or length, or one that does not verify."""
 
-    code: ClassVar[str] = "dag.signature"
 
-
-class JwtMalformed(DagError):
+class JwtMalformed(DagError, code="dag.jwt"):
     """A text that is no JWT in its one spelling (4.3)."""
 
-    code: ClassVar[str] = "dag.jwt"
 
-
-class UcanAudience(DagError):
+class UcanAudience(DagError, code="dag.audience"):
     """An audience that may not hand this on."""
 
-    code: ClassVar[str] = "dag.audience"
 
-
-class UcanAbility(DagError):
+class UcanAbility(DagError, code="dag.ability"):
     """No capability has the ability."""
 
-    code: ClassVar[str] = "dag.ability"
 
-
-class UcanResource(DagError):
+class UcanResource(DagError, code="dag.resource"):
     """No capability is for the resource."""
 
-    code: ClassVar[str] = "dag.resource"
 
-
-class UcanUnbound(DagError):
+class UcanUnbound(DagError, code="dag.unbound"):
     """The leaf does not name what is published (R20)."""
 
-    code: ClassVar[str] = "dag.unbound"
 
-
-class UcanAttenuation(DagError):
+class UcanAttenuation(DagError, code="dag.attenuation"):
     """A delegation that allows less than what is published."""
 
-    code: ClassVar[str] = "dag.attenuation"
 
-
-class UcanRootIssuer(DagError):
+class UcanRootIssuer(DagError, code="dag.root_issuer"):
     """The chain ends at somebody else than the id."""
 
-    code: ClassVar[str] = "dag.root_issuer"
 
-
-class UcanChainTooLong(DagError):
+class UcanChainTooLong(DagError, code="dag.chain_too_long"):
     """More delegations on a path than allowed."""
 
-    code: ClassVar[str] = "dag.chain_too_long"
 
-
-class UcanRevoked(DagError):
+class UcanRevoked(DagError, code="dag.revoked"):
     """A UCAN that the id has revoked before this place of the order (R32)."""
 
-    code: ClassVar[str] = "dag.revoked"
 
-
-class UcanNotYetValid(DagError):
+class UcanNotYetValid(DagError, code="dag.not_yet_valid"):
     """Received before a UCAN begins to be valid."""
 
-    code: ClassVar[str] = "dag.not_yet_valid"
 
-
-class UcanExpired(DagError):
+class UcanExpired(DagError, code="dag.expired"):
     """Received after a UCAN has expired."""
 
-    code: ClassVar[str] = "dag.expired"
 
-
-class UcanProofMissing(DagError):
+class UcanProofMissing(DagError, code="dag.proof_missing"):
     """A proof is not here; with it there may be a good chain."""
-
-    code: ClassVar[str] = "dag.proof_missing"

@@ -11,7 +11,6 @@ it, so it is let in here as well.
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import ClassVar
 
 from culm_models.bamboo import hashes as yasmf
 from culm_models.p2panda.errors import P2pandaError
@@ -24,10 +23,8 @@ OPERATION_ID_PREFIX = b"\x00"
 _HEX_SIZE = 2 * yasmf.HASH_SIZE
 
 
-class DocumentViewIdError(P2pandaError):
+class DocumentViewIdError(P2pandaError, code="p2panda.document_view_id"):
     """Not a sorted, repeat-free, non-empty list of operation ids."""
-
-    code: ClassVar[str] = "p2panda.document_view_id"
 
 
 def view_id(operation_ids: Iterable[OperationId]) -> DocumentViewId:

@@ -1,65 +1,43 @@
 """What can be wrong with an operation: one class a rule, each with its stable code."""
 
-from typing import ClassVar
-
 from culm_models.p2panda.errors import P2pandaError
 
 
-class OperationError(P2pandaError):
+class OperationError(P2pandaError, code="p2panda.operation"):
     """Bytes that are no operation that a p2panda node would take."""
 
-    code: ClassVar[str] = "p2panda.operation"
 
-
-class MalformedOperationError(OperationError):
+class MalformedOperationError(OperationError, code="p2panda.operation.malformed"):
     """Not CBOR, or CBOR of another shape."""
 
-    code: ClassVar[str] = "p2panda.operation.malformed"
 
-
-class OperationTooLargeError(OperationError):
+class OperationTooLargeError(OperationError, code="p2panda.operation.too_large"):
     """An operation that no message can carry."""
 
-    code: ClassVar[str] = "p2panda.operation.too_large"
 
-
-class VersionError(OperationError):
+class VersionError(OperationError, code="p2panda.operation.version"):
     """An operation version that is not known."""
 
-    code: ClassVar[str] = "p2panda.operation.version"
 
-
-class ActionError(OperationError):
+class ActionError(OperationError, code="p2panda.operation.action"):
     """An action other than create, update and delete."""
 
-    code: ClassVar[str] = "p2panda.operation.action"
 
-
-class OperationItemCountError(OperationError):
+class OperationItemCountError(OperationError, code="p2panda.operation.item_count"):
     """More or fewer items than the action has."""
 
-    code: ClassVar[str] = "p2panda.operation.item_count"
 
-
-class PreviousError(OperationError):
+class PreviousError(OperationError, code="p2panda.operation.previous"):
     """The previous operations are no document view id."""
 
-    code: ClassVar[str] = "p2panda.operation.previous"
 
-
-class FieldOrderError(OperationError):
+class FieldOrderError(OperationError, code="p2panda.operation.field_order"):
     """Field names that are not sorted, or repeated."""
 
-    code: ClassVar[str] = "p2panda.operation.field_order"
 
-
-class ValueKindError(OperationError):
+class ValueKindError(OperationError, code="p2panda.operation.value"):
     """A field name or value of a kind that fields do not have."""
 
-    code: ClassVar[str] = "p2panda.operation.value"
 
-
-class SchemaMismatchError(OperationError):
+class SchemaMismatchError(OperationError, code="p2panda.operation.schema"):
     """Fields that the operation's schema does not have, or values that it does not allow."""
-
-    code: ClassVar[str] = "p2panda.operation.schema"

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar
 
 from culm_models.p2panda.errors import P2pandaError
 
@@ -32,10 +31,8 @@ _REMEMBERED_LENGTH = 512
 _SHOWN_LENGTH = 100
 
 
-class SchemaIdError(P2pandaError):
+class SchemaIdError(P2pandaError, code="p2panda.schema_id"):
     """A text that is no schema id, or a list that is no schema id set."""
-
-    code: ClassVar[str] = "p2panda.schema_id"
 
 
 @dataclass(frozen=True, slots=True)

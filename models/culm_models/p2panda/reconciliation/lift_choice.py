@@ -6,7 +6,6 @@ choice from the first fingerprint that comes, or refuses. Nothing is said about 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from culm_models import lifts
 from culm_models.lifts import Lift, LiftError
@@ -16,16 +15,12 @@ from culm_models.p2panda.wire.offers import Offer
 from culm_models.reconciliation.messages import Fingerprint, ReconciliationMessage
 
 
-class LiftRefusedError(SessionError):
+class LiftRefusedError(SessionError, code="p2panda.session.lift"):
     """The remote's fingerprints are of a lift that is not taken here."""
 
-    code: ClassVar[str] = "p2panda.session.lift"
 
-
-class LiftChangedError(SessionError):
+class LiftChangedError(SessionError, code="p2panda.session.lift_changed"):
     """A fingerprint is of another lift or salt than those before it."""
-
-    code: ClassVar[str] = "p2panda.session.lift_changed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Announcements: exactly one a peer, the latest (specification "replication", announcement)."""
 
 from collections.abc import Iterable, Set
-from typing import ClassVar
 
 from culm_models.p2panda.errors import P2pandaError
 from culm_models.p2panda.operations import schema_id
@@ -15,28 +14,20 @@ _HEADS_BYTES = 29
 _ITEM_HEAD_BYTES = 9
 
 
-class AnnouncementError(P2pandaError):
+class AnnouncementError(P2pandaError, code="p2panda.announcement"):
     """An announcement that is passed over."""
 
-    code: ClassVar[str] = "p2panda.announcement"
 
-
-class LateAnnouncementError(AnnouncementError):
+class LateAnnouncementError(AnnouncementError, code="p2panda.announcement.late"):
     """Its timestamp is not larger than that of the announcement that is known."""
 
-    code: ClassVar[str] = "p2panda.announcement.late"
 
-
-class AnnouncementVersionError(AnnouncementError):
+class AnnouncementVersionError(AnnouncementError, code="p2panda.announcement.version"):
     """It is about a version of the protocol that is not spoken here."""
 
-    code: ClassVar[str] = "p2panda.announcement.version"
 
-
-class AnnouncementSizeError(AnnouncementError):
+class AnnouncementSizeError(AnnouncementError, code="p2panda.announcement.size"):
     """It names more schemas, or longer ones, than are taken."""
-
-    code: ClassVar[str] = "p2panda.announcement.size"
 
 
 def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_ms: int) -> Announce:

@@ -8,7 +8,7 @@ after the filter are kept, with the mark of the filter's value, which is the sam
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from culm_models.sds.acks.acknowledgement import AckEvent, Acknowledgements, Filter, HashPair
 from culm_models.sds.draws import Draw, wait_ms
@@ -21,10 +21,8 @@ _FORMAT: Final = 1
 _ITEMS: Final = 3
 
 
-class OutgoingFullError(SdsError):
+class OutgoingFullError(SdsError, code="sds.outgoing.full"):
     """As many messages of the participant as may wait for acknowledgement do so already."""
-
-    code: ClassVar[str] = "sds.outgoing.full"
 
 
 @dataclass(frozen=True, slots=True)
