@@ -1,7 +1,7 @@
 """State of a job: variables that Spark restores, with the offsets, when a query starts from its checkpoint.
 
-A job declares its variables, and its steps load and save values by key; nothing else is kept between two
-micro-batches. In a query they are Spark's state variables (`SparkState`), in tests and tools dictionaries
+A job declares its variables, and its steps load and save values by key; what a worker remembers beside them
+is only a cache. In a query they are Spark's state variables (`SparkState`), in tests and tools dictionaries
 (`MemoryState`). Names and columns are part of every checkpoint (tests/streaming/test_frozen_checkpoints.py).
 
 A job whose checkpoint is gone begins anew, unless it can restore its state from the topics that it has
@@ -26,7 +26,7 @@ Value = TypeVar("Value", bytes, int)
 Key = bytes | int | tuple[bytes | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Variable(Generic[Value]):
     """A state variable: its name, the columns of its keys (none: one value a shard), and that of its values.
 
