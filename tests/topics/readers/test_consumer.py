@@ -45,9 +45,12 @@ def test_everything_comes_in_order_and_the_iteration_ends_at_the_end() -> None:
     assert numbers.closed == 1
 
 
-async def test_everything_comes_in_an_event_loop() -> None:
+async def test_everything_comes_in_an_event_loop_until_it_is_stopped() -> None:
     async with Numbers([1, 2], [], [3]) as numbers:
         assert [number async for number in numbers] == [1, 2, 3]
+        numbers.ready.append(4)
+        numbers.stop()
+        assert [number async for number in numbers] == []
     assert numbers.closed == 1
 
 
@@ -66,13 +69,6 @@ def test_a_consumer_that_is_stopped_hands_out_nothing_more() -> None:
     assert list(numbers) == []
     waiting = Numbers(follow=True)
     assert list(waiting) == [], "stopped while it waits"
-
-
-async def test_a_consumer_that_is_stopped_hands_out_nothing_more_in_an_event_loop() -> None:
-    numbers = Numbers([1, 2, 3], follow=True)
-    assert await anext(numbers) == 1
-    numbers.stop()
-    assert [number async for number in numbers] == []
 
 
 def test_an_error_within_the_block_closes_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from culm_topics.catalogue.topics import spec
 from culm_topics.chotki.consumer import ChotkiConsumer
-from culm_topics.dag.consumer import DagConsumer
+from culm_topics.dag.consumer import DagConsumer, DagContent
 from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
@@ -48,6 +48,7 @@ def test_every_partition_is_read_to_its_end_and_no_further(kafka_bootstrap: str,
         (("sds.index",), lambda settings, folder: SdsIndex(settings, folder / "index")),
         ((), lambda settings, _: ChotkiConsumer(settings)),
         ((), lambda settings, _: DagConsumer(settings)),
+        ((), lambda settings, _: DagContent(settings)),
     ],
 )
 def test_a_missing_topic_is_an_error_that_says_what_to_do(
