@@ -13,8 +13,8 @@ clock, a thread, Kafka or Spark.
 - `reconciliation`: sets compared range by range.
 - `lifts`: items of a sync range as fingerprints that can be combined.
 - `conform`: all of it behind one JSON object a line.
-- `testing`: for whoever writes a driver or a peer: memory links with faults, a seeded simulator, a checker.
+- `testing`: for whoever writes a driver or a peer: nodes in virtual time, a network with faults, checkers.
 
 What the protocols share: `varu64`, `varint`, `interval_set`, `keys` (Ed25519), `cbor` (the one strict
-door), `errors` (stable codes), `frozen` (records at the price of plain ones).
+door), `errors` and `events` (stable codes and kinds), `frozen` (records at the price of plain ones).
 """

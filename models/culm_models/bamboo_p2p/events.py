@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.wire.messages import CancelCode, SkipReason
+from culm_models.events import ReportedEvent
 
 
 @dataclass(frozen=True, slots=True)
-class BambooP2pEvent:
+class BambooP2pEvent(ReportedEvent):
     """The base."""
 
-    kind: ClassVar[str] = "event"
-
 
 @dataclass(frozen=True, slots=True)
-class SetupRead(BambooP2pEvent):
+class SetupRead(BambooP2pEvent, kind="setup"):
     """The other end's setup came: the modes and windows in force, windows in bytes (R2)."""
 
-    kind: ClassVar[str] = "setup"
     sends_greedily: bool
     receives_greedily: bool
     send_window: int
@@ -28,64 +25,57 @@ class SetupRead(BambooP2pEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed(BambooP2pEvent):
+class Proposed(BambooP2pEvent, kind="proposed"):
     """The other end proposed a request."""
 
-    kind: ClassVar[str] = "proposed"
     id: int
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmed(BambooP2pEvent):
+class Confirmed(BambooP2pEvent, kind="confirmed"):
     """A request is confirmed, by either end."""
 
-    kind: ClassVar[str] = "confirmed"
     id: int
 
 
 @dataclass(frozen=True, slots=True)
-class OverlapDropped(BambooP2pEvent):
+class OverlapDropped(BambooP2pEvent, kind="overlap_dropped"):
     """A proposal lost to an overlapping one; `mine`: this end had sent it."""
 
-    kind: ClassVar[str] = "overlap_dropped"
     id: int
     mine: bool
 
 
 @dataclass(frozen=True, slots=True)
-class EntryVerified(BambooP2pEvent):
+class EntryVerified(BambooP2pEvent, kind="entry"):
     """An entry that was not held came, and verified."""
 
-    kind: ClassVar[str] = "entry"
     id: int
     log: LogKey
     seq_num: int
 
 
 @dataclass(frozen=True, slots=True)
-class PayloadVerified(BambooP2pEvent):
+class PayloadVerified(BambooP2pEvent, kind="payload"):
     """A payload that was not held is whole, and verified."""
 
-    kind: ClassVar[str] = "payload"
     id: int
     log: LogKey
     seq_num: int
 
 
 @dataclass(frozen=True, slots=True)
-class PiecesNotified(BambooP2pEvent):
+class PiecesNotified(BambooP2pEvent, kind="notified"):
     """The other end passed so many pieces without sending them."""
 
-    kind: ClassVar[str] = "notified"
     id: int
     pieces: int
 
 
 @dataclass(frozen=True, slots=True)
-class PayloadSkipped(BambooP2pEvent):
+class PayloadSkipped(BambooP2pEvent, kind="skipped"):
     """The other end passed over a payload."""
 
-    kind: ClassVar[str] = "skipped"
     id: int
     log: LogKey
     seq_num: int
@@ -93,47 +83,42 @@ class PayloadSkipped(BambooP2pEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ApologyReceived(BambooP2pEvent):
+class ApologyReceived(BambooP2pEvent, kind="apology"):
     """The other end took back its latest piece."""
 
-    kind: ClassVar[str] = "apology"
     id: int
 
 
 @dataclass(frozen=True, slots=True)
-class RequestCancelled(BambooP2pEvent):
+class RequestCancelled(BambooP2pEvent, kind="cancelled"):
     """The other end cancelled a request."""
 
-    kind: ClassVar[str] = "cancelled"
     id: int
     code: CancelCode
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFreed(BambooP2pEvent):
+class RequestFreed(BambooP2pEvent, kind="freed"):
     """All four messages of a cancellation are through."""
 
-    kind: ClassVar[str] = "freed"
     id: int
 
 
 @dataclass(frozen=True, slots=True)
-class ForkFound(BambooP2pEvent):
+class ForkFound(BambooP2pEvent, kind="fork"):
     """Two entries prove that a log is forked."""
 
-    kind: ClassVar[str] = "fork"
     id: int
     log: LogKey
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionDropped(BambooP2pEvent):
+class ConnectionDropped(BambooP2pEvent, kind="dropped"):
     """The connection ended for what the other end did; `code` as in `errors`.
 
     `log` and `evidence`: what a bogus cancel was about, and the entries that came with it.
     """
 
-    kind: ClassVar[str] = "dropped"
     code: str
     number: int
     reason: str

@@ -5,31 +5,29 @@ Every event names the remote concerned and has a stable `kind`.
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from typing import ClassVar
 
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
+from culm_models.events import ReportedEvent
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire.messages import LogHeight
 from culm_models.p2panda.wire.offers import Offer
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(ReportedEvent):
     """The base: `remote` is the peer id of the remote that it is about."""
 
-    kind: ClassVar[str] = "event"
     remote: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Announced(Event):
+class Announced(Event, kind="announced"):
     """The remote's announcement has replaced its former one. `raw` holds the bytes as received.
 
     `offer` is what the remote offers beyond log height mode; `schema_ids` are without the id that tells it.
     """
 
-    kind: ClassVar[str] = "announced"
     schema_ids: tuple[str, ...]
     timestamp: int
     raw: bytes
@@ -37,10 +35,9 @@ class Announced(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionStarted(Event):
+class SessionStarted(Event, kind="session_started"):
     """A session was requested by us (`local`) or accepted from the remote."""
 
-    kind: ClassVar[str] = "session_started"
     session_id: int
     mode: int
     schema_ids: tuple[str, ...]
@@ -48,59 +45,53 @@ class SessionStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionDone(Event):
+class SessionDone(Event, kind="session_done"):
     """The session is over: both sides sent what they had, or one of them left live mode."""
 
-    kind: ClassVar[str] = "session_done"
     session_id: int
     schema_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Live(Event):
+class Live(Event, kind="live"):
     """Both sides have caught up and the session goes on in live mode."""
 
-    kind: ClassVar[str] = "live"
     session_id: int
     schema_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFailed(Event):
+class SessionFailed(Event, kind="session_failed"):
     """The session ended without having finished."""
 
-    kind: ClassVar[str] = "session_failed"
     session_id: int
     code: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class EntryAccepted(Event):
+class EntryAccepted(Event, kind="entry_accepted"):
     """An entry of the remote continues its log and is to be stored, or was stored by `receive`."""
 
-    kind: ClassVar[str] = "entry_accepted"
     session_id: int
     checked: CheckedOperation
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate(Event):
+class Duplicate(Event, kind="duplicate"):
     """The remote sent an entry that is held or staged already."""
 
-    kind: ClassVar[str] = "duplicate"
     session_id: int
     checked: CheckedOperation
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Event):
+class Rejected(Event, kind="rejected"):
     """An entry was refused; for a fork `held_hash` names the entry that stays in its place.
 
     `blameless`: the remote that brought it is not at fault: its author is, or there was no room for it.
     """
 
-    kind: ClassVar[str] = "rejected"
     session_id: int
     code: str
     message: str
@@ -111,13 +102,12 @@ class Rejected(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld(Event):
+class Withheld(Event, kind="withheld"):
     """The remote lacks an entry that no message can carry, so it is sent nothing of the log from there on.
 
     Reported once for each log of a link.
     """
 
-    kind: ClassVar[str] = "withheld"
     code: str
     message: str
     public_key: bytes
@@ -127,32 +117,29 @@ class Withheld(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored(Event):
+class Ignored(Event, kind="ignored"):
     """A message, or a wish of our own, that was passed over without harm to anything that runs."""
 
-    kind: ClassVar[str] = "ignored"
     code: str
     message: str
     session_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Heights(Event):
+class Heights(Event, kind="heights"):
     """What the remote has shown to hold since the last such event: by `Have`, reconciliation, and entries."""
 
-    kind: ClassVar[str] = "heights"
     log_heights: tuple[LogHeight, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled(Event):
+class Reconciled(Event, kind="reconciled"):
     """Set reconciliation of a session of mode 1 has ended: what it took, and what came of it.
 
     `rounds` are the batches of both sides, `messages_…` and `bytes_…` those of set reconciliation alone.
     `differing_logs` were longer on one side; the entries of ours among them are on their way.
     """
 
-    kind: ClassVar[str] = "reconciled"
     session_id: int
     rounds: int
     messages_in: int
@@ -163,10 +150,9 @@ class Reconciled(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFailed(Event):
+class LinkFailed(Event, kind="link_failed"):
     """The remote's stream cannot be read on; everything further from it is ignored until it reconnects."""
 
-    kind: ClassVar[str] = "link_failed"
     code: str
     message: str
 

@@ -1,8 +1,9 @@
 """What a channel reports to its driver: each event has a stable `kind` and names its message."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from culm_models.events import ReportedEvent
 from culm_models.frozen import unfrozen
 from culm_models.sds.wire.messages import HistoryEntry, MessageKind
 
@@ -14,22 +15,20 @@ Evidence: TypeAlias = Literal["causal_history", "bloom_filter"]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(ReportedEvent):
     """The base. `participant_id`: the hosted participant concerned; None: the channel as a whole."""
 
-    kind: ClassVar[str] = "event"
     message_id: str
     participant_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Event):
+class Sent(Event, kind="sent"):
     """A message of a hosted participant goes out for the first time; unless ephemeral it is in the log now.
 
     `position`: its place in the log, counted from the channel's first message; None for ephemeral ones.
     """
 
-    kind: ClassVar[str] = "sent"
     content: bytes
     lamport_timestamp: int | None
     position: int | None
@@ -37,17 +36,16 @@ class Sent(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Received(Event):
+class Received(Event, kind="received"):
     """A message with content has arrived that was not known; it is delivered now or waits (`Missing`)."""
 
-    kind: ClassVar[str] = "received"
     sender_id: str
     message_kind: MessageKind
     lamport_timestamp: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered(Event):
+class Delivered(Event, kind="delivered"):
     """A message is handed to the application: once for each id, parents before children.
 
     `position`: where it stands in the log, which is not always the end (insert, do not append); None for
@@ -55,7 +53,6 @@ class Delivered(Event):
     others may fetch it, as far as known.
     """
 
-    kind: ClassVar[str] = "delivered"
     sender_id: str
     content: bytes
     lamport_timestamp: int | None
@@ -66,120 +63,107 @@ class Delivered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Event):
+class Missing(Event, kind="missing"):
     """The message, or the sync, or the head named by a store (message id ""), refers to messages not held.
 
     `entries`: those that are not held; they are fetched. `attempt` 1: found now; more: asked for again.
     """
 
-    kind: ClassVar[str] = "missing"
     entries: tuple[HistoryEntry, ...]
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(Event):
+class Lost(Event, kind="lost"):
     """A missing message has not come for so long that nothing waits for it any more; a late copy is taken.
 
     `waiting`: the messages that waited for it.
     """
 
-    kind: ClassVar[str] = "lost"
     waiting: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PossiblyAcknowledged(Event):
+class PossiblyAcknowledged(Event, kind="possibly_acknowledged"):
     """The filter of one more sender holds a message of the participant: `evidence` are those senders."""
 
-    kind: ClassVar[str] = "possibly_acknowledged"
     evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged(Event):
+class Acknowledged(Event, kind="acknowledged"):
     """A message of the participant reached others: it is not re-sent any more. `evidence`: by whom.
 
     `attempts`: how often it was sent again before.
     """
 
-    kind: ClassVar[str] = "acknowledged"
     by: Evidence
     evidence: tuple[str, ...]
     attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class GaveUp(Event):
+class GaveUp(Event, kind="gave_up"):
     """A message of the participant was sent `attempts` times and not acknowledged; it is not sent again.
 
     Also what becomes of the messages of a participant that leaves.
     """
 
-    kind: ClassVar[str] = "gave_up"
     state: OutgoingState
     attempts: int
 
 
 @dataclass(frozen=True, slots=True)
-class SyncSent(Event):
+class SyncSent(Event, kind="sync_sent"):
     """A sync of the participant goes out."""
 
-    kind: ClassVar[str] = "sync_sent"
     lamport_timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReceived(Event):
+class SyncReceived(Event, kind="sync_received"):
     """A sync has arrived; it was reviewed and is not kept."""
 
-    kind: ClassVar[str] = "sync_received"
     sender_id: str
     lamport_timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class RepairRequested(Event):
+class RepairRequested(Event, kind="repair_requested"):
     """The participant asks the channel for a message (SDS-R), by the message `carrier_id` of its own."""
 
-    kind: ClassVar[str] = "repair_requested"
     carrier_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RepairAnswered(Event):
+class RepairAnswered(Event, kind="repair_answered"):
     """A message that others asked for is broadcast again, byte by byte as it was."""
-
-    kind: ClassVar[str] = "repair_answered"
 
 
 @dataclass(frozen=True, slots=True)
-class ClockAhead(Event):
+class ClockAhead(Event, kind="clock_ahead"):
     """The log ends so far ahead of the clock that others would not take what follows it.
 
     Either the clock was ahead when those messages were sent, or it is behind now. Sending is refused until
     the clock is within `lamport_allowance_ms` again, or until `Channel.withdraw_ahead`.
     """
 
-    kind: ClassVar[str] = "clock_ahead"
     lamport_timestamp: int
     ahead_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn(Event):
+class Withdrawn(Event, kind="withdrawn"):
     """A message that was sent far ahead of the time is not in the log any more, as if it had never come."""
 
-    kind: ClassVar[str] = "withdrawn"
     sender_id: str
     lamport_timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Event):
+class Rejected(Event, kind="rejected"):
     """Something received was refused; the message id is "" where it could not be read."""
 
-    kind: ClassVar[str] = "rejected"
     code: str
     reason: str
     sender_id: str | None = None
