@@ -1,0 +1,18 @@
+"""`culm notes`: what was noted."""
+
+from __future__ import annotations
+
+from culm_infra.cli.noun import noun
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.results import Results
+from culm_topics.readers.whole_topic import read_to_end
+from tests.streaming.sixth_protocol.topics import NumberedNoteRecord
+
+
+def list_notes(kafka: KafkaFlags = KafkaFlags(), results: Results = Results()) -> None:  # noqa: B008
+    """List all notes in their order."""
+    notes = [NumberedNoteRecord.decode(one.value) for one in read_to_end(kafka.settings(), "notes.numbered")]
+    results.rows(({"number": one.number, "text": one.text} for one in notes), ("number", "text"))
+
+
+app = noun("Notes that anybody may add to.", {"list": list_notes})
