@@ -66,6 +66,17 @@ def test_it_has_fewer_than_two_hundred_lines_of_code() -> None:
     assert len(code) < 200
 
 
+def test_the_documentation_shows_this_code() -> None:
+    def words(text: str) -> str:
+        return " ".join(text.split())
+
+    page = (HERE.parents[2] / "docs" / "adding-a-protocol.md").read_text()
+    shown = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code = words(" ".join(path.read_text() for path in HERE.glob("*.py")))
+    assert len(shown) == 6
+    assert [block for block in shown if words(block) not in code] == []
+
+
 def test_its_machine_is_driven_by_lines() -> None:
     conformance = dispatch.Conformance()
     asked = {"do": "notes.read", "bytes": b"one\ntwo\nth".hex()}
