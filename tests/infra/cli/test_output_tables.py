@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from rich.console import Console
 
 from culm_infra.cli import output
+from culm_infra.cli.results import Results
+from culm_infra.columns import of
 
 COLUMNS = ("channel", "profile", "log", "waiting", "missing", "lost", "outgoing", "participants", "ahead")
 ROW = ("general", "spec", 11_366, 12_345, 12_345, 12_345, 12_345, 1_000, "1234 s")
@@ -40,3 +44,21 @@ def test_a_key_is_no_emoji(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     output.say("did:key:z6Mk")
     shown = capsys.readouterr()
     assert (shown.out.count("did:key:z6Mk"), shown.err.count("did:key:z6Mk")) == (2, 1)
+
+
+def test_rows_are_described_once_for_people_and_for_programs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    columns = {
+        "space": "space",
+        "heads": "heads",
+        "tip": of("tip", str.upper),
+        "both": lambda row: row["more"] * 2,
+    }
+    row = {"space": b"\1\2", "heads": ["a", "b"], "tip": None, "more": 21}
+    Results().rows([row], columns, title="all")
+    shown = capsys.readouterr().out
+    assert [text for text in ("all", "0102", "a, b", " - ", "42") if text not in shown] == []
+    Results(json=True).rows([row], columns, title="all")
+    assert json.loads(capsys.readouterr().out) == {**row, "space": "0102"}
