@@ -328,9 +328,12 @@ class DagConnections:
         # The loop begins and ends connections meanwhile: one that is new offers all that is here by itself.
         others = [one for one in tuple(self.open) if one is not by]
         for space in changes.nodes.keys() | changes.shards.keys() if others else ():
-            folder, nodes, shards = self.room.folder, changes.nodes.get(space), changes.shards.get(space, [])
-            dag_heads = [cid for cid in folder.dag_heads(space) if cid in nodes] if nodes else []
-            publish_heads = [cid for cid in folder.publish_heads(space) if cid in nodes] if nodes else []
+            folder, nodes, shards = (
+                self.room.folder,
+                changes.nodes.get(space, []),
+                changes.shards.get(space, []),
+            )
+            dag_heads, publish_heads = folder.heads_among(space, nodes)
             for one in others:
                 one.exchange.offer(space, dag_heads, publish_heads, shards)
                 one.wake()

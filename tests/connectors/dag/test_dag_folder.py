@@ -103,7 +103,11 @@ def test_any_order_of_blocks_says_what_the_models_say(seed: int, folder: DagFold
     placed = {space: {cid for cid, _ in folder.nodes(space)} & nodes.keys() for space in folder.spaces()}
     for space, here in placed.items():
         named = {parent for cid in here for parent in nodes[cid].parents}
-        assert folder.dag_heads(space) == sorted(here - named)
+        heads = folder.dag_heads(space)
+        assert heads == sorted(here - named)
+        among = folder.heads_among(space, [cid for cid, _ in folder.nodes(space)])
+        assert among == (heads, folder.publish_heads(space))
+        assert folder.heads_among(space, heads[:1]) == (heads[:1], [])
         missing = {need for cid in here for need in nodes[cid].parents if need not in here}
         assert missing - set(machine.nodes) <= set(folder.missing_nodes(space, 1_000))
         needs = {cid: set(needs_of_block(cid, block)) for cid, block in folder.nodes(space)}

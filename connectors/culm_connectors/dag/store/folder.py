@@ -190,6 +190,10 @@ class DagFolder:
         """See `ExchangeStore`."""
         return self._queries.heads(space, publishes=False)
 
+    def heads_among(self, space: bytes, cids: Iterable[Cid]) -> tuple[list[Cid], list[Cid]]:
+        """Return which of some nodes are among `dag_heads`, and which among `publish_heads`."""
+        return self._queries.heads_among(space, cids)
+
     def whole_heads(self, space: bytes) -> list[Cid]:
         """As `dag_heads`, but for those that build on something that is not here."""
         return self._queries.whole_heads(space)

@@ -13,6 +13,9 @@ from culm_models.dag.order.total_order import TotalOrder, order_of
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.shard_blocks import is_opaque
 
+_PUBLISHES = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
+"""Kinds whose heads are told beside those of the other nodes."""
+
 
 class NodeQueries:
     """Questions to the tables of one folder."""
@@ -57,9 +60,24 @@ class NodeQueries:
             "SELECT n.cid FROM places p JOIN nodes n USING (node) "
             "WHERE p.space = ? AND p.is_head = 1 AND (n.kind IN (?, ?)) = ?"
         )
-        kinds = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
-        rows = self._database.execute(query, (space, *kinds, publishes))
+        rows = self._database.execute(query, (space, *_PUBLISHES, publishes))
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
+
+    def heads_among(self, space: bytes, cids: Iterable[Cid]) -> tuple[list[Cid], list[Cid]]:
+        """Return which of some nodes nothing in the space builds on: those beside publishes, and publishes.
+
+        What it costs follows from how many are asked about, not from how many heads there are.
+        """
+        query = (
+            "SELECT n.kind IN (?, ?) FROM nodes n JOIN places p ON p.space = ? AND p.node = n.node "
+            "WHERE n.cid = ? AND +p.is_head = 1"
+        )
+        heads: tuple[list[Cid], list[Cid]] = ([], [])
+        for cid in sorted(set(cids)):
+            row = self._database.execute(query, (*_PUBLISHES, space, cid.raw)).fetchone()
+            if row is not None:
+                heads[row[0]].append(cid)
+        return heads
 
     def whole_heads(self, space: bytes) -> list[Cid]:
         """The heads beside publishes all of whose ancestors are here, ascending.
@@ -73,8 +91,7 @@ class NodeQueries:
             "SELECT n.cid FROM places p JOIN nodes n ON n.node = p.node WHERE p.space = ? AND p.is_head = 1 "
             "AND n.kind NOT IN (?, ?) AND p.node NOT IN (SELECT node FROM waiting)"
         )
-        kinds = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
-        rows = self._database.execute(query, (BUILDS, space, *kinds))
+        rows = self._database.execute(query, (BUILDS, space, *_PUBLISHES))
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
 
     def spaces(self) -> list[bytes]:
