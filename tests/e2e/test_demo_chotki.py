@@ -26,4 +26,4 @@ def test_the_chotki_demo_converges(tmp_path: Path) -> None:
     # Three connections of the killed edge, so the recorded bytes came twice and were counted once.
     figures = {one["label"]: one["value"] for one in report["figures"]}
     assert figures["said again at every connection"] >= 2
-    assert figures["counters that are not what was added"] == 0
+    assert figures["counters with a wrong sum"] == 0

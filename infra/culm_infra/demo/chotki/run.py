@@ -198,7 +198,7 @@ async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
         scene.show("live, from replica to replica", in_ms(people.latencies_ms))
         scene.show("bytes of a Go replica", len(people.recorded.stream))
         scene.at_least("said again at every connection", people.recorded.replayed, 1, "times")
-        scene.show("alike after kill -9 of an edge and the job", recovery_s, "s")
+        scene.show("alike after kill -9 of edge and job", recovery_s, "s")
         scene.show("alike after the last edit", settled_s, "s")
         scene.show("lists (L)", "not compared: nothing merges them")
         scene.duration_s = time.monotonic() - started_s

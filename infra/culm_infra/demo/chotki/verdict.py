@@ -99,7 +99,7 @@ def judge(found: Sequence[Holder], made: Counter[str], before: Store, added: Cou
         differing = kind["differing"] if letter != _UNORDERED else 0
         scene.lacks(differing, f"{differing} fields of type {letter} are not yet the same")
         scene.wrong(not kind["made"], f"nothing of type {letter} was changed")
-    scene.equal("counters that are not what was added", wrong_sums(before, wanted, added), 0)
+    scene.equal("counters with a wrong sum", wrong_sums(before, wanted, added), 0)
     return scene
 
 
