@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.codes import CloseCode
+from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Connection
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,9 @@ class Links(Generic[LinkT]):
         """Speak on a connection that was begun until it ends; never raises for what the remote does."""
         try:
             ended = await speak(link)
+        except TransportError as error:
+            logger.debug("connection of %s: %s", link.name, error)
+            ended = LinkEnded(CloseCode.NORMAL)
         except Exception:
             # A defect of ours must cost this connection only.
             logger.exception("serving %s failed", link.name)
