@@ -11,9 +11,9 @@
 - `stateful/`: what jobs with state share: packed rows, state that Spark restores, a step for each shard.
 - `supervision/`: one job over its failures.
 - `session`: the Spark session; `daemon`: what its Python workers are forked from; `worker_path/`: what they
-  run before all else; `gc_pause`: their garbage collector.
+  run before all else.
 - `kafka_io/`: Kafka as source and sink, and watched.
-- `progress`, `metrics`: what a micro-batch did; what Prometheus and probes are told of the jobs.
+- `progress`, `metrics`: what a micro-batch did; what Prometheus, probes and the log are told of the jobs.
 - `errors`: the errors of this package and their stable codes.
 
 In a job's package `job` is what Spark runs; the rest are its rules and its state, without Spark.

@@ -1,12 +1,14 @@
-"""What Prometheus and probes are told of the jobs. The label is `query`: `job` is Prometheus' own."""
+"""What Prometheus, probes and the log learn of the jobs. The label is `query`: `job` is Prometheus' own."""
 
+import logging
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 
-from culm_streaming.progress import BatchProgress, Place
+from culm_streaming.progress import BatchProgress, Place, Waiting
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -140,3 +142,47 @@ class Health:
     def set_reasons(self, *reasons: str) -> None:
         """Replace all reasons."""
         self._reasons = reasons
+
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_SECONDS: Final = 60.0
+
+
+class WaitingWatch:
+    """What one job has told so far of what waits, by shard. `waits` says what that is and what to do."""
+
+    def __init__(self, job: str, waits: str, metrics: JobMetrics) -> None:
+        self._job = job
+        self._waits = waits
+        self._metrics = metrics
+        self._shards: dict[int, Waiting] = {}
+        self._is_warned = False
+
+    @property
+    def count(self) -> int:
+        """How much waits now."""
+        return self._sum()[0]
+
+    def take(self, progress: BatchProgress) -> None:
+        """Take in what a micro-batch told."""
+        self._shards.update(progress.waiting)
+        count, since_ms = self._sum()
+        self._metrics.set_waiting(self._job, count, since_ms)
+        if self._is_warned and not count:
+            self._is_warned = False
+            logger.info("nothing waits any more", extra={"job": self._job})
+
+    def look(self, *, patience_s: float = PATIENCE_SECONDS) -> None:
+        """Warn once if something has waited for longer than that, until nothing waits again."""
+        count, since_ms = self._sum()
+        waited_s = time.time() - since_ms / 1000
+        if count and not self._is_warned and waited_s >= patience_s:
+            self._is_warned = True
+            logger.warning(
+                "%d %s", count, self._waits, extra={"job": self._job, "since_s": round(waited_s, 1)}
+            )
+
+    def _sum(self) -> tuple[int, int]:
+        waiting = [one for one in self._shards.values() if one.count]
+        return sum(one.count for one in waiting), min((one.since_ms for one in waiting), default=0)

@@ -16,20 +16,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from culm_streaming.jobs import load_job, topics_of, topics_read
-from culm_streaming.kafka_io.positions import PositionsPublisher
 from culm_streaming.kafka_io.watch import KafkaWatch
-from culm_streaming.metrics import Health, JobMetrics
+from culm_streaming.metrics import PATIENCE_SECONDS, Health, JobMetrics, WaitingWatch
 from culm_streaming.progress import BatchProgress
 from culm_streaming.supervision.executors import ExecutorWatch
 from culm_streaming.supervision.queries import RunSettings, open_checkpoint, start_query
 from culm_streaming.supervision.restarts import SupervisedQuery
 from culm_streaming.supervision.spark_end import spark_may_end
-from culm_streaming.supervision.waiting import PATIENCE_SECONDS, WaitingWatch
 from culm_topics.catalogue.jobs import job_named
 from culm_topics.catalogue.topics import spec
 from culm_topics.errors import TopicsError
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.job_positions import PositionsPublisher
 from culm_topics.kafka.origin import ask_origin
 
 __all__ = ["RunSettings", "run_jobs"]

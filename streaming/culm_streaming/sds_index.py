@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import (
+from culm_streaming.stateful.shard_step import (
     RECORDS,
     Batches,
     Piece,

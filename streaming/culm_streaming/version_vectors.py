@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records, kafka_source
-from culm_streaming.stateful.frames import (
+from culm_streaming.stateful.shard_step import (
     RECORDS,
     Batches,
     Piece,

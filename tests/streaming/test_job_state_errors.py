@@ -11,8 +11,8 @@ import pytest
 from culm_models.lifts import LIFTS
 from culm_streaming.blocks.settings import HeightsSettings
 from culm_streaming.errors import JobSettingsError, StateMissingError
+from culm_streaming.logs.book import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
 from culm_streaming.sds.record import Journal, segments
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.stateful.job_state import MemoryState

@@ -29,8 +29,17 @@ from culm_streaming.blocks.step import step
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
-from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
+from culm_streaming.stateful.shard_step import (
+    Batches,
+    Piece,
+    Shard,
+    ShardStep,
+    columns_of,
+    map_batches,
+    rows_of,
+    step_by_shard,
+    with_full_topics,
+)
 from culm_topics.catalogue.topics import spec
 from culm_topics.errors import RecordError
 from culm_topics.kafka import admin

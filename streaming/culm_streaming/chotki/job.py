@@ -24,16 +24,18 @@ from culm_streaming.chotki.step import restore_shard, step
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source, kafka_table
-from culm_streaming.stateful.frames import (
+from culm_streaming.stateful.shard_step import (
     RECORDS,
     Batches,
     Piece,
+    Shard,
+    ShardStep,
     columns_of,
     map_batches,
     rows_of,
+    step_by_shard,
     with_full_topics,
 )
-from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
 from culm_topics.catalogue.topics import spec
 from culm_topics.chotki.records import EpochRecord, epoch_key
 from culm_topics.chotki.records.keys import EPOCH_KEY

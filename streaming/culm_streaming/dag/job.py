@@ -31,8 +31,17 @@ from culm_streaming.dag.state import CHUNKS, HEAD, PIECES, SHARDS_KNOWN
 from culm_streaming.dag.step import Remembered, step
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
-from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
-from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
+from culm_streaming.stateful.shard_step import (
+    Batches,
+    Piece,
+    Shard,
+    ShardStep,
+    columns_of,
+    map_batches,
+    rows_of,
+    step_by_shard,
+    with_full_topics,
+)
 from culm_topics.dag.verdict import agree_verdict
 from culm_topics.kafka.clients import KafkaSettings
 

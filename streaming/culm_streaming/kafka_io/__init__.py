@@ -1,2 +1,1 @@
-"""Kafka for the jobs: `topics` is Spark's source and sink, `watch` tells whether it answers, `positions` how
-far they have read."""
+"""Kafka for the jobs: `topics` is Spark's source and sink, `watch` tells whether it answers."""

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from culm_topics.kafka.acls import job_group_prefix
 from culm_topics.kafka.clients import KafkaSettings, spark_options
+from culm_topics.kafka.job_positions import job_group_prefix
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 
 _PRODUCER = {

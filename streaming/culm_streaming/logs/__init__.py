@@ -3,7 +3,7 @@
 Before the shuffle, stateless:
 - `packing`: records of `entries` are checked and become packed rows, sorted out by shard;
 - `bare`: records of bare logs, whose payloads are no operations;
-- `splicing`: the record for `logs` cut out of the record of `entries`; `rows`: the packed form.
+- `rows`: the packed form, with the record for `logs` cut out of the record of `entries`.
 
 Behind it, one shard at a time:
 - `step`: one micro-batch: rows and state in, rows and state out;
@@ -11,8 +11,7 @@ Behind it, one shard at a time:
 - `fetching`: the first half of a fork's proof, read back.
 
 The state:
-- `state`: what a step needs from whoever keeps it; many logs in one blob, and what tells a repeat from a
-  fork; `settings`: its layout and bounds;
-- `book`: the columns of all logs that a step touches, and which hashes future skiplinks will name;
+- `book`: many logs in one blob, and what tells a repeat from a fork; the columns of all logs that a step
+  touches, and which hashes future skiplinks will name; `settings`: layout and bounds;
 - `early`: entries that came before their predecessors, and the bounds on them.
 """

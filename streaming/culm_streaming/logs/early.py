@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from culm_streaming.errors import StateLayoutError
-from culm_streaming.logs.book import Book
+from culm_streaming.logs.book import BLOCKS, EARLY, TOTALS, Book, decode_block
 from culm_streaming.logs.rows import FROM_STATE, HEAD, HEAD_SIZE, SIZE, Rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import BLOCKS, EARLY, TOTALS, decode_block
 from culm_streaming.stateful.job_state import JobState
 
 FORMAT = 1

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from culm_topics.errors import KafkaFailure, RecordError
 from culm_topics.kafka import clients as kafka
-from culm_topics.kafka.acls import job_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.job_positions import job_group_prefix
 from culm_topics.logs.records import EntryRecord
 from culm_topics.readers.offsets import watermarks
 

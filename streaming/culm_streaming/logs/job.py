@@ -17,15 +17,24 @@ from pyspark.sql import functions as F
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_records
 from culm_streaming.logs import book
+from culm_streaming.logs.book import VARIABLES
 from culm_streaming.logs.fetching import EntryFetcher
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import VARIABLES
 from culm_streaming.logs.step import FetchFirst, step
 from culm_streaming.progress import WAITING
-from culm_streaming.stateful.frames import Batches, Piece, columns_of, map_batches, rows_of, with_full_topics
-from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
+from culm_streaming.stateful.shard_step import (
+    Batches,
+    Piece,
+    Shard,
+    ShardStep,
+    columns_of,
+    map_batches,
+    rows_of,
+    step_by_shard,
+    with_full_topics,
+)
 from culm_topics.kafka.clients import KafkaSettings
 
 Verify = Literal["full", "chain"]

@@ -23,11 +23,13 @@ from culm_streaming.logs.rows import (
     PACK_HEAD,
     READY,
     YAMF_LOG,
+    RecordParts,
+    log_value,
     pack_rows,
     pack_source,
+    take_apart,
 )
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.splicing import RecordParts, log_value, take_apart
 from culm_streaming.stateful.job_state import place_of
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord

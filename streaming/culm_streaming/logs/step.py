@@ -14,7 +14,7 @@ from culm_models.bamboo import decode_entry, hash_bytes
 from culm_models.bamboo.hashes import PREFIX, YAMF
 from culm_models.errors import CulmError
 from culm_streaming.errors import BlockFullError, EarlyOverflowError, StateMissingError
-from culm_streaming.logs.book import Book
+from culm_streaming.logs.book import EARLY, ENDED, TOTALS, Book
 from culm_streaming.logs.early import EarlyTotals, decode_early, hold_back
 from culm_streaming.logs.rows import (
     END_OF_LOG,
@@ -29,7 +29,6 @@ from culm_streaming.logs.rows import (
     yamf_digest,
 )
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import EARLY, ENDED, TOTALS
 from culm_streaming.logs.verdicts import Candidate, LogState, Verdicts, fork, judge, simply_continued
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import JobState

@@ -17,9 +17,8 @@ from culm_models.bamboo import Entry, check_links, errors
 from culm_models.bamboo.hashes import PREFIX
 from culm_models.errors import CulmError
 from culm_models.p2panda.ingest import LogSchemaError
-from culm_streaming.logs.book import Book, skiplink_targets
+from culm_streaming.logs.book import ENDED, Book, skiplink_targets
 from culm_streaming.logs.rows import END_OF_LOG, HAS_SKIPLINK, Array
-from culm_streaming.logs.state import ENDED
 
 
 def simply_continued(book: Book, owners: Array, heads: Array) -> Array:

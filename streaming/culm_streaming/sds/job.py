@@ -24,8 +24,14 @@ from culm_streaming.sds.rows import TOPICS, Row, Source, in_order
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind
 from culm_streaming.sds.step import SdsOutput, fire_in_pieces, step_in_pieces
-from culm_streaming.stateful.frames import Piece, columns_of, with_full_topics
-from culm_streaming.stateful.shard_step import Shard, ShardStep, step_by_shard
+from culm_streaming.stateful.shard_step import (
+    Piece,
+    Shard,
+    ShardStep,
+    columns_of,
+    step_by_shard,
+    with_full_topics,
+)
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings

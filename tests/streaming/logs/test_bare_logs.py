@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_streaming.logs.book import EARLY
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import EARLY
 from culm_topics.logs.records import EntryRecord
 from culm_topics.records import RejectedRecord, log_key, split_flavoured_log_key
 from tests.support.bare_logs import BareLogEntry, make_bare_log, texts

@@ -11,9 +11,8 @@ from culm_models.p2panda.operations.operation import check_entry, encode_operati
 from culm_models.testing.p2panda.logs import LogWriter
 from culm_streaming.logs import packing
 from culm_streaming.logs.packing import pack_records
-from culm_streaming.logs.rows import HEAD, unpack_rows
+from culm_streaming.logs.rows import HEAD, log_value, take_apart, unpack_rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.splicing import log_value, take_apart
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.records import RejectedRecord, log_key

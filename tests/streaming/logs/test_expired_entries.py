@@ -21,7 +21,6 @@ from culm_streaming.logs.job import LogsSettings
 from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.metrics import JobMetrics
 from culm_streaming.run import RunSettings, run_jobs
-from culm_streaming.supervision import waiting
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
 from tests.support.edge import Edge, connector, reference_peer, running, topics
@@ -94,7 +93,7 @@ async def test_what_expired_unread_is_produced_again_by_a_command_and_by_the_edg
     await run_job("first")
     assert heights() == {}
     assert (measured("culm_job_waiting"), measured("culm_job_expired_records")) == (1, 8)
-    told = [one.getMessage() for one in caplog.records if one.name == waiting.__name__]
+    told = [one.getMessage() for one in caplog.records if one.name == "culm_streaming.metrics"]
     assert len(told) == 1 and "culm logs repair" in told[0]
     assert "8 records of" in caplog.text, "they were gone when the job began"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_streaming.logs.book import TOTALS
 from culm_streaming.logs.packing import pack_records
 from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
-from culm_streaming.logs.state import TOTALS
 from culm_streaming.logs.step import step
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import MemoryState

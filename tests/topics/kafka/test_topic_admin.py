@@ -11,9 +11,10 @@ from culm_topics.dag.catalogue import DAG
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
-from culm_topics.kafka.acls import acls, connector_group_prefix, job_group_prefix, reader_group_prefix
+from culm_topics.kafka.acls import acls, connector_group_prefix, reader_group_prefix
 from culm_topics.kafka.admin import Difference
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.job_positions import job_group_prefix
 from tests.support.waiting import looks
 
 

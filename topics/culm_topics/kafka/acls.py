@@ -16,6 +16,7 @@ from typing import Literal, get_args
 from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.catalogue.topics import readers, writers
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.kafka.job_positions import job_group_prefix
 from culm_topics.topic_spec import Program
 
 ResourceKind = Literal["topic", "group"]
@@ -53,11 +54,6 @@ def reader_group_prefix(settings: KafkaSettings) -> str:
 def connector_group_prefix(settings: KafkaSettings) -> str:
     """What the group ids of connectors start with; they commit nothing."""
     return f"{settings.prefix}connector-"
-
-
-def job_group_prefix(settings: KafkaSettings) -> str:
-    """What the group ids of the jobs start with; they start from checkpoints, and commit for others."""
-    return f"{settings.prefix}job-"
 
 
 def doctor_prefix(settings: KafkaSettings) -> str:

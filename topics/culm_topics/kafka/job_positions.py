@@ -10,15 +10,25 @@ is up (`rd_kafka_enq_once_del_source_return: Assertion eonce->refcnt`), or that 
 null pointer): what every broker does that is starting.
 """
 
+import logging
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from culm_topics.errors import KafkaFailure
-from culm_topics.kafka.acls import job_group_prefix
 from culm_topics.kafka.clients import KafkaSettings, consumer
 
+logger = logging.getLogger(__name__)
+
+Partition = tuple[str, int]
+"""Full name of the topic, number."""
+
+_AGAIN_SECONDS: Final = 3_600.0
+"""Brokers forget what a group without members has committed, by default after a week."""
 _TIMEOUT_SECONDS = 10.0
 _PROPERTIES = {
     # Nobody polls for what the client reports, and each request fails with its own error.
@@ -28,21 +38,19 @@ _PROPERTIES = {
 }
 
 
-def positions_group(kafka: KafkaSettings, job: str) -> str:
-    """The group whose committed offsets are the positions of a job."""
-    return f"{job_group_prefix(kafka)}{job}"
+def job_group_prefix(settings: KafkaSettings) -> str:
+    """What the group ids of the jobs start with; they start from checkpoints, and commit for others."""
+    return f"{settings.prefix}job-"
 
 
-def publish_positions(kafka: KafkaSettings, job: str, positions: Mapping[tuple[str, int], int]) -> None:
+def publish_positions(kafka: KafkaSettings, job: str, positions: Mapping[Partition, int]) -> None:
     """Commit the positions, by (full name of the topic, partition), of a job. Raises `KafkaFailure`."""
     offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in positions.items()]
     with _group(kafka, job, "committed") as client:
         _raise_first(client.commit(offsets=offsets, asynchronous=False))
 
 
-def read_positions(
-    kafka: KafkaSettings, job: str, partitions: Collection[tuple[str, int]]
-) -> dict[tuple[str, int], int]:
+def read_positions(kafka: KafkaSettings, job: str, partitions: Collection[Partition]) -> dict[Partition, int]:
     """The positions that a job has committed for these partitions, by (full name of the topic, partition).
 
     Empty if it never has, or not for so long that the broker has forgotten them. Raises `KafkaFailure`.
@@ -57,7 +65,7 @@ def read_positions(
 @contextmanager
 def _group(kafka: KafkaSettings, job: str, done: str) -> Iterator[Consumer]:
     """A consumer in the name of a job's group; what Kafka refuses is raised as `KafkaFailure`."""
-    client = consumer(kafka, group_id=positions_group(kafka, job), defaults=_PROPERTIES)
+    client = consumer(kafka, group_id=f"{job_group_prefix(kafka)}{job}", defaults=_PROPERTIES)
     try:
         yield client
     except KafkaException as error:
@@ -76,3 +84,42 @@ def _raise_first(answered: Collection[TopicPartition] | None) -> None:
     for place in answered or ():
         if place.error is not None:
             raise KafkaException(place.error)
+
+
+class PositionsPublisher:
+    """Publishes the positions that it is told; every method may be called from any thread."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
+        self._positions: dict[str, dict[Partition, int]] = {}
+        self._published: dict[str, tuple[dict[Partition, int], float]] = {}
+        self._failed = False
+        self._noting, self._publishing = Lock(), Lock()
+
+    def note(self, job: str, positions: Mapping[Partition, int]) -> None:
+        """Note up to where all output of a job is written."""
+        with self._noting:
+            self._positions[job] = self._positions.get(job, {}) | dict(positions)
+
+    def publish(self) -> None:
+        """Publish what has changed; a failure is logged once in a row, and tried again with the next call."""
+        with self._publishing:
+            self._publish()
+
+    def _publish(self) -> None:
+        with self._noting:
+            noted = dict(self._positions)
+        for job, positions in noted.items():
+            now_s = time.monotonic()
+            before, published_s = self._published.get(job, ({}, 0.0))
+            if not positions or (positions == before and now_s - published_s < _AGAIN_SECONDS):
+                continue
+            try:
+                publish_positions(self._kafka, job, positions)
+            except KafkaFailure as error:
+                if not self._failed:
+                    logger.warning("connectors cannot see how far jobs have read: %s", error)
+                self._failed = True
+                return
+            self._published[job] = positions, now_s
+            self._failed = False
