@@ -9,11 +9,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import culm_models.dag.errors as dag_errors
 from culm_models.dag.blocks.cid import RAW, Cid, cid_from_bytes, common_cid
 from culm_models.dag.blocks.common_nodes import common_append
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
-from culm_models.dag.errors import DagError, UcanSignature
+from culm_models.dag.errors import ERROR_OF_CODE, DagError, UcanSignature
 from culm_models.dag.publish.authority import is_authorised_alone
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import AppendChange, Change, JoinChange, PublishChange, ReplicaNode
@@ -27,12 +26,6 @@ from culm_streaming.dag.rows import Content
 
 APPEND, JOIN, PUBLISH, UCAN, REFUSED_NODE, REFUSED_UCAN = range(6)
 _VERIFIED_MOST: Final = 65_536
-
-_ERRORS: Final[dict[str, type[DagError]]] = {
-    one.code: one
-    for one in map(vars(dag_errors).get, dag_errors.__all__)
-    if isinstance(one, type) and issubclass(one, DagError)
-}
 
 
 class VerifiedUcans:
@@ -218,4 +211,4 @@ def _nb(named: Iterable[tuple[str, bytes | None]] | None) -> dict[str, Any] | No
 
 def _error(content: Content) -> DagError:
     _, code, text = content
-    return _ERRORS[code](text)
+    return ERROR_OF_CODE[code](text)

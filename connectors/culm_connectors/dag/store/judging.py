@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from functools import cache
 
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.errors import ChainMixed, DagError
+from culm_models.dag.errors import ERROR_OF_CODE, ChainMixed, DagError
 from culm_models.dag.exchange.needs import read_block
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
 from culm_models.dag.ucan.chain import ChainRefusal, Published, authorise
@@ -45,7 +43,7 @@ class ProofJudge:
 
     def _ucan(self, cid: Cid) -> Ucan | DagError | None:
         if code := self.refused_with(cid):
-            return _errors()[code](f"{cid} was refused")
+            return ERROR_OF_CODE[code](f"{cid} was refused")
         row = self._database.execute("SELECT block FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         if row is None:
             return None
@@ -56,14 +54,3 @@ class ProofJudge:
         """The code with which a block was refused for good."""
         row = self._database.execute("SELECT code FROM refused WHERE cid = ?", (cid.raw,)).fetchone()
         return None if row is None else str(row[0])
-
-
-@cache
-def _errors() -> dict[str, type[DagError]]:
-    """Every code's class."""
-    found: dict[str, type[DagError]] = {}
-    waiting: Iterable[type[DagError]] = [DagError]
-    while waiting:
-        found |= {one.code: one for one in waiting}
-        waiting = [below for one in waiting for below in one.__subclasses__()]
-    return found
