@@ -41,7 +41,7 @@ test: $(STAMP)   ## Run every test, on a real Kafka broker, real Spark and real 
 # conversations and records, with the packages compiled as `python -O` does.
 OPTIMISED := $(wildcard $(addprefix tests/models/,test_[!s]*.py bamboo/test_*.py sds/channel/test_sds_channel_[hrst]*.py \
 	$(foreach room,* */*,$(addprefix $(room)/test_*,settings.py codec*.py rules.py messages.py))) \
-	tests/conform/test_conform_[drs]*.py tests/conform/test_sds*.py tests/conform/golden/test_golden_transcripts.py $(addprefix tests/topics/, \
+	tests/conform/golden/test_golden_transcripts.py $(addprefix tests/topics/, \
 	sds/test_sds_records*.py records/test_topic_records.py records/test_record_refusals.py logs/test_sequencer.py))
 .PHONY: test-optimised
 test-optimised: $(STAMP)

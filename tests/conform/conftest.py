@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from culm_models.conform.dispatch import Conformance
-from culm_models.p2panda.operations.operation import CheckedOperation
 
 
 class Talk:
@@ -52,11 +50,6 @@ class Talk:
         found: dict[str, Any] = json.loads(answer, parse_constant=_refuse)
         assert found.get("error", {}).get("code") != "conform.defect", (line[:300], found)
         return found
-
-    @staticmethod
-    def held(log: Iterable[CheckedOperation]) -> list[dict[str, str]]:
-        """Entries as `p2panda.peer.open` takes them."""
-        return [{"entry": e.entry_bytes.hex(), "operation": e.payload_bytes.hex()} for e in log]
 
 
 def _refuse(word: str) -> Any:

@@ -1,8 +1,12 @@
-"""Every line is answered, in order, whatever it holds; a defect is never the answer."""
+"""Every line is answered, in order, whatever it holds; a defect is never the answer.
+
+The answers themselves are in the transcripts of `golden`: each operation, and each of its arguments wrong.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -12,44 +16,41 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culm_models.conform.dispatch import OPERATIONS, Conformance
+from culm_models.conform.sds.settings import ALIASES
+from tests.conform.golden import transcript
 
-NAMES = [operation.name for operation in OPERATIONS]
 COMMAND = [sys.executable, "-c", "from culm_infra.cli import main; main()", "conform"]
-ARGUMENT_NAMES = (
-    "n",
-    "bytes",
-    "entry",
-    "operation",
-    "verify",
-    "private_key",
-    "log_id",
-    "seq_num",
-    "skiplink",
-    "backlink",
-    "end_of_log",
-    "version",
-    "action",
-    "schema_id",
-    "previous",
-    "fields",
-    "message",
-    "compat",
-    "name",
-    "max_message_bytes",
-    "peer_id",
-    "schema_ids",
-    "modes",
-    "live_mode",
-    "settings",
-    "entries",
-    "now",
-    "random_seed",
-    "remote_peer_id",
-    "dialled",
-    "mode",
-    "session_id",
-)
+BIG = 2**64 - 1
+KEY = "2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96"
 SCHEMA = "venue_0020c65567ae37efea293e34a9c7d13f8f2bf23dbdc3b5c7b9ab46293111c48fc78b"
+NAMES = {one.name: sorted(set(re.findall("[a-z_]+", one.arguments))) for one in OPERATIONS}
+MEMBERS = [
+    "type",
+    "value",
+    "timestamp",
+    "log_heights",
+    "session_id",
+    "upper_bound",
+    "payload",
+    "end",
+    *ALIASES,
+]
+# A machine of each kind, so that operations on machines get as far as their other arguments.
+OPENED: list[dict[str, Any]] = [
+    {"do": "p2panda.stream.open"},
+    {"do": "p2panda.peer.open", "peer_id": "01", "schema_ids": [SCHEMA]},
+    {"do": "p2panda.peer.connect", "remote_peer_id": "02"},
+    {"do": "rbsr.open", "items": ["a", "b"], "monoid": "concat", "payload_threshold": 1, "range_division": 2},
+    {"do": "sds.open", "participant_id": "a", "channel_id": "c"},
+    {"do": "chotki.replica.open", "src": 10},
+    {"do": "chotki.session.open", "session": "s"},
+    {"do": "bymux.open"},
+    {"do": "bamboo_p2p.peer.open"},
+    {"do": "bamboo_p2p.peer.connect", "remote": "s", "role": "reactive"},
+    {"do": "replica.open"},
+    {"do": "order.open"},
+    {"do": "publish.open"},
+]
 
 scalars = (
     st.none()
@@ -59,131 +60,49 @@ scalars = (
     | st.floats()
     | st.text(max_size=8)
     | st.binary(max_size=40).map(bytes.hex)
-    | st.sampled_from(["a", "\ud800", "-", "--1", "0x1", " 1", "²", "18446744073709551616", SCHEMA, "create"])
+    | st.sampled_from(
+        ["a", "s", "02", "\ud800", "-", "--1", "0x1", " 1", "²", str(BIG + 1), SCHEMA, "create"]
+    )
 )
 values = st.recursive(
     scalars,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from([*ARGUMENT_NAMES, "type", "value", "timestamp", "log_heights"]), inner, max_size=4
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=4),
     max_leaves=8,
 )
-fuzz = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def request(**fields: Any) -> str:
-    """One line."""
-    return json.dumps({"id": 1, **fields})
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("", "conform.request"),
-        ("\n", "conform.request"),
-        ("no json", "conform.request"),
-        ("[]", "conform.request"),
-        ("7", "conform.request"),
-        ('{"id": 1', "conform.request"),
-        (b"\xff\xfe\x00", "conform.request"),
-        ("[" * 100_000, "conform.request"),
-        ('{"id":' + "[" * 100_000, "conform.request"),
-        ('{"n":' + "9" * 5_000 + "}", "conform.request"),
-        ("{}", "conform.unknown_operation"),
-        ('{"do": 7}', "conform.unknown_operation"),
-        ('{"do": "varu64"}', "conform.unknown_operation"),
-        ('{"do": "\\ud800"}', "conform.unknown_operation"),
-        (request(do="varu64.encode"), "conform.argument"),
-        (request(do="varu64.encode", n=None), "conform.argument"),
-        (request(do="varu64.encode", n=True), "conform.argument"),
-        (request(do="varu64.encode", n=1.0), "conform.argument"),
-        (request(do="varu64.encode", n=-1), "conform.argument"),
-        (request(do="varu64.encode", n=2**64), "conform.argument"),
-        (request(do="varu64.encode", n="--1"), "conform.argument"),
-        ('{"do": "varu64.encode", "n": NaN}', "conform.argument"),
-        (request(do="yasmf.hash", bytes="0"), "conform.argument"),
-        (request(do="yasmf.hash", bytes="00 00"), "conform.argument"),
-        (request(do="yasmf.hash", bytes=[0]), "conform.argument"),
-        (request(do="p2panda.stream.feed", name="x", bytes=""), "conform.machine"),
-        (request(do="p2panda.peer.state", name="x"), "conform.machine"),
-    ],
-)
-def test_a_line_that_cannot_be_done_is_answered_with_its_code(talk: Any, line: str, code: str) -> None:
-    assert talk.raw(line)["error"]["code"] == code
-
-
-def test_integers_may_be_decimal_strings(talk: Any) -> None:
-    assert talk.ok("varu64.encode", n=str(2**64 - 1)) == talk.ok("varu64.encode", n=2**64 - 1)
-
-
-@pytest.mark.parametrize("identifier", ["NaN", "1e999", "-Infinity", "[NaN]", "[" * 900 + "]" * 900])
-def test_an_id_that_cannot_be_repeated_still_gets_an_answer(talk: Any, identifier: str) -> None:
-    assert talk.raw(f'{{"id": {identifier}, "do": "varu64.encode", "n": 1}}')["ok"] == {"bytes": "01"}
-
-
-def test_a_name_is_taken_until_it_is_closed(talk: Any) -> None:
-    talk.ok("p2panda.stream.open", name="s")
-    assert talk.code("p2panda.stream.open", name="s") == "conform.machine"
-    for close in ("p2panda.stream.close", "close"):
-        assert talk.ok(close, name="s") == {}
-        assert talk.code(close, name="s") == "conform.machine"
-        talk.ok("p2panda.stream.open", name="s")
-
-
-def test_closing_a_name_closes_machines_of_every_kind(talk: Any) -> None:
-    talk.ok("p2panda.stream.open", name="s")
-    talk.ok("p2panda.peer.open", name="s", peer_id="01", schema_ids=[SCHEMA], now=1)
-    talk.ok("p2panda.stream.open", name="other")
-    talk.ok("close", name="s")
-    assert talk.code("p2panda.peer.state", name="s") == "conform.machine"
-    talk.ok("p2panda.stream.feed", name="other", bytes="")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"modes": 5},
-        {"modes": [[]]},
-        {"modes": ["x"]},
-        {"modes": []},
-        {"compat": "other"},
-        {"max_events": 2**70},
-        {"max_events": 0},
-        {"max_message_bytes": 2**70},
-        {"max_message_bytes": -1},
-        {"sync_interval_ms": "five"},
-        {"sync_interval_ms": -1},
-        {"unknown": 1},
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(talk: Any, wrong: dict[str, Any]) -> None:
-    opened = {"name": "a", "peer_id": "01", "schema_ids": [SCHEMA], "now": 1, "settings": wrong}
-    assert talk.code("p2panda.peer.open", **opened) == "conform.argument"
-
-
-def test_a_peer_does_not_connect_to_itself(talk: Any) -> None:
-    talk.ok("p2panda.peer.open", name="a", peer_id="01", schema_ids=[SCHEMA], now=1)
-    assert talk.code("p2panda.peer.connect", name="a", remote_peer_id="01", now=1) == "conform.argument"
-
-
-def test_a_lone_surrogate_is_refused_as_text(talk: Any) -> None:
-    field: Any = {"x": {"type": "str", "value": "\ud800"}}
-    talk.code("p2panda.operation.encode", action="create", schema_id=SCHEMA, fields=field)
-    field = {"\ud800": {"type": "int", "value": 1}}
-    talk.code("p2panda.operation.encode", action="create", schema_id=SCHEMA, fields=field)
-    talk.code("p2panda.schema_id.parse", schema_id="\ud800")
+fuzz = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+MESSAGES = [
+    json.loads(exchange.request)["message"]
+    for path in transcript.transcripts()
+    if path.name.startswith(("p2panda.", "rbsr."))
+    for conversation in transcript.read(path)
+    for exchange in conversation.exchanges
+    if '"message":{' in exchange.request
+]
 
 
 @fuzz
-@given(name=st.sampled_from(NAMES), arguments=st.dictionaries(st.sampled_from(ARGUMENT_NAMES), values))
-def test_any_arguments_are_answered(name: str, arguments: dict[str, Any]) -> None:
+@given(st.sampled_from(sorted(NAMES)), st.data())
+def test_any_arguments_are_answered(do: str, data: st.DataObject) -> None:
     conformance = Conformance()
-    answer = json.loads(conformance.answer_line(json.dumps({**arguments, "id": 1, "do": name})))
-    assert answer["id"] == 1
-    assert answer.get("error", {}).get("code") != "conform.defect", answer
+    common = {"name": "a", "now": 1}
+    for line in OPENED:
+        assert "ok" in json.loads(conformance.answer_line(json.dumps({**common, **line}))), line
+    drawn = st.dictionaries(st.sampled_from(NAMES[do]), values) if NAMES[do] else st.just({})
+    requests = [{**common, **data.draw(drawn), "do": do} for _ in range(3)]
+    message = data.draw(st.sampled_from(MESSAGES))
+    odd = {**message, data.draw(st.sampled_from(sorted(message))): data.draw(values)}
+    requests += [
+        {**common, "do": "p2panda.message.encode", "message": odd},
+        {**common, "do": "rbsr.receive", "message": odd},
+    ]
+    for request in requests:
+        answer = json.loads(conformance.answer_line(json.dumps({**request, "id": 1})), parse_constant=refuse)
+        assert answer["id"] == 1
+        assert answer.get("error", {}).get("code") != "conform.defect", (request, answer)
+
+
+def refuse(word: str) -> Any:
+    raise AssertionError(f"{word} is not JSON")
 
 
 @fuzz
@@ -194,35 +113,74 @@ def test_any_line_is_answered(line: str | bytes) -> None:
 
 
 @fuzz
-@given(chunks=st.lists(st.binary(max_size=60), max_size=5), message=values)
-def test_any_bytes_and_messages_are_answered(chunks: list[bytes], message: Any) -> None:
+@given(st.lists(st.binary(max_size=60), max_size=5))
+def test_any_bytes_are_answered_by_every_machine_that_reads_bytes(chunks: list[bytes]) -> None:
     conformance = Conformance()
-    lines: list[dict[str, Any]] = [
-        {"do": "p2panda.peer.open", "name": "a", "peer_id": "01", "schema_ids": [SCHEMA], "now": 1},
-        {"do": "p2panda.peer.connect", "name": "a", "remote_peer_id": "02", "now": 1},
-        {"do": "p2panda.stream.open", "name": "a"},
-        {"do": "p2panda.message.encode", "message": message},
-    ]
+    readers = [one.name for one in OPERATIONS if {"name", "bytes"} <= set(NAMES[one.name])]
+    common = {"name": "a", "now": 2, "remote_peer_id": "02", "session": "s", "remote": "s", "channel": "data"}
+    for line in OPENED:
+        conformance.answer_line(json.dumps({"name": "a", "now": 1, **line}))
     for chunk in chunks:
-        fed = {"name": "a", "bytes": chunk.hex(), "remote_peer_id": "02", "now": 2}
-        lines += [{**fed, "do": "p2panda.stream.feed"}, {**fed, "do": "p2panda.peer.receive"}]
-    for line in lines:
-        answer = json.loads(conformance.answer_line(json.dumps(line)))
-        assert answer.get("error", {}).get("code") != "conform.defect", answer
+        for do in readers:
+            answer = json.loads(
+                conformance.answer_line(json.dumps({**common, "do": do, "bytes": chunk.hex()}))
+            )
+            assert answer.get("error", {}).get("code") != "conform.defect", answer
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"id":' + "[" * 100_000, '{"n":' + "9" * 5_000 + "}"])
+def test_a_line_that_json_cannot_hold_is_answered(talk: Any, line: str) -> None:
+    assert talk.raw(line)["error"]["code"] == "conform.request"
+
+
+@pytest.mark.parametrize("identifier", ["NaN", "1e999", "-Infinity", "[NaN]", "[" * 900 + "]" * 900])
+def test_an_id_that_cannot_be_repeated_still_gets_an_answer(talk: Any, identifier: str) -> None:
+    assert talk.raw(f'{{"id": {identifier}, "do": "varu64.encode", "n": 1}}')["ok"] == {"bytes": "01"}
+
+
+def test_a_caller_whose_numbers_are_doubles_loses_nothing(talk: Any) -> None:
+    conformance = Conformance(big_integers_as_text=True)
+
+    def rounded(text: str) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads(text, parse_int=lambda digits: int(float(digits)))
+        return read
+
+    def ask(do: str, **arguments: Any) -> Any:
+        request = rounded(json.dumps({"do": do, **arguments}))
+        return rounded(conformance.answer_line(json.dumps(request)))["ok"]
+
+    heights = [[KEY, BIG, 2**53], [KEY, 1, 2**53 - 1]]
+    messages: list[dict[str, Any]] = [
+        {"type": "announce", "version": 1, "timestamp": BIG, "schema_ids": ["blob_v1"]},
+        {"type": "sync_done", "session_id": 2**53 + 1, "live_mode": True},
+        {"type": "have", "session_id": 0, "log_heights": heights},
+        {"type": "lower_bound", "session_id": 1, "value": [KEY, 2**60 + 1, BIG]},
+    ]
+    ask("p2panda.stream.open", name="s")
+    for message in messages:
+        encoded = talk.ok("p2panda.message.encode", message=message)
+        (read,) = ask("p2panda.stream.feed", name="s", **encoded)["messages"]
+        assert ask("p2panda.message.encode", message=read) == encoded
+    fields = {"a": {"type": "int", "value": -(2**63)}, "b": {"type": "int", "value": 2**63 - 1}}
+    create = talk.ok("p2panda.operation.encode", action="create", schema_id=SCHEMA, fields=fields)
+    assert ask("p2panda.operation.encode", **ask("p2panda.operation.decode", **create)) == create
 
 
 def test_the_program_answers_each_line_in_order_and_goes_on() -> None:
-    lines = [b'{"id": 1, "do": "varu64.encode", "n": 300}', b"no json", b"\xff", b"", b"[" * 100_000]
-    lines.append(b'{"id": 2, "do": "yasmf.hash", "bytes": "030201"}')
-    done = subprocess.run(COMMAND, input=b"\n".join(lines), capture_output=True, timeout=60, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["id"] for answer in answers] == [1, None, None, None, None, 2]
-    assert answers[0]["ok"] == {"bytes": "f9012c"}
-    assert [answer["error"]["code"] for answer in answers[1:5]] == ["conform.request"] * 4
+    lines = [b'{"id": 1, "do": "varu64.decode", "bytes": "ffffffffffffffffff"}', b"no json", b"\xff", b""]
+    lines += [b"[" * 100_000, b'{"id": 2, "do": "yasmf.hash", "bytes": "030201"}']
+    for options, n in (([], BIG), (["--big-ints-as-text"], str(BIG))):
+        done = subprocess.run(
+            [*COMMAND, *options], input=b"\n".join(lines), capture_output=True, timeout=60, check=True
+        )
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [answer["id"] for answer in answers] == [1, None, None, None, None, 2]
+        assert answers[0]["ok"]["n"] == n
+        assert [answer["error"]["code"] for answer in answers[1:5]] == ["conform.request"] * 4
 
 
 def test_the_program_lists_every_operation() -> None:
     done = subprocess.run([*COMMAND, "--list", "--json"], capture_output=True, timeout=60, check=True)
-    assert [json.loads(line)["do"] for line in done.stdout.splitlines()] == NAMES
+    assert [json.loads(line)["do"] for line in done.stdout.splitlines()] == [one.name for one in OPERATIONS]
     plain = subprocess.run([*COMMAND, "--list"], capture_output=True, timeout=60, check=True)
     assert b"p2panda.peer.open" in plain.stdout
