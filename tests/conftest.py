@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from culm_topics.kafka import admin
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.kafka import Broker, NoBrokerError, delete_topics, running_broker
 from tests.support.process_groups import give_children_default_signals
 
@@ -52,6 +54,15 @@ def topic_prefix(request: pytest.FixtureRequest) -> Iterator[str]:
     yield prefix
     if bootstrap is not None:
         delete_topics(bootstrap, prefix)
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest, kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
+    """Fresh topics on the real broker, of two partitions or of as many as the file's PARTITIONS says."""
+    partitions = getattr(request.module, "PARTITIONS", 2)
+    settings = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix, partitions=partitions)
+    admin.create(settings)
+    return settings
 
 
 def pytest_configure() -> None:

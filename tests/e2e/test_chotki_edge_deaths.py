@@ -25,8 +25,8 @@ from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text, print_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
+from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import topics
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
@@ -76,9 +76,8 @@ def make_objects(peer: ReplicaPeer) -> list[Id]:
 
 
 async def test_an_edge_that_dies_at_any_named_point_loses_nothing(
-    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+    kafka: KafkaSettings, tmp_path: Path
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     (port,) = free_ports(1)
     command = ("chotki", "listen", f"tcp://127.0.0.1:{port}", "--dir", str(tmp_path / "edge"))
     variables = environment(kafka)

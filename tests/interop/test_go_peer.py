@@ -14,7 +14,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka.clients import KafkaSettings
 from tests.interop.go_peer import build
 from tests.interop.go_peer import running as running_go
-from tests.support.edge import connector, reference_peer, running, topics, write_document
+from tests.support.edge import connector, reference_peer, running, write_document
 from tests.support.logs import SCHEMA, author, make_log, pairs
 from tests.support.waiting import until
 
@@ -29,11 +29,6 @@ LARGE = 2_000
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("go"))
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 def named(*logs: Iterable[CheckedOperation]) -> dict[tuple[bytes, int, int], bytes]:

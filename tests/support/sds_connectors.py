@@ -27,7 +27,6 @@ from tests.support.edge import connector, running
 from tests.support.quic import identity
 from tests.support.sds_edge import Remote, remote
 
-PARTITIONS = 4
 TOKEN = bytes(range(16))
 QUICK = {"tick_interval_s": 0.05, "head_idle_s": 0.2, "job_fetch_spread_s": 0.0}
 
@@ -49,7 +48,7 @@ def produce(
             settings.topic(name),
             value,
             key or channel_key(channel_id),
-            partition=shard_of(channel_id, PARTITIONS),
+            partition=shard_of(channel_id, settings.partitions),
             on_delivery=lambda _, record: offsets.append(record.offset()),
         )
     assert client.flush(30) == 0
@@ -72,7 +71,7 @@ def store(settings: KafkaSettings, channel_id: str, wire: bytes, *, index: bool 
     offset = produce(settings, "sds.messages", channel_id, record.encode())
     if index:
         row = SdsIndexRecord(
-            shard_of(channel_id, PARTITIONS),
+            shard_of(channel_id, settings.partitions),
             offset,
             found.lamport_timestamp,
             found.sender_id,

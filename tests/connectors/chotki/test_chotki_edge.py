@@ -24,7 +24,7 @@ from culm_topics.chotki.records import SourceRecord, source_key
 from culm_topics.chotki.sources import FREE, read_sources, retire_source
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, ready, topics
+from tests.support.edge import Edge, ready
 from tests.support.topic_io import produce
 from tests.support.waiting import until, while_working
 
@@ -80,10 +80,7 @@ def total(peer: ReplicaPeer, one: Id) -> int:
     return int(print_text("N", value)) if value is not None else -1
 
 
-async def test_replicas_at_two_edges_hold_the_same(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
+async def test_replicas_at_two_edges_hold_the_same(tmp_path: Path, kafka: KafkaSettings) -> None:
     ann, ben = ReplicaPeer(Replica(0xA, name="ann")), ReplicaPeer(Replica(0xB, name="ben"))
     objects = make_objects(ann, 20)
     async with (
@@ -106,9 +103,8 @@ async def test_replicas_at_two_edges_hold_the_same(
 
 
 async def test_a_replica_that_comes_later_gets_everything_from_either_edge(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     ann = ReplicaPeer(Replica(0xA, name="ann"))
     objects = make_objects(ann, 5)
     async with bridging(kafka, 2) as bridge, edge(tmp_path / "north", kafka) as north:
@@ -124,10 +120,7 @@ async def test_a_replica_that_comes_later_gets_everything_from_either_edge(
             await until(lambda: total(again, objects[0]) == 7)
 
 
-async def test_a_tap_leaves_nothing_at_its_peer(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
+async def test_a_tap_leaves_nothing_at_its_peer(tmp_path: Path, kafka: KafkaSettings) -> None:
     ann = ReplicaPeer(Replica(0xA, name="ann"))
     objects = make_objects(ann, 3)
     before = ann.replica.store.values()
@@ -144,9 +137,8 @@ async def test_a_tap_leaves_nothing_at_its_peer(
 
 
 async def test_an_edge_takes_no_source_of_another_owner_and_its_own_again(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with bridging(kafka, 2):
         for _ in range(2):
             async with edge(tmp_path / "north", kafka, source="77", mode=5):
@@ -161,9 +153,8 @@ async def test_an_edge_takes_no_source_of_another_owner_and_its_own_again(
 
 
 async def test_an_edge_is_given_a_free_source_and_takes_none_that_is_seen(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     ann = ReplicaPeer(Replica(0xA, name="ann"))
     make_objects(ann, 1)
     async with bridging(kafka, 2) as bridge:
@@ -183,9 +174,8 @@ async def test_an_edge_is_given_a_free_source_and_takes_none_that_is_seen(
 
 @pytest.mark.parametrize("way", ["claimed", "retired"])
 async def test_an_edge_ends_when_its_source_is_another_runs_or_retired(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str, way: str
+    tmp_path: Path, kafka: KafkaSettings, way: str
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with bridging(kafka, 2):
         chotki = ChotkiEdgeSettings(listen=("tcp://127.0.0.1:0",), source="77", mode=5)
         running = Edge(ConnectorSettings(directory=tmp_path, chotki=chotki), kafka, protocols=CHOTKI)

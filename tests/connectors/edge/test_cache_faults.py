@@ -31,19 +31,15 @@ from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
 from tests.connectors.chotki.test_chotki_edge import connected, make_objects, total
 from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, connector, ready, reference_peer, running, topics, write_document
+from tests.support.edge import Edge, connector, ready, reference_peer, running, write_document
 from tests.support.full_disk import Disk, leave_no_space, leave_space, lose_pages
 from tests.support.logs import SCHEMA
-from tests.support.sds_connectors import PARTITIONS, QUICK, at, store
+from tests.support.sds_connectors import QUICK, at, store
 from tests.support.sds_edge import message
 from tests.support.waiting import until
 
+PARTITIONS = 4
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix, PARTITIONS)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import pytest
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
 from culm_connectors.transport import CloseCode, ConnectError, connect
-from tests.support.edge import connector, hold_catching_up, reference_peer, topics, write_document
+from culm_topics.kafka.clients import KafkaSettings
+from tests.support.edge import connector, hold_catching_up, reference_peer, write_document
 from tests.support.quic import identity, quick_settings
 from tests.support.sds_edge import remote
 from tests.support.waiting import until
@@ -19,9 +20,8 @@ pytestmark = pytest.mark.kafka
 
 
 async def test_participants_are_served_while_the_logs_are_still_read(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     gate = hold_catching_up(monkeypatch)
     edge = connector(tmp_path / "edge", kafka)
     task = asyncio.create_task(edge.run())

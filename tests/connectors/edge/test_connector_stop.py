@@ -12,16 +12,11 @@ from culm_connectors import connector as connector_module
 from culm_connectors.logs.publish import Arrival
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end
-from tests.support.edge import Edge, connector, reference_peer, topics, write_document
+from tests.support.edge import Edge, connector, reference_peer, write_document
 from tests.support.logs import SCHEMA
 from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: asyncio.Event) -> Edge:

@@ -15,17 +15,15 @@ from culm_models.p2panda.events import SessionFailed
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import Partition
-from tests.support.edge import topics
 from tests.support.waiting import looks
 
 
 @pytest.mark.kafka
-def test_the_ends_are_those_of_the_broker(kafka_bootstrap: str, topic_prefix: str) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix)
-    name = settings.topic("logs")
-    health = KafkaHealth(kafka_clients.admin(settings), lambda: [name])
+def test_the_ends_are_those_of_the_broker(kafka: KafkaSettings) -> None:
+    name = kafka.topic("logs")
+    health = KafkaHealth(kafka_clients.admin(kafka), lambda: [name])
     assert health.away is not None and health.ends is None
-    client = kafka_clients.producer(settings)
+    client = kafka_clients.producer(kafka)
     for _ in range(3):
         client.produce(name, b"value", b"key", partition=1)
     assert client.flush(30) == 0

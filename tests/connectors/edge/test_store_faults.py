@@ -28,7 +28,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from tests.models.dag.signers import KEYS
 from tests.support.bamboo_edge import address, offering, peer_at, until_held
 from tests.support.dag_edge import dag_address
-from tests.support.edge import Edge, ready, topics
+from tests.support.edge import Edge, ready
 from tests.support.full_disk import PAGE, Disk, leave_no_space
 from tests.support.waiting import until
 
@@ -51,11 +51,6 @@ def chain(length: int) -> list[bytes]:
 
 
 NODES = chain(400)
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 def edge_of_both(folder: Path, kafka: KafkaSettings) -> Edge:

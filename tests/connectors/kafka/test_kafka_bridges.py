@@ -29,11 +29,6 @@ from tests.support.waiting import while_working
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
-
-
 def reader(
     kafka: KafkaSettings, offsets: dict[tuple[str, int], int], *, skip_lost: bool = False
 ) -> TopicReader:

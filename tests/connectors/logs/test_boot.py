@@ -17,18 +17,14 @@ from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
 from tests.support.blocks import heights_of, write_blocks
-from tests.support.edge import connector, hold_catching_up, reference_peer, running, topics
+from tests.support.edge import connector, hold_catching_up, reference_peer, running
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 from tests.support.waiting import until
 
+PARTITIONS = 1
 pytestmark = pytest.mark.kafka
 
 AUTHORS = [author(name) for name in ("one", "two", "three", "four", "five")]
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix, partitions=1)
 
 
 def write_logs(kafka: KafkaSettings, *logs: Sequence[CheckedOperation]) -> int:

@@ -18,17 +18,12 @@ from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
 from culm_topics.records import RejectedRecord, log_key
 from tests.support.connector_topics import read_topic, write_truth
-from tests.support.edge import connector, reference_peer, running, topics, write_document
+from tests.support.edge import connector, reference_peer, running, write_document
 from tests.support.http import get
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(

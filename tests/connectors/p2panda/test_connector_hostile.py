@@ -13,7 +13,7 @@ from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequ
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from tests.support.attacks import invented_schemas, unknown_heights
-from tests.support.edge import Edge, connector, reference_peer, running, topics, write_document
+from tests.support.edge import Edge, connector, reference_peer, running, write_document
 from tests.support.hostile import hostile
 from tests.support.logs import SCHEMA, author
 from tests.support.topic_io import read_all
@@ -22,11 +22,6 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.kafka
 
 MALLORY = author("mallory")
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 async def test_a_peer_that_announces_invented_schemas_locks_nobody_out(

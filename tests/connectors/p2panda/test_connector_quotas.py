@@ -12,17 +12,12 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
-from tests.support.edge import connector, reference_peer, running, topics, write_document
+from tests.support.edge import connector, reference_peer, running, write_document
 from tests.support.logs import author, make_log, pairs
 from tests.support.topic_io import produce, read_rejected
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 def size(log: Sequence[CheckedOperation]) -> int:

@@ -15,16 +15,11 @@ from culm_topics.kafka.admin import create, list_topics
 from culm_topics.kafka.clients import KafkaSettings, admin
 from culm_topics.records import RejectedRecord
 from tests.support.connector_topics import read_topic, write_truth
-from tests.support.edge import connector, reference_peer, running, topics
+from tests.support.edge import connector, reference_peer, running
 from tests.support.logs import SCHEMA, author, make_log, pairs
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 async def test_the_truth_fills_heals_and_corrects(tmp_path: Path, kafka: KafkaSettings) -> None:

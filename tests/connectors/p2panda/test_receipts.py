@@ -12,7 +12,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from tests.support.connector_topics import read_topic, write_truth
-from tests.support.edge import connector, reference_peer, running, topics
+from tests.support.edge import connector, reference_peer, running
 from tests.support.logs import SCHEMA, author, make_log, pairs
 from tests.support.waiting import until
 
@@ -40,9 +40,8 @@ async def receipts_cover(kafka: KafkaSettings, wanted: dict[bytes, dict[LogKey, 
 
 @pytest.mark.parametrize("told_late", [False, True])
 async def test_receipts_say_what_every_peer_holds(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str, told_late: bool
+    tmp_path: Path, kafka: KafkaSettings, told_late: bool
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     logs = [make_log(author(f"author {number}"), 0, 1 + number % 5) for number in range(60)]
     async with (
         running(connector(tmp_path / "edge", kafka)) as edge,
@@ -69,9 +68,8 @@ async def test_receipts_say_what_every_peer_holds(
 
 
 async def test_receipts_that_a_killed_connector_had_in_memory_are_told_when_the_peer_comes_again(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     logs = [make_log(author(f"author {number}"), 0, 1 + number % 5) for number in range(40)]
     held = {log[0].log: len(log) for log in logs}
     async with reference_peer(tmp_path, "a", schemas=[SCHEMA]) as a:

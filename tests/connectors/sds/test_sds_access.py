@@ -10,7 +10,8 @@ from culm_connectors.edge.access import ALLOW_EVERYBODY, AccessError, Rules, loa
 from culm_connectors.transport import CloseCode, ConnectError
 from culm_connectors.transport.principal import Principal
 from culm_models.sds.frames.messages import AskHead, Head, Join, Refused
-from tests.support.edge import connector, running, topics
+from culm_topics.kafka.clients import KafkaSettings
+from tests.support.edge import connector, running
 from tests.support.quic import identity
 from tests.support.sds_edge import remote
 
@@ -72,14 +73,11 @@ def test_what_is_no_rule_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.kafka
-async def test_a_connector_applies_the_rules_and_their_changes(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix)
+async def test_a_connector_applies_the_rules_and_their_changes(tmp_path: Path, kafka: KafkaSettings) -> None:
     path = tmp_path / "peers.toml"
     both = f'[peers]\n[channels]\n{ANN.hex()} = ["room"]\n{BEN.hex()} = ["*"]\n'
     path.write_text(both)
-    async with running(connector(tmp_path, settings, allow_list=path, reload_interval_s=0.05)) as edge:
+    async with running(connector(tmp_path, kafka, allow_list=path, reload_interval_s=0.05)) as edge:
         assert edge.address is not None
         with pytest.raises(ConnectError):
             async with remote(edge.address, 3):

@@ -16,7 +16,6 @@ from confluent_kafka import Consumer, TopicPartition
 from culm_connectors.kafka.partition_follower import FollowedRecord, Following
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.edge import topics
 from tests.support.waiting import ended, until
 
 PARTITIONS = 4
@@ -78,26 +77,22 @@ def say(settings: KafkaSettings, partition: int, value: bytes) -> None:
 
 
 @pytest.mark.kafka
-async def test_following_and_leaving_in_a_loop_asks_the_broker_once(
-    kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with following(settings) as (one, heard, calls):
+async def test_following_and_leaving_in_a_loop_asks_the_broker_once(kafka: KafkaSettings) -> None:
+    async with following(kafka) as (one, heard, calls):
         for _ in range(300):
             await one.follow(0)
             one.unfollow(0)
         await one.follow(1)
         assert calls["incremental_assign"] + calls["incremental_unassign"] <= 2
-        say(settings, 1, b"heard")
+        say(kafka, 1, b"heard")
         await until(lambda: [record.value for record in heard] == [b"heard"])
 
 
 @pytest.mark.kafka
 async def test_wishes_that_were_taken_back_before_they_were_granted_are_not_granted(
-    kafka_bootstrap: str, topic_prefix: str
+    kafka: KafkaSettings,
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with following(settings) as (one, _, calls):
+    async with following(kafka) as (one, _, calls):
         wishes = [asyncio.ensure_future(one.follow(number % PARTITIONS)) for number in range(1_000)]
         await asyncio.sleep(0)
         for wish in wishes:

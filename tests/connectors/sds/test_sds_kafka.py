@@ -21,28 +21,29 @@ from culm_models.sds.frames.messages import (
 )
 from culm_models.sds.wire.codec import decode
 from culm_models.sds.wire.messages import HistoryEntry
+from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.records import (
     SdsCommandRecord,
     SdsFetchRecord,
     SdsInRecord,
     SdsOutRecord,
 )
-from tests.support.edge import connector, running, topics
+from tests.support.edge import connector, running
 from tests.support.http import get
 from tests.support.quic import identity
-from tests.support.sds_connectors import PARTITIONS, QUICK, TOKEN, at, own, produce, store, two
+from tests.support.sds_connectors import QUICK, TOKEN, at, own, produce, store, two
 from tests.support.sds_edge import event, message
 from tests.support.topic_io import read_all
 from tests.support.waiting import until
 
+PARTITIONS = 4
 pytestmark = pytest.mark.kafka
 
 
 async def test_messages_reach_peers_of_other_connectors_live_and_once(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with two(tmp_path, settings) as (one, other), at(one, 1) as a, at(one, 2) as b, at(other, 3) as c:
+    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(one, 2) as b, at(other, 3) as c:
         await a.joins("room", "a")
         await b.joins("room", "b")
         await c.joins("room", "c")
@@ -56,16 +57,15 @@ async def test_messages_reach_peers_of_other_connectors_live_and_once(
         assert [one.wire for one in c.all(SdsMessage)] == wires
         assert [one.wire for one in b.all(SdsMessage)] == [*wires, answer]
         assert [one.wire for one in a.all(SdsMessage)] == [answer]
-        records = [SdsInRecord.decode(value) for _, value in read_all(settings, "sds.in")]
+        records = [SdsInRecord.decode(value) for _, value in read_all(kafka, "sds.in")]
         assert {record.wire for record in records} == {*wires, answer}
         assert {record.peer_id for record in records} == {identity(1).peer_id, identity(3).peer_id}
 
 
 async def test_ephemeral_messages_of_clients_reach_those_of_other_connectors(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with two(tmp_path, settings) as (one, other), at(one, 1) as a, at(other, 2) as b, at(other, 3) as c:
+    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(other, 2) as b, at(other, 3) as c:
         await a.joins("room", "alice", hosted=True)
         await b.joins("room", "bob", hosted=True)
         await c.joins("room", "carol")
@@ -74,36 +74,35 @@ async def test_ephemeral_messages_of_clients_reach_those_of_other_connectors(
         assert (heard.number, heard.content) == (None, b"typing")
         assert decode((await c.hears(SdsMessage))[0].wire, "spec").kind == "ephemeral"
         await a.hears(Accepted)
-        kinds = {SdsCommandRecord.decode(value).kind for _, value in read_all(settings, "sds.commands")}
+        kinds = {SdsCommandRecord.decode(value).kind for _, value in read_all(kafka, "sds.commands")}
         assert kinds == {"join", "open"}
 
 
 async def test_commands_go_to_the_channels_partition_and_events_come_back_numbered(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    own(settings, alice=1)
-    async with two(tmp_path, settings) as (one, other):
+    own(kafka, alice=1)
+    async with two(tmp_path, kafka) as (one, other):
         async with at(one, 1) as a:
             await a.joins("room", "alice", hosted=True)
             await a.say(Send("room", TOKEN, b"hello"))
             await a.hears(Accepted)
-            commands = [SdsCommandRecord.decode(value) for _, value in read_all(settings, "sds.commands")]
+            commands = [SdsCommandRecord.decode(value) for _, value in read_all(kafka, "sds.commands")]
             assert [(command.kind, command.participant_id) for command in commands] == [
                 ("join", "alice"),
                 ("send", "alice"),
             ]
             for number in (1, 2, 2, 1, 3):
-                produce(settings, "sds.events", "room", event(number).encode())
-                produce(settings, "sds.events", "other", event(number + 5).encode())
+                produce(kafka, "sds.events", "room", event(number).encode())
+                produce(kafka, "sds.events", "other", event(number + 5).encode())
             await a.hears(EventFrame, 3)
             assert [found.number for found in a.all(EventFrame)] == [1, 2, 3]
             cursor = a.all(EventFrame)[0].cursor
-        produce(settings, "sds.events", "room", event(4).encode())
+        produce(kafka, "sds.events", "room", event(4).encode())
         async with at(other, 1) as a:
             await a.joins("room", "alice", hosted=True, after=1, cursor=cursor)
             await a.hears(Mark)
-            produce(settings, "sds.events", "room", event(5).encode())
+            produce(kafka, "sds.events", "room", event(5).encode())
             await a.hears(EventFrame, 4)
             assert [found.number for found in a.all(EventFrame)] == [2, 3, 4, 5]
         async with at(other, 1) as a:
@@ -112,28 +111,24 @@ async def test_commands_go_to_the_channels_partition_and_events_come_back_number
             assert [found.number for found in a.all(EventFrame)] == [1, 2, 3, 4, 5]
 
 
-async def test_what_the_job_says_reaches_full_participants(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with two(tmp_path, settings) as (one, other), at(one, 1) as a, at(other, 2) as b:
+async def test_what_the_job_says_reaches_full_participants(tmp_path: Path, kafka: KafkaSettings) -> None:
+    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(other, 2) as b:
         await a.joins("room", "a")
         await b.joins("room", "b")
         wire = message("alice", "m1", 5)
-        produce(settings, "sds.out", "room", SdsOutRecord("spec", "new", "alice", "m1", wire).encode())
+        produce(kafka, "sds.out", "room", SdsOutRecord("spec", "new", "alice", "m1", wire).encode())
         assert (await a.hears(SdsMessage))[0].wire == wire
         assert (await b.hears(SdsMessage))[0].wire == wire
-        assert not read_all(settings, "sds.in")
+        assert not read_all(kafka, "sds.in")
 
 
 async def test_the_past_the_head_and_single_messages_come_from_the_store(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
     wires = [message("x", f"m{number}", number) for number in range(30)]
     for wire in wires:
-        store(settings, "room", wire)
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
+        store(kafka, "room", wire)
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge:
         async with at(edge, 1) as a:
             await a.joins("room", "a", cursor=b"")
             await until(lambda: a.all(Mark) and a.all(Mark)[-1].present)
@@ -149,32 +144,26 @@ async def test_the_past_the_head_and_single_messages_come_from_the_store(
             )
             (answer,) = await a.hears(Fetched)
             assert sorted(wire for wire, _ in answer.wires) == sorted((wires[3], wires[7]))
-            store(settings, "room", message("x", "trailing", 99))
+            store(kafka, "room", message("x", "trailing", 99))
             await until(lambda: a.all(Head)[-1].newest[-1] == (99, "trailing"))
             assert not a.all(SdsMessage)
 
 
-async def test_the_job_is_answered_into_sds_in(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
+async def test_the_job_is_answered_into_sds_in(tmp_path: Path, kafka: KafkaSettings) -> None:
     held = message("x", "held", 1)
-    async with two(tmp_path, settings) as (one, other), at(one, 1) as a, at(other, 2) as b:
+    async with two(tmp_path, kafka) as (one, other), at(one, 1) as a, at(other, 2) as b:
         await a.joins("room", "a")
         await b.joins("room", "b")
         request = SdsFetchRecord("spec", (HistoryEntry("held"),), 2)
-        produce(settings, "sds.fetch", "room", request.encode())
+        produce(kafka, "sds.fetch", "room", request.encode())
         (question,) = await a.hears(Fetch)
         await a.say(Fetched("room", question.request, ((held, None),)))
         await until(lambda: [found.wire for found in b.all(SdsMessage)] == [held])
-        assert [SdsInRecord.decode(value).wire for _, value in read_all(settings, "sds.in")] == [held]
+        assert [SdsInRecord.decode(value).wire for _, value in read_all(kafka, "sds.in")] == [held]
 
 
-async def test_what_the_driver_counts_is_told(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with running(connector(tmp_path, settings, sds=QUICK, metrics_port=0)) as edge, at(edge, 1) as a:
+async def test_what_the_driver_counts_is_told(tmp_path: Path, kafka: KafkaSettings) -> None:
+    async with running(connector(tmp_path, kafka, sds=QUICK, metrics_port=0)) as edge, at(edge, 1) as a:
         await a.joins("room", "a")
         await a.say(SdsMessage("room", message("a", "m1", 1)), SdsMessage("room", b"\xff"))
         await a.hears(Refused)
@@ -191,21 +180,20 @@ async def test_what_the_driver_counts_is_told(
 
 
 async def test_whose_ids_are_is_known_before_a_join_is_answered_and_when_it_changes(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    own(settings, ben=1)
+    own(kafka, ben=1)
     async with (
-        running(connector(tmp_path, settings, sds=QUICK)) as edge,
+        running(connector(tmp_path, kafka, sds=QUICK)) as edge,
         at(edge, 1) as ben,
         at(edge, 2) as stranger,
     ):
         await stranger.say(Join("room", "spec", "ben", hosted=True))
         assert (await stranger.hears(Refused))[0].code == "sds.join.owned"
         await ben.joins("room", "ben", hosted=True)
-        own(settings, ben=2)
+        own(kafka, ben=2)
         assert (await ben.hears(Refused))[0].code == "sds.join.owned"
         await stranger.joins("room", "ben", hosted=True, cursor=b"")
-        produce(settings, "sds.events", "room", event(1, "sent", "ben").encode())
+        produce(kafka, "sds.events", "room", event(1, "sent", "ben").encode())
         await stranger.hears(EventFrame)
         assert not ben.all(EventFrame)

@@ -18,23 +18,24 @@ from culm_models.sds.frames.messages import (
     Send,
 )
 from culm_topics.kafka import clients as kafka_clients
+from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.records import (
     SdsInRecord,
 )
-from tests.support.edge import connector, running, topics
-from tests.support.sds_connectors import PARTITIONS, QUICK, TOKEN, at, own, produce, store
+from tests.support.edge import connector, running
+from tests.support.sds_connectors import QUICK, TOKEN, at, own, produce, store
 from tests.support.sds_edge import event, message
 from tests.support.topic_io import read_all
 from tests.support.waiting import until
 
+PARTITIONS = 4
 pytestmark = pytest.mark.kafka
 
 
 async def test_a_join_with_a_setting_of_a_long_name_costs_the_peer_its_connection_and_nothing_else(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 2) as honest:
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge, at(edge, 2) as honest:
         async with at(edge, 1) as a:
             await a.say(Join("room", "spec", "a", hosted=True, settings={"n" * 65: 1}))
             assert (await a.closed()).code == CloseCode.PROTOCOL
@@ -44,16 +45,15 @@ async def test_a_join_with_a_setting_of_a_long_name_costs_the_peer_its_connectio
 
 
 async def test_without_the_topics_joining_is_refused_and_the_rest_goes_on(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    client = kafka_clients.admin(settings)
-    doomed = [settings.topic(name) for name in ("sds.in", "sds.commands", "sds.out", "sds.events")]
+    client = kafka_clients.admin(kafka)
+    doomed = [kafka.topic(name) for name in ("sds.in", "sds.commands", "sds.out", "sds.events")]
     for done in client.delete_topics(doomed).values():
         done.result(30)
     # A broker lists a topic for a moment after it has deleted it.
     await until(lambda: not client.list_topics(timeout=10).topics.keys() & set(doomed))
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge, at(edge, 1) as a:
         await a.say(Join("room", "spec", "a"), SdsMessage("room", message("a", "m")))
         await a.hears(Refused, 2)
         assert a.all(Refused)[0].code == "topics.missing"
@@ -61,10 +61,9 @@ async def test_without_the_topics_joining_is_refused_and_the_rest_goes_on(
 
 
 async def test_a_connector_without_participants_reads_nothing_of_sds(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge:
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("partition-follower")]
         async with at(edge, 1) as a:
             await a.joins("room", "a")
@@ -72,34 +71,32 @@ async def test_a_connector_without_participants_reads_nothing_of_sds(
 
 
 async def test_a_stopping_connector_says_so_and_keeps_what_it_took(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge, at(edge, 1) as a:
         await a.joins("room", "a")
         await a.say(*(SdsMessage("room", message("a", f"m{number}", number)) for number in range(200)))
         await until(lambda: edge.sds.metrics.messages_in["content"] == 200)
         edge.stop()
         assert (await a.closed()).code == CloseCode.SHUTTING_DOWN
-    assert len(read_all(settings, "sds.in")) == 200
+    assert len(read_all(kafka, "sds.in")) == 200
 
 
 async def test_a_hole_that_a_repeated_batch_fills_is_neither_passed_over_nor_told_twice(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    own(settings, alice=1, bob=2, carol=3)
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
+    own(kafka, alice=1, bob=2, carol=3)
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge:
         async with at(edge, 1) as a, at(edge, 2) as b:
             await a.joins("room", "alice", hosted=True)
             # A batch that failed half-way: 3 is missing. Its second run writes all of it again.
             for number in (1, 2, 4, 5):
-                produce(settings, "sds.events", "room", event(number).encode())
+                produce(kafka, "sds.events", "room", event(number).encode())
             await a.hears(EventFrame, 2)
             await b.joins("room", "bob", hosted=True, cursor=b"")
             await b.hears(Mark)
             for number in (1, 2, 3, 4, 5, 6):
-                produce(settings, "sds.events", "room", event(number).encode())
+                produce(kafka, "sds.events", "room", event(number).encode())
             for one in (a, b):
                 await one.hears(EventFrame, 6)
                 assert [found.number for found in one.all(EventFrame)] == [1, 2, 3, 4, 5, 6]
@@ -109,14 +106,11 @@ async def test_a_hole_that_a_repeated_batch_fills_is_neither_passed_over_nor_tol
             assert [found.number for found in c.all(EventFrame)] == [1, 2, 3, 4, 5, 6]
 
 
-async def test_a_cursor_that_means_nothing_means_the_beginning(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    own(settings, b=2)
-    store(settings, "room", message("x", "m1", 1))
-    produce(settings, "sds.events", "room", event(1).encode())
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge:
+async def test_a_cursor_that_means_nothing_means_the_beginning(tmp_path: Path, kafka: KafkaSettings) -> None:
+    own(kafka, b=2)
+    store(kafka, "room", message("x", "m1", 1))
+    produce(kafka, "sds.events", "room", event(1).encode())
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge:
         for cursor in ((10**9).to_bytes(8, "big"), b"\xff" * 8, b"x", bytes(64)):
             async with at(edge, 1) as full, at(edge, 2) as thin:
                 await full.joins("room", "a", cursor=cursor)
@@ -125,15 +119,12 @@ async def test_a_cursor_that_means_nothing_means_the_beginning(
                 assert [found.number for found in await thin.hears(EventFrame)] == [1]
 
 
-async def test_records_of_another_kind_are_passed_over(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    async with running(connector(tmp_path, settings, sds=QUICK)) as edge, at(edge, 1) as a:
+async def test_records_of_another_kind_are_passed_over(tmp_path: Path, kafka: KafkaSettings) -> None:
+    async with running(connector(tmp_path, kafka, sds=QUICK)) as edge, at(edge, 1) as a:
         await a.joins("room", "a")
         for name in ("sds.owners", "sds.in", "sds.out", "sds.events", "sds.fetch"):
-            produce(settings, name, "room", b"noise", b"")
-            produce(settings, name, "room", b"noise", key=b"\xff")
+            produce(kafka, name, "room", b"noise", b"")
+            produce(kafka, name, "room", b"noise", key=b"\xff")
         wire = message("b", "m1", 1)
-        produce(settings, "sds.in", "room", SdsInRecord("spec", wire).encode())
+        produce(kafka, "sds.in", "room", SdsInRecord("spec", wire).encode())
         assert [found.wire for found in await a.hears(SdsMessage)] == [wire]

@@ -9,8 +9,8 @@ import pytest
 
 from culm_connectors.sds.history.replay import PastReaders, read_history
 from culm_topics.errors import KafkaFailure
+from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.records import SdsMessageRecord, channel_key
-from tests.support.edge import topics
 from tests.support.topic_io import produce
 
 pytestmark = pytest.mark.kafka
@@ -19,15 +19,14 @@ PARTITIONS = 1
 
 
 async def test_pages_of_the_past_are_bounded_in_bytes_and_end_where_they_were_to_end(
-    kafka_bootstrap: str, topic_prefix: str
+    kafka: KafkaSettings,
 ) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
     records = [
         SdsMessageRecord("spec", f"m{number}", "x", number, random.randbytes(100_000)).encode()
         for number in range(100)
     ]
-    produce(settings, "sds.messages", [(channel_key("room"), record) for record in records])
-    readers = PastReaders(settings)
+    produce(kafka, "sds.messages", [(channel_key("room"), record) for record in records])
+    readers = PastReaders(kafka)
     place = (readers, "room", 0)
     pages = [(page, offset) async for page, offset, _ in read_history(*place, None)]
     assert sum(len(page) for page, _ in pages) == 100
@@ -50,9 +49,8 @@ async def test_pages_of_the_past_are_bounded_in_bytes_and_end_where_they_were_to
     await readers.close()
 
 
-async def test_a_client_that_failed_is_not_lent_again(kafka_bootstrap: str, topic_prefix: str) -> None:
-    settings = topics(kafka_bootstrap, topic_prefix, PARTITIONS)
-    readers = PastReaders(settings)
+async def test_a_client_that_failed_is_not_lent_again(kafka: KafkaSettings) -> None:
+    readers = PastReaders(kafka)
     with pytest.raises(KafkaFailure):
         async with readers.lend("sds.messages") as failed:
             raise KafkaFailure("the broker is away")

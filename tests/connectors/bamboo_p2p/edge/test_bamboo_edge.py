@@ -50,9 +50,8 @@ async def records(kafka: KafkaSettings, topic: str, count: int) -> list[tuple[by
 
 
 async def test_what_a_peer_publishes_at_one_edge_arrives_live_at_a_peer_of_another(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with (
         bamboo_edge(tmp_path / "one", kafka) as one,
         bamboo_edge(tmp_path / "other", kafka, listen=("quic://127.0.0.1:0/yamf",)) as other,
@@ -76,9 +75,8 @@ async def test_what_a_peer_publishes_at_one_edge_arrives_live_at_a_peer_of_anoth
 
 
 async def test_entries_beyond_a_gap_go_to_fragments_and_join_when_it_is_closed(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with BambooPeer.open(tmp_path / "writer", flavour=YAMF) as writer:
         for number in range(30):
             await writer.publish(AUTHOR, 3, b"payload %d" % number)
@@ -124,9 +122,8 @@ async def test_entries_beyond_a_gap_go_to_fragments_and_join_when_it_is_closed(
 
 
 async def test_bamboo_peers_read_what_p2panda_peers_write_and_the_other_way_round(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with (
         bamboo_edge(
             tmp_path / "edge",
@@ -159,9 +156,8 @@ POINTS = ("before:entries", "after:entries", "before:payloads", "after:payloads"
 
 
 async def test_what_an_edge_had_taken_when_it_was_killed_is_produced_when_it_starts_again(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     (port,) = free_ports(1)
     url = Url("tcp", "127.0.0.1", port)
     home = tmp_path / "edge"

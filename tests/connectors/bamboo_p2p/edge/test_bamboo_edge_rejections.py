@@ -21,7 +21,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
 from culm_topics.records import RejectedRecord
 from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held
-from tests.support.edge import Edge, topics
+from tests.support.edge import Edge
 from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
 from tests.support.topic_io import read_all
 from tests.support.waiting import while_working
@@ -32,11 +32,6 @@ STRANGER = KeyPair.generate(b"a stranger at an edge")
 AUTHOR = KeyPair.generate(b"an author whom a stranger quotes")
 LOG = (AUTHOR.public_key, 0)
 _QUIC = "bamboo-p2p/2019-10"
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
 from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held
-from tests.support.edge import Edge, topics
+from tests.support.edge import Edge
 from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
 from tests.support.topic_io import read_all
 from tests.support.waiting import until, while_working
@@ -69,11 +69,6 @@ take = "notify"
 logs = ["{KEY}/3"]
 max_size = {LIMIT}
 """
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 def folder_of(edge: Edge) -> BambooPeer:

@@ -19,9 +19,9 @@ from culm_models.dag.replica.codec import encode_append
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import large_shard
 from culm_topics.dag.verdict import read_verdict
+from culm_topics.kafka.clients import KafkaSettings
 from tests.models.dag.signers import KEYS, publish
 from tests.support.dag_edge import dag_address, dag_connector
-from tests.support.edge import topics
 from tests.support.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
@@ -44,9 +44,8 @@ def filled(folder: DagFolder) -> None:
 
 
 async def test_what_is_brought_to_one_connector_is_had_from_another_one_that_starts_later(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with DagPeer.open(tmp_path / "writer") as writer:
         await writer.work(filled)
         async with dag_connector(tmp_path / "one", kafka) as one:
@@ -73,9 +72,8 @@ async def test_what_is_brought_to_one_connector_is_had_from_another_one_that_sta
 
 
 async def test_a_connector_of_other_verdict_settings_does_not_start(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     async with dag_connector(tmp_path / "one", kafka):
         found = read_verdict(kafka)
         assert found is not None and found.policy == "bound"
@@ -85,9 +83,8 @@ async def test_a_connector_of_other_verdict_settings_does_not_start(
 
 
 async def test_what_an_operator_drops_is_gone_from_connectors_and_refused(
-    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+    tmp_path: Path, kafka: KafkaSettings
 ) -> None:
-    kafka = topics(kafka_bootstrap, topic_prefix)
     door = DagHttpSettings(append="anyone", read="anyone")
     async with dag_connector(tmp_path / "one", kafka, http=door) as one:
         dag = one.protocols["dag"]

@@ -16,16 +16,12 @@ from culm_topics.logs.records.blocks import block_of
 from tests.connectors.edge.test_edge_commands import culm
 from tests.connectors.logs.test_boot import AUTHORS, lose, write_logs
 from tests.support.blocks import BITS, heights_of, write_blocks
-from tests.support.edge import connector, running, topics
+from tests.support.edge import connector, running
 from tests.support.logs import SCHEMA, make_log, pairs
 from tests.support.waiting import until
 
+PARTITIONS = 1
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix, partitions=1)
 
 
 def verify(folder: Path, kafka: KafkaSettings, *flags: str) -> tuple[int, dict[str, Any]]:

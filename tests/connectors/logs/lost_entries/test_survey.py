@@ -15,16 +15,11 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.job_positions import publish_positions, read_positions
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
-from tests.support.edge import topics
 from tests.support.logs import author, make_log
 from tests.support.topic_io import produce, produce_entries
 
+PARTITIONS = 1
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix, partitions=1)
 
 
 async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, kafka: KafkaSettings) -> None:

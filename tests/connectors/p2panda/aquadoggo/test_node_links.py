@@ -24,18 +24,13 @@ from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from culm_topics.readers.whole_topic import read_to_end
-from tests.support.edge import Edge, connector, reference_peer, running, topics, write_document
+from tests.support.edge import Edge, connector, reference_peer, running, write_document
 from tests.support.logs import SCHEMA, author, pairs
 from tests.support.quic import LOOPBACK, quick_settings
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 TRANSPORT = quick_settings()
-
-
-@pytest.fixture
-def kafka(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    return topics(kafka_bootstrap, topic_prefix)
 
 
 @contextlib.asynccontextmanager
