@@ -48,12 +48,17 @@ def produce(
             settings.topic(name),
             value,
             key or channel_key(channel_id),
-            partition=shard_of(channel_id, settings.partitions),
+            partition=_partition(settings, channel_id),
             on_delivery=lambda _, record: offsets.append(record.offset()),
         )
     assert client.flush(30) == 0
     assert offsets[-1] is not None
     return offsets[-1]
+
+
+def _partition(settings: KafkaSettings, channel_id: str) -> int:
+    assert settings.partitions is not None
+    return shard_of(channel_id, settings.partitions)
 
 
 def own(settings: KafkaSettings, **owners: int) -> None:
@@ -71,7 +76,7 @@ def store(settings: KafkaSettings, channel_id: str, wire: bytes, *, index: bool 
     offset = produce(settings, "sds.messages", channel_id, record.encode())
     if index:
         row = SdsIndexRecord(
-            shard_of(channel_id, settings.partitions),
+            _partition(settings, channel_id),
             offset,
             found.lamport_timestamp,
             found.sender_id,

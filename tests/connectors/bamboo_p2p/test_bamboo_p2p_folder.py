@@ -1,11 +1,14 @@
-"""A folder of logs: what it keeps over a crash, proves, and gives away as a file."""
+"""A folder of logs: what it keeps over a crash and from earlier programs, proves, and gives away."""
 
 from __future__ import annotations
 
 import io
+import shutil
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,12 +24,15 @@ from culm_connectors.bamboo_p2p.bundle import (
 from culm_connectors.bamboo_p2p.errors import BundleError, FolderError, LogEnded
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.proof import prove
+from culm_connectors.bamboo_p2p.store.checkpoints import Checkpoints
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.forks import fork_of
 from culm_models.keys import KeyPair
+from tests.support import frozen
+from tests.support.freeze import bamboo_folder
 
 AUTHOR = KeyPair.generate(b"author of a folder")
 LOG = (AUTHOR.public_key, 0)
@@ -224,3 +230,71 @@ def test_an_entry_is_not_proven_while_an_element_of_its_pool_is_missing(tmp_path
     assert not prove(other, LOG, 8).is_proven and 12 in prove(other, LOG, 8).missing
     one.close()
     other.close()
+
+
+TABLE = "CREATE TABLE numbers (number INTEGER)"
+
+
+def rows_without_log(path: Path) -> int:
+    """How many rows the database has without its write-ahead log."""
+    alone = path.with_suffix(".alone")
+    shutil.copyfile(path, alone)
+    database = sqlite3.connect(alone)
+    try:
+        return int(database.execute("SELECT count(*) FROM numbers").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0  # not even the table has come
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize(("commits", "rows"), [(31, 0), (32, 32)])
+def test_every_32nd_commit_is_followed_by_a_checkpoint(tmp_path: Path, commits: int, rows: int) -> None:
+    path = tmp_path / "numbers.sqlite"
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute(TABLE)
+    checkpoints = Checkpoints(database, path)
+    version = database.execute("PRAGMA data_version").fetchone()
+    for number in range(commits):
+        database.execute("INSERT INTO numbers VALUES (?)", (number,))
+        checkpoints.count_commit()
+    checkpoints.close()
+    assert rows_without_log(path) == rows
+    assert database.execute("PRAGMA data_version").fetchone() == version
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        (bamboo_folder.FORMER, bamboo_folder.read_former),
+        (bamboo_folder.NAME, bamboo_folder.read),
+    ],
+)
+def test_a_folder_of_an_earlier_program_is_read_as_it_was_and_published_to(
+    tmp_path: Path, name: str, read: Callable[[Path], dict[str, Any]]
+) -> None:
+    folder = frozen.unpack(name, tmp_path)
+    frozen.assert_as_kept(name, read(folder))
+    store = FolderStore(folder)
+    log = bamboo_folder.LONG
+    with store.exclusively():
+        assert publish(store, bamboo_folder.AUTHOR, log[1], b"later").entry.seq_num == 21
+    store.put_unverified(log, 9, 0, b"payload 8 of a frozen folder")
+    assert store.verify_payload(log, 9)
+    assert store.drop_payload(log, 1) == len(b"payload 0 of a frozen folder") and 1 in store.dropped(log)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        (bamboo_folder.FORMER_BUNDLE, bamboo_folder.read_former_bundle),
+        (bamboo_folder.BUNDLE, bamboo_folder.read_bundle),
+    ],
+)
+def test_a_bundle_of_an_earlier_program_is_taken_in(
+    tmp_path: Path, name: str, read: Callable[[Path], dict[str, Any]]
+) -> None:
+    frozen.assert_as_kept(name, read(frozen.unpack(name, tmp_path)))

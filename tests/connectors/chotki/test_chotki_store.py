@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
+from culm_connectors.chotki.local_state import layout
 from culm_connectors.chotki.local_state.layout import pack_field, unpack_field
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
@@ -24,6 +25,8 @@ from culm_models.chotki.rdx import write_vector
 from culm_models.chotki.store import MemoryStore
 from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord, epoch_key
 from culm_topics.kafka.origin import Origin
+from tests.support import frozen
+from tests.support.freeze import chotki_store
 
 ORIGIN = Origin("cluster-1", {"culm.chotki.state": "topic-1"})
 OFFSETS = {0: 7, 1: 9}
@@ -327,3 +330,13 @@ def test_seen_vectors_of_every_length_come_back(size: int) -> None:
 def test_a_field_that_was_not_packed_is_refused(packed: bytes) -> None:
     with pytest.raises(ValueError):
         unpack_field(packed)
+
+
+def test_a_kept_store_of_this_format_is_served_and_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert layout.FORMAT == 1, "make the fixture anew, and keep this one beside it"
+    with caplog.at_level(logging.INFO):
+        found = chotki_store.read(frozen.unpack(chotki_store.NAME, tmp_path))
+    assert not caplog.records, "neither in doubt, nor dropped"
+    frozen.assert_as_kept(chotki_store.NAME, found)

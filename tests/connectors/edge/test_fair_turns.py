@@ -1,9 +1,10 @@
-"""Whose step is next: addresses have equal shares, and at an address principals have; share of the time."""
+"""Whose step is next, who takes too slowly, and which turns of the loop take too long."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -17,6 +18,8 @@ from culm_connectors.edge.fair_turns import (
     caller_address,
     calling,
 )
+from culm_connectors.edge.metrics import LoopWatch
+from culm_connectors.rate_limit import LeastRate
 from tests.support.waiting import ended
 
 Path = tuple[str, ...]
@@ -194,3 +197,47 @@ async def test_everybody_else_on_a_loop_waits_for_one_step_of_long_work() -> Non
         await asyncio.sleep(0)
         assert steps - before <= 1
     assert steps == 400
+
+
+def test_a_peer_may_take_nothing_for_the_grace_and_a_little_now_and_then_is_not_enough() -> None:
+    rate = LeastRate(100.0, 30.0)
+    rate.begin(0, 1_000.0)
+    assert rate.count(0, 1_010.0) == 20.0
+    # Half of the least rate: half of the time is lost.
+    assert rate.count(500, 1_020.0) == 15.0
+    assert rate.count(1_000, 1_050.0) < 0
+
+
+def test_time_that_was_spent_is_earned_back_up_to_the_grace_and_counts_only_while_something_waits() -> None:
+    rate = LeastRate(100.0, 30.0)
+    rate.begin(0, 0.0)
+    assert rate.count(0, 20.0) == 10.0
+    rate.begin(0, 500.0)
+    assert rate.count(1_000, 501.0) == 19.0
+    assert rate.count(1_000_000, 502.0) == 30.0
+
+
+def longer_than(watch: LoopWatch, bucket_s: str) -> float:
+    """How many turns took longer than a bucket's bound."""
+    samples = {
+        sample.labels.get("le"): sample.value
+        for metric in watch.blocked.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_bucket")
+    }
+    return samples["+Inf"] - samples[bucket_s]
+
+
+async def test_a_turn_that_computes_is_seen_and_one_that_waits_is_not() -> None:
+    watch = LoopWatch()
+    task = asyncio.create_task(watch.run())
+    await asyncio.sleep(0)
+    time.sleep(0.2)  # noqa: ASYNC251 - a late turn that costs nothing, as on a busy machine
+    await asyncio.sleep(0.05)
+    assert longer_than(watch, "0.1") == 0
+    end_s = time.thread_time() + 0.3
+    while time.thread_time() < end_s:
+        pass
+    await asyncio.sleep(0.05)
+    assert longer_than(watch, "0.1") == 1
+    task.cancel()

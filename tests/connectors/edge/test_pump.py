@@ -1,14 +1,21 @@
-"""The pump: lanes do not wait for each other, and nothing more is read before what came is taken in."""
+"""The pump and what serves it: lanes do not wait for each other, a defect costs one connection."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
+import pytest
+
+from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.pump import Pump
+from culm_connectors.edge.serving import Link, LinkEnded, Links
+from culm_connectors.transport import CloseCode, CloseOrigin, CloseReason, Connection, ConnectionClosedError
 from tests.support.waiting import ended, until
 
 CONTROL, DATA = range(2)
@@ -121,3 +128,38 @@ async def test_it_ends_with_what_broke_a_rule_with_the_other_end_or_when_it_is_s
         pump.stop()
         await ended(asyncio.wait([running]))
         assert running.result() is None
+
+
+GONE = CloseReason(CloseCode.NORMAL, "", CloseOrigin.REMOTE, application=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "logged"),
+    [
+        (ConnectionClosedError(GONE), CloseCode.NORMAL, []),
+        (ValueError("a defect"), CloseCode.INTERNAL, [logging.ERROR, logging.WARNING]),
+    ],
+)
+async def test_what_ends_the_speaking_is_told_and_logged(
+    error: Exception, code: CloseCode, logged: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[int] = []
+
+    async def close(code: int, reason: str) -> None:
+        told.append(code)
+
+    async def speak(_: Link) -> LinkEnded:
+        raise error
+
+    reason = GONE if code is CloseCode.NORMAL else None
+    connection: Any = SimpleNamespace(
+        peer_id=bytes(32), remote_address=("127.0.0.1", 1), close_reason=reason, close=close
+    )
+    metrics, gone = ProtocolMetrics(), list[Link]()
+    links = Links[Link](metrics, id, gone.append)
+    link = Link(cast(Connection, connection))
+    links.begin(link)
+    await links.serve(link, speak)
+    assert (told, gone, links.open, metrics.connections) == ([code], [link], {}, 0)
+    assert [record.levelno for record in caplog.records if record.levelno > logging.INFO] == logged
+    assert metrics.closed == ({} if reason else {"internal": 1})

@@ -1,29 +1,36 @@
-"""What follows each cancel over a real connection of two whole peers, with nobody who does anything (3.8)."""
+"""Every invariant of reference 3.9, broken over a real connection, and what follows each cancel (3.8)."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from culm_connectors.bamboo_p2p import session as session_module
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
 from culm_connectors.bamboo_p2p.policy.enforcement import log_name
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
-from culm_connectors.bamboo_p2p.settings import Scheme, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Scheme, Url
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.edge import pump as pump_module
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.events import BambooP2pEvent, Proposed, RequestCancelled
 from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.settings import PAUSE_MS
 from culm_models.bamboo_p2p.wire.messages import CancelCode
 from culm_models.keys import KeyPair
-from tests.support.waiting import until
+from tests.models.bamboo_p2p.test_bamboo_p2p_further_violations import FURTHER
+from tests.models.bamboo_p2p.test_bamboo_p2p_violations import VIOLATIONS
+from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
+from tests.support.waiting import until, while_working
 
 AUTHOR = KeyPair.generate(b"author of what is cancelled")
 LOG, OTHER = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)
@@ -247,3 +254,36 @@ async def test_135_leaves_the_proof_which_goes_on_to_whoever_asks(tmp_path: Path
         assert await third.proof() == proof
         assert await asks_in_vain(reader, third) is CancelCode.FORKED
         assert await reader.proof() == proof
+
+
+BROKEN = VIOLATIONS | FURTHER
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "quic"])
+@pytest.mark.parametrize("name", BROKEN)
+async def test_a_violation_ends_a_real_connection_with_its_code(
+    tmp_path: Path, name: str, scheme: Scheme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, break_it = BROKEN[name]
+    made = break_it()
+    if "for ever" in name:
+        _let_time_fly(monkeypatch)
+    settings = BambooPeerSettings(connection=made.settings)
+    meet = be_called_and_break if made.is_proactive else call_and_break
+    async with (
+        while_working(),
+        BambooPeer.open(tmp_path / "real", flavour=YAMF, settings=settings) as peer,
+    ):
+        await peer.add(list(made.held))
+        error, reason = await meet(made, peer, Url(scheme, "127.0.0.1", 0))
+    assert getattr(error, "code", error) == f"bamboo_p2p.{code}"
+    if scheme == "quic":
+        assert reason is not None and reason.application
+        assert (reason.code, reason.text) == (made.end.dropped.number, f"bamboo_p2p.{code}")  # type: ignore[union-attr]
+
+
+def _let_time_fly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the clock finds that half of the longest wait is over."""
+    looks = itertools.count()
+    monkeypatch.setattr(session_module, "now_ms", lambda: next(looks) * PAUSE_MS // 2)
+    monkeypatch.setattr(pump_module, "_TICK_S", 0.001)
