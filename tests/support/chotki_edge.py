@@ -15,7 +15,7 @@ from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
-from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.spool import SpoolRoom
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.fair_turns import LoopTurns

@@ -14,7 +14,7 @@ from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams, open
 from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.settings import ALPNS, Url
+from culm_connectors.bamboo_p2p.settings import ALPNS
 from culm_connectors.transport import (
     CloseReason,
     ConnectError,
@@ -23,6 +23,7 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bymux.endpoint import CONTROL, DATA
 from tests.models.bamboo_p2p.hand_made import HandMade

@@ -20,7 +20,6 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.dag.author import append_shards
 from culm_connectors.dag.peer import DagPeer
@@ -29,6 +28,7 @@ from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_connectors.transport.url import Url
 from culm_infra.demo.dag.door_client import DoorClient
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import YAMF

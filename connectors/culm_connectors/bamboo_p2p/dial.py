@@ -9,11 +9,12 @@ from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import TwoStreams, accept_streams, open_streams
 from culm_connectors.bamboo_p2p.errors import ChannelError
-from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings
 from culm_connectors.transport import Identity, connect, serve
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 
 OnChannels = Callable[[TwoChannels], Awaitable[None]]
@@ -33,7 +34,7 @@ async def dial(
             # The accepting side writes nothing before both streams are open, and then its setup.
 
         await connect(
-            (url.host, url.port),
+            url.address,
             identity,
             None,
             settings.transport,
@@ -42,7 +43,7 @@ async def dial(
         )
         return opened[0]
     tls = settings.tls if url.scheme == "tls" else None
-    channel = await connect_tcp((url.host, url.port), settings.tcp, tls)
+    channel = await connect_tcp(url.address, settings.tcp, tls)
     return Multiplexed(channel, window=settings.data_window_bytes)
 
 
@@ -69,7 +70,7 @@ async def listening(
             await on_channels(channels)
 
         alpn = ALPNS[flavour.name]
-        address = (url.host, url.port)
+        address = url.address
         async with serve(address, identity, settings.transport, on_connection, alpn=alpn) as listener:
             yield Url(url.scheme, url.host, listener.address[1])
         return
@@ -78,5 +79,5 @@ async def listening(
         await on_channels(Multiplexed(channel, window=settings.data_window_bytes))
 
     tls = settings.tls if url.scheme == "tls" else None
-    async with serve_tcp((url.host, url.port), on_channel, settings.tcp, tls=tls) as tcp:
+    async with serve_tcp(url.address, on_channel, settings.tcp, tls=tls) as tcp:
         yield Url(url.scheme, url.host, tcp.address[1])

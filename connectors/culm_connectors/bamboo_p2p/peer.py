@@ -24,7 +24,7 @@ from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
 from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_connectors.bamboo_p2p.store.connections_lock import lock_connections
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -34,6 +34,7 @@ from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.reconnect import Backoff, keep_trying
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.events import BambooP2pEvent

@@ -79,7 +79,7 @@ class BambooProtocol:
         doors: list[Door] = []
         for name, edge in self.flavours.items():
             for url in self._settings.addresses(self._settings.listen, name):
-                address = (url.host, url.port)
+                address = url.address
                 if url.scheme == "quic":
                     doors.append(QuicDoor(ALPNS[name], address, edge.serve_quic, access.judge))
                 else:

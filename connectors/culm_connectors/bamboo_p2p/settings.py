@@ -5,20 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from culm_connectors.bamboo_p2p.channels.address import SCHEMES, Scheme, Url, parse_url
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.settings import TransportSettings
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_models.bamboo_p2p.settings import PeerSettings
-
-__all__ = [
-    "ALPNS",
-    "SCHEMES",
-    "BambooPeerSettings",
-    "Scheme",
-    "Url",
-    "parse_url",
-]
 
 ALPNS: Final = {"yamf": "bamboo-p2p/2019-10", "yasmf": "bamboo-p2p/2019-10+yasmf"}
 """The application protocol over QUIC, by the flavour of the hashes (R62)."""

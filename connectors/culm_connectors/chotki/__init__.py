@@ -13,7 +13,7 @@
 | warnings | what is not as it should be and refuses nothing, and who is told |
 | local_state | the merged state in lmdb, brought from epoch to epoch by what Kafka has |
 | sources | the edge's own source, and whose it is |
-| settings, access, metrics, errors | what an edge is told, who may connect, what is measured |
+| settings, metrics, errors | what an edge is told, what is measured, what goes wrong |
 | budgets | what one principal may use |
 | reference_peer | a replica in memory that speaks over channels |
 """

@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 
 from culm_connectors.chotki.budgets import PIECE_BYTES, ReplicaBudget
+from culm_connectors.chotki.errors import GAP, SOURCE_RESTORED, Warned
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
-from culm_connectors.chotki.feed.peer_lag import PeerLag
+from culm_connectors.chotki.feed.peer_holding import PeerLag
 from culm_connectors.chotki.host import EdgeHost, EdgeShared
 from culm_connectors.chotki.publisher import ReplicaPublisher
-from culm_connectors.chotki.spool.unacknowledged import IntakeQueue
-from culm_connectors.chotki.warnings.events import GAP, SOURCE_RESTORED, Warned
+from culm_connectors.chotki.spool import IntakeQueue
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.rate_limit import LeastRate
 from culm_connectors.transport.errors import TransportError

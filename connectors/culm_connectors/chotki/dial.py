@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from culm_connectors.chotki.settings import ALPN, parse_url
+from culm_connectors.chotki.settings import ALPN
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import Identity, TransportSettings, connect
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
+from culm_connectors.transport.url import parse_url
 
 
 @asynccontextmanager
@@ -30,9 +31,9 @@ async def dialled(
 
     `identity` is shown over QUIC, the certificate of `tls` over TLS. Errors: `TransportError`.
     """
-    scheme, address = parse_url(url)
-    if scheme == "quic":
-        connection = await connect(address, identity, None, transport, alpn=ALPN)
+    at = parse_url(url)
+    if at.scheme == "quic":
+        connection = await connect(at.address, identity, None, transport, alpn=ALPN)
         try:
             stream = await connection.accept_stream()
             assert stream.send is not None, "the other side opens a bidirectional stream"
@@ -40,7 +41,7 @@ async def dialled(
         finally:
             await connection.close()
         return
-    channel = await connect_tcp(address, tcp, tls if scheme == "tls" else None)
+    channel = await connect_tcp(at.address, tcp, tls if at.scheme == "tls" else None)
     try:
         yield channel
     finally:

@@ -1,10 +1,12 @@
-"""What can go wrong at the edge of Chotki, beside what a session refuses."""
+"""What can go wrong at the edge of Chotki, and what is told without being refused."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from culm_connectors.errors import ConnectorError
+from culm_models.chotki.events import SessionEvent
 
 
 class StoreIncomplete(ConnectorError):
@@ -29,3 +31,21 @@ class CopyIncomplete(ConnectorError):
     """A replica that was to be read whole ended its session before, or said nothing more."""
 
     code: ClassVar[str] = "chotki.copy_incomplete"
+
+
+LATE = "chotki.late"
+LOOP = "chotki.loop"
+REPEATED = "chotki.repeated"
+ID_REUSED = "chotki.id_reused"
+SOURCE_RESTORED = "chotki.source_restored"
+GAP = "chotki.gap"
+UNIQUE_DUPLICATE = "chotki.unique_duplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class Warned(SessionEvent):
+    """Something is not as it should be, and nothing is refused for it (reference 4.6, 9.2 rule 9, 10.10)."""
+
+    kind: ClassVar[str] = "warning"
+    code: str
+    message: str

@@ -9,16 +9,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from culm_connectors.chotki.errors import ID_REUSED, LATE, LOOP, REPEATED, Warned
 from culm_connectors.chotki.feed.packet_tail import PacketTail
 from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
-from culm_connectors.chotki.spool.room import SpoolRoom
-from culm_connectors.chotki.spool.sync_spool import DiskSpool
+from culm_connectors.chotki.spool import DiskSpool, SpoolRoom
 from culm_connectors.chotki.storage_limits import StorageLimits
-from culm_connectors.chotki.warnings.events import ID_REUSED, LATE, LOOP, REPEATED, Warned
 from culm_connectors.chotki.warnings.packet_ids import Arrival
 from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.kafka import BatchProducer

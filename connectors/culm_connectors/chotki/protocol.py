@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from prometheus_client.core import Metric
 
-from culm_connectors.chotki.access import ReplicaAccess
 from culm_connectors.chotki.driver import ChotkiDriver
 from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket, follow_packets
 from culm_connectors.chotki.host import EdgeShared, OwnSource
@@ -18,20 +17,23 @@ from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.publisher import Partitions
-from culm_connectors.chotki.settings import ALPN, parse_url
+from culm_connectors.chotki.settings import ALPN
 from culm_connectors.chotki.sources import SourceClaim, claim, own_object
-from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.spool import SpoolRoom
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.chotki.warnings.unique_watch import UniqueWatch
 from culm_connectors.edge.access import AccessList
-from culm_connectors.edge.doors import Door, QuicDoor, TcpDoor
+from culm_connectors.edge.doors import Door, Judge, QuicDoor, TcpDoor
 from culm_connectors.edge.fair_turns import LoopTurns
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import ProducerRecord, TopicReader, TopicReaders, ask_origin, watch_origin
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.transport import Identity
+from culm_connectors.transport.interface import Refusal
+from culm_connectors.transport.principal import Principal
+from culm_connectors.transport.url import parse_url
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.unique_values import Duplicate
@@ -46,6 +48,7 @@ logger = logging.getLogger(__name__)
 STORE_FOLDER = "chotki"
 SPOOL_FOLDER = "chotki-spool"
 READ_TOPICS = ("chotki.packets", "chotki.state", "chotki.sources")
+_ACCESS_TABLE = "replicas"
 _MAP_SIZE_BYTES = 64 * 1024 * 1024
 
 
@@ -103,23 +106,22 @@ class ChotkiProtocol:
             max_memory_bytes=self._settings.max_tail_memory_bytes,
         )
         self._spools = SpoolRoom(spools / "intake", self._settings.max_spool_bytes)
-        access = ReplicaAccess(context.access)
-        self.driver = ChotkiDriver(
-            self._identity, context.settings.transport, access.judge, context.settings.tcp
-        )
-        self.readers: Sequence[TopicReader] = ()
-        self.doors = self._doors(access)
 
-    def _doors(self, access: ReplicaAccess) -> Sequence[Door]:
+        def judge(principal: Principal) -> Refusal | None:
+            return context.access.rules(_ACCESS_TABLE).judge(principal)
+
+        self.driver = ChotkiDriver(self._identity, context.settings.transport, judge, context.settings.tcp)
+        self.readers: Sequence[TopicReader] = ()
+        self.doors = self._doors(judge)
+
+    def _doors(self, judge: Judge) -> Sequence[Door]:
         doors: list[Door] = []
-        for url in self._settings.listen:
-            scheme, address = parse_url(url)
-            if scheme == "quic":
-                doors.append(QuicDoor(ALPN, address, self.driver.serve_quic, access.judge))
+        for url in map(parse_url, self._settings.listen):
+            if url.scheme == "quic":
+                doors.append(QuicDoor(ALPN, url.address, self.driver.serve_quic, judge))
             else:
-                name = f"chotki-{scheme}"
-                tls = self._settings.tls if scheme == "tls" else None
-                doors.append(TcpDoor(name, address, self.driver.serve, access.judge, tls))
+                tls = self._settings.tls if url.scheme == "tls" else None
+                doors.append(TcpDoor(f"chotki-{url.scheme}", url.address, self.driver.serve, judge, tls))
         return doors
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from culm_connectors.chotki.spool.sync_spool import DiskSpool
-from culm_connectors.chotki.spool.unacknowledged import IntakeQueue, WaitingPacket, WaitingSync
+from culm_connectors.chotki.spool import DiskSpool, IntakeQueue, WaitingPacket, WaitingSync
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.gap_watch import GapWatch
 from culm_connectors.edge.intake import Intake

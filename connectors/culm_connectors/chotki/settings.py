@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_connectors.tls_files import TlsFiles
+from culm_connectors.transport.url import parse_url
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.settings import ChotkiSettings as SessionTimes
 
 ALPN = "culm/chotki/1"
-Scheme = Literal["tcp", "tls", "quic"]
-SCHEMES: tuple[Scheme, ...] = ("tcp", "tls", "quic")
-
-
-def parse_url(text: str) -> tuple[Scheme, tuple[str, int]]:
-    """Scheme, host and port of `tcp://HOST:PORT`, `tls://…` or `quic://…`. Raises ValueError."""
-    parts = urlsplit(text)
-    if parts.scheme not in SCHEMES or not parts.hostname or parts.port is None or parts.path not in ("", "/"):
-        raise ValueError(
-            f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
-        )
-    scheme = next(one for one in SCHEMES if one == parts.scheme)
-    return scheme, (parts.hostname, parts.port)
 
 
 class ChotkiEdgeSettings(BaseModel):

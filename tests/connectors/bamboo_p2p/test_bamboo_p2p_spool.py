@@ -10,11 +10,12 @@ import pytest
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
 from culm_connectors.edge.fair_turns import calling
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import LimitReached

@@ -16,9 +16,10 @@ from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket
 from culm_connectors.chotki.feed.peer_holding import Delivery, PeerHolding
 from culm_connectors.chotki.host import EdgeShared
-from culm_connectors.chotki.settings import ChotkiEdgeSettings, parse_url
+from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
+from culm_connectors.transport.url import Url, parse_url
 from culm_models.chotki import events
 from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.packets.live import write_live
@@ -219,9 +220,9 @@ def test_other_addresses_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("tcp://h:1", ("tcp", ("h", 1))),
-        ("quic://[::1]:5", ("quic", ("::1", 5))),
-        ("tls://a.b:9/", ("tls", ("a.b", 9))),
+        ("tcp://h:1", Url("tcp", "h", 1)),
+        ("quic://[::1]:5", Url("quic", "::1", 5)),
+        ("tls://a.b:9/", Url("tls", "a.b", 9)),
     ],
 )
 def test_addresses(url: str, expected: object) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from culm_connectors.chotki.connection import ReplicaConnection
 from culm_connectors.chotki.driver import ChotkiDriver
-from culm_connectors.chotki.feed.peer_lag import PeerLag
+from culm_connectors.chotki.feed.peer_holding import PeerLag
 from culm_connectors.chotki.host import EdgeHost, EdgeShared
 from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
@@ -128,7 +128,7 @@ def test_a_vector_of_more_sources_than_a_record_holds_is_told_of_in_part_and_no_
 ) -> None:
     held = {src: src << 12 for src in range(1, 11)}
     with monkeypatch.context() as patched:
-        patched.setattr("culm_connectors.chotki.feed.peer_lag._MOST_HELD", 3)
+        patched.setattr("culm_connectors.chotki.feed.peer_holding._MOST_HELD", 3)
         record = PeerLag().next({10: 11 << 12}, held, 0)
     assert record is not None and parse_vector(record.vector) == {src: held[src] for src in (1, 2, 3)}
     assert [one.src for one in record.behind] == [10]

@@ -10,10 +10,15 @@ from typing import Any, cast
 import pytest
 
 from culm_connectors.chotki.feed.packet_tail import PacketTail, RelayedPacket, TailPlace
-from culm_connectors.chotki.spool.chunk import CHUNK_BYTES, Chunk
-from culm_connectors.chotki.spool.room import SpoolRoom
-from culm_connectors.chotki.spool.sync_spool import DiskSpool
-from culm_connectors.chotki.spool.unacknowledged import IntakeQueue, WaitingPacket, WaitingSync
+from culm_connectors.chotki.spool import (
+    CHUNK_BYTES,
+    Chunk,
+    DiskSpool,
+    IntakeQueue,
+    SpoolRoom,
+    WaitingPacket,
+    WaitingSync,
+)
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_models.chotki.errors import SpoolFull
 from culm_models.chotki.ids import Id

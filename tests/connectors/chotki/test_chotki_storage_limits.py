@@ -10,10 +10,10 @@ import pytest
 
 from culm_connectors.chotki import storage_limits
 from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.errors import Warned
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.chotki.storage_limits import OperandSizes, StorageLimits
-from culm_connectors.chotki.warnings.events import Warned
 from culm_connectors.transport.memory import memory_pair
 from culm_models.chotki import events
 from culm_models.chotki.errors import RecordTooLarge

@@ -1,6 +1,5 @@
 """The two channels of a connection, over what networks offer.
 
-- `address`: where a peer is, as a text
 - `interface`: what a session sees; `two_streams`: two QUIC streams; `multiplexed`: one channel of bytes, by
   bymux; `budgets`: what a principal may send over that
 """

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from culm_connectors.chotki.spool.chunk import Chunk
-from culm_connectors.chotki.spool.room import SpoolRoom
+from culm_connectors.chotki.spool import Chunk, SpoolRoom
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
 from culm_connectors.kafka import TopicReader
 from culm_models.chotki.errors import ChotkiError, SpoolFull

@@ -1,11 +1,15 @@
-"""What one peer holds, as far as this edge knows, and so what may be sent to it (reference 9.2, rule 8)."""
+"""How far a peer is: what it holds, by source, and what it lacks of what this edge holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum, auto
+from typing import Final
 
 from culm_connectors.chotki.feed.packet_tail import RelayedPacket
+from culm_models.chotki.rdx import write_vector
+from culm_topics.chotki.records import Behind, HoldingRecord
 
 
 class Delivery(Enum):
@@ -45,3 +49,38 @@ class PeerHolding:
             return Delivery.LATER
         self.vector[packet.src] = packet.pro
         return Delivery.SEND
+
+
+_AGAIN_MS: Final = 60_000
+_MOST_SOURCES: Final = 1_000
+_MOST_HELD: Final = 100_000
+"""What a peer says that it holds is told of so many sources: a record of Kafka has them."""
+
+
+class PeerLag:
+    """What `chotki.vectors` is told of one peer: when it changes, and once a minute."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[int, int] = {}
+        self._told: HoldingRecord | None = None
+
+    def oldest_ms(self, now_ms: int) -> int:
+        """For how long the source that is behind the longest has been so."""
+        return now_ms - min(self._since_ms.values(), default=now_ms)
+
+    def next(self, own: Mapping[int, int], held: Mapping[int, int], now_ms: int) -> HoldingRecord | None:
+        """The record of now; None where the last one still says it."""
+        behind = {src: pro for src, pro in own.items() if pro > held.get(src, -1)}
+        self._since_ms = {src: self._since_ms.get(src, now_ms) for src in behind}
+        lag = sorted(Behind(src, pro, self._since_ms[src]) for src, pro in behind.items())
+        oldest = sorted(lag, key=lambda one: one.since_ms)[:_MOST_SOURCES]
+        record = HoldingRecord(write_vector(_within(held)), 0, now_ms, tuple(oldest))
+        told = self._told
+        if told is not None and replace(told, time_ms=now_ms) == record and now_ms < told.time_ms + _AGAIN_MS:
+            return None
+        self._told = record
+        return record
+
+
+def _within(held: Mapping[int, int]) -> dict[int, int]:
+    return dict(sorted(held.items())[:_MOST_HELD])

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from culm_connectors.chotki.errors import StateUnreadable, StoreIncomplete
 from culm_connectors.chotki.local_state import layout
-from culm_connectors.chotki.local_state.block_sizes import BlockSizes
-from culm_connectors.chotki.local_state.snapshot import EpochSnapshot
+from culm_connectors.chotki.local_state.snapshot import BlockSizes, EpochSnapshot
 from culm_connectors.chotki.storage_limits import LARGE_FIELD_BYTES
 from culm_connectors.local_store.errors import StoreDamaged, StoreForeign
 from culm_connectors.local_store.folder_lock import FolderLock

@@ -3,5 +3,5 @@
 - `packet_ids`: what a packet is that comes: new, late, a repeat, another one under a known id.
 - `gap_watch`: what a connection has brought and what does not count.
 - `unique_watch`: values that a Go replica would refuse a second time.
-- `events`: the warnings. `session_reports`: lines of `chotki.sessions`, counts by code, refused bytes.
+- `session_reports`: lines of `chotki.sessions`, counts by code, refused bytes.
 """

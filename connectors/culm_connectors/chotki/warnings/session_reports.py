@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from culm_connectors.chotki.connection import ReplicaConnection
+from culm_connectors.chotki.errors import UNIQUE_DUPLICATE, Warned
 from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.metrics import ChotkiMetrics
-from culm_connectors.chotki.warnings.events import UNIQUE_DUPLICATE, Warned
 from culm_connectors.clock import steady_ms
 from culm_connectors.errors import ConnectorError
 from culm_connectors.kafka import ProducerRecord

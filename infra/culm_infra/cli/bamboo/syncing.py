@@ -32,8 +32,9 @@ from culm_models.bamboo_p2p.wire.messages import Eagerness
 if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-    from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+    from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+    from culm_connectors.transport.url import Url
 
 _LOOK_S = 0.1
 _TOTALS_S = 0.5

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from culm_connectors.bamboo_p2p.settings import Url
+from culm_connectors.transport.url import Url
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.stack.ports import HOST, free_ports
 from culm_models.bamboo.hashes import YAMF

@@ -14,8 +14,9 @@ from typing import Final
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.transport.url import Url
 from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
 from culm_infra.demo.bamboo.logs import AUTHOR, LONG_LOG, reading
 from culm_infra.demo.bamboo.size import BambooDemoSize

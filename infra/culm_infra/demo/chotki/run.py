@@ -8,10 +8,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from culm_connectors.chotki.reference_peer.copy import copy_replica
-from culm_connectors.chotki.settings import parse_url
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
+from culm_connectors.transport.url import parse_url
 from culm_infra.demo.chotki.cast import Cast, calling, cast
 from culm_infra.demo.chotki.certificate import make_certificate
 from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS, SCHEMES_OF
@@ -119,7 +119,7 @@ class ChotkiPlay:
             for actor in self.people.actors
         ]
         for edge, addresses in zip(EDGES, self.addresses, strict=True):
-            channel = await connect_tcp(parse_url(addresses["tcp"])[1], TcpSettings())
+            channel = await connect_tcp(parse_url(addresses["tcp"]).address, TcpSettings())
             copy = await copy_replica(channel, silence_s=self.stage.timeout_s)
             found.append(Holder(f"edge {edge}", "edge", "as it answers", copy.store))
         state = await asyncio.to_thread(self._state)

@@ -9,8 +9,8 @@ import pytest
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
-from culm_connectors.bamboo_p2p.settings import Url
 from culm_connectors.transport import Identity
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey

@@ -14,9 +14,10 @@ from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.protocol import BambooProtocol
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.transport import Identity
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey

@@ -17,8 +17,9 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
 from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement, log_name
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_connectors.transport.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.peer import Peer

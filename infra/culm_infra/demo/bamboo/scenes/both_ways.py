@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
+from culm_connectors.transport.url import Url
 from culm_infra.demo.bamboo.logs import author_log, noise, signed, without_payload
 from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.figures import SceneFigures

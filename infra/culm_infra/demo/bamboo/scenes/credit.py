@@ -8,7 +8,8 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
+from culm_connectors.transport.url import Url
 from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading, signed
 from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.figures import SceneFigures

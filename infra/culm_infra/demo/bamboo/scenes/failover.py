@@ -9,7 +9,8 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url, parse_url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
+from culm_connectors.transport.url import Url, parse_url
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.logs import author_log, noise
 from culm_infra.demo.bamboo.stage import BambooActor, BambooStage

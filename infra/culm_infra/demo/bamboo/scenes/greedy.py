@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.bamboo_p2p.settings import BambooPeerSettings, Url
+from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
+from culm_connectors.transport.url import Url
 from culm_infra.demo.bamboo.logs import author_log, noise, signed, without_payload
 from culm_infra.demo.bamboo.scenes.both_ways import GREEDY
 from culm_infra.demo.bamboo.stage import BambooStage

@@ -1,4 +1,4 @@
-"""Where a peer is, as a text."""
+"""Where a peer is, as a text: the address of protocols that speak over several transports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 Scheme = Literal["tcp", "tls", "quic"]
-SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
+_SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,11 @@ class Url:
     scheme: Scheme
     host: str
     port: int
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port."""
+        return self.host, self.port
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -30,9 +35,9 @@ def parse_url(text: str) -> Url:
         port = parts.port
     except ValueError:
         port = None
-    if parts.scheme not in SCHEMES or not parts.hostname or port is None or parts.path not in ("", "/"):
+    if parts.scheme not in _SCHEMES or not parts.hostname or port is None or parts.path not in ("", "/"):
         raise ValueError(
             f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
         )
-    scheme = next(one for one in SCHEMES if one == parts.scheme)
+    scheme = next(one for one in _SCHEMES if one == parts.scheme)
     return Url(scheme, parts.hostname, port)
