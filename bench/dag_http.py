@@ -17,9 +17,8 @@ import uvicorn
 
 from bench.dag_transfer import SPACE, drawn_shards
 from bench.harness import Ratio, Settings, middle_pair, say
-from culm_connectors.dag.http.limits import PART_BYTES
 from culm_connectors.dag.http.server import serve_http
-from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.http.settings import PART_BYTES, DagHttpSettings
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
-from culm_connectors.dag.http.limits import PART_BYTES
+from culm_connectors.dag.http.settings import PART_BYTES
 from culm_connectors.transport import Address
 from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car.writer import write_car

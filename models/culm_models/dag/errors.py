@@ -289,7 +289,7 @@ class VerdictUnsupported(DagError, code="dag.verdict_unsupported"):
     """Verdict settings that this process cannot act on, as for want of a hash function."""
 
 
-ERROR_OF_CODE: Final[dict[str, type[DagError]]] = {
-    one.code: one for one in (DagError, *DagError.__subclasses__())
+ERROR_OF_CODE: Final[dict[str, type[DagError]]] = {DagError.code: DagError} | {
+    one.code: one for one in DagError.__subclasses__()
 }
 """The class of each code, where a code alone was kept."""

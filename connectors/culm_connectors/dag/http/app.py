@@ -16,9 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.answers.shards import RANGES_HEADER
 from culm_connectors.dag.http.door import Door
-from culm_connectors.dag.http.openapi import openapi_document
 from culm_connectors.dag.http.problems import answer_error
-from culm_connectors.dag.http.routes import OPERATIONS, HttpOperation
+from culm_connectors.dag.http.routes import OPERATIONS, HttpOperation, openapi_document
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import DagRoom
 from culm_models.errors import CulmError
@@ -88,6 +87,6 @@ def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None 
 
 def _route(door: Door, one: HttpOperation) -> Route:
     async def handle(request: Request) -> Response:
-        return await one.handler(door, request)
+        return await one.handler(door, request, await door.enter(request))
 
     return Route(one.route or one.path, handle, methods=[one.method], name=one.handler.__name__)

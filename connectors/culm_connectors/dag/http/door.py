@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from pydantic import BaseModel
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from culm_connectors.dag.http.access import DoorAccess
-from culm_connectors.dag.http.bodies import read_body
 from culm_connectors.dag.http.client_budgets import ClientBudgets, HttpClient, client_of
 from culm_connectors.dag.http.event_sources import EventSources
-from culm_connectors.dag.http.problems import RequestMalformed
+from culm_connectors.dag.http.problems import BodyTooLarge, BodyTooSlow, RequestMalformed
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.store.outcomes import PublishedDag
@@ -60,10 +59,44 @@ class Door:
             raise RequestMalformed("the client has gone")
         return leave
 
-    async def body(self, request: Request, client: HttpClient, most: int) -> bytes:
-        """All of a body; a bounded number of them is taken at once. Errors: `RequestError`."""
+    async def body(self, request: Request, client: HttpClient, limit: int) -> bytes:
+        """All of a body of at most so many bytes; a bounded number of them is taken at once.
+
+        Never more is in memory, whatever a header says of the length. Errors: `RequestError`.
+        """
         async with self.budgets.bodies.take(client.name):
-            return await read_body(request, most, client, self.budgets, self.settings)
+            return await self._read_body(request, client, limit)
+
+    async def _read_body(self, request: Request, client: HttpClient, limit: int) -> bytes:
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise RequestMalformed("bodies are taken as they are: no Content-Encoding")
+        announced = request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced[:20]) > limit:
+            raise BodyTooLarge(f"a body over {limit} bytes")
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self.settings.body_grace_s
+        pieces: list[bytes] = []
+        size = 0
+        stream: AsyncIterator[bytes] = request.stream()
+        try:
+            while True:
+                async with asyncio.timeout_at(deadline_s):
+                    piece = await anext(stream, None)
+                if piece is None:
+                    break
+                size += len(piece)
+                if size > limit:
+                    raise BodyTooLarge(f"a body over {limit} bytes")
+                pieces.append(piece)
+                before_s = loop.time()
+                await self.budgets.take_bytes(client, len(piece))
+                # Time in which we did not read is not the client's.
+                deadline_s += len(piece) / self.settings.body_bytes_per_second + loop.time() - before_s
+        except TimeoutError:
+            raise BodyTooSlow("the body does not come") from None
+        except ClientDisconnect:
+            raise RequestMalformed("the body was cut off") from None
+        return b"".join(pieces)
 
     async def published(self, id: bytes) -> PublishedDag:
         """What is published under an id; computed again only where something may have changed.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from culm_connectors.dag.http.limits import DoorLimits
+from culm_connectors.dag.http.settings import DoorLimits
 from culm_connectors.dag.store.outcomes import PublishedDag
 from culm_connectors.dag.watches import Watches
 

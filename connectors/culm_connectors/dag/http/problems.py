@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -44,80 +44,54 @@ _RULE_BROKEN: Final = 422
 _RETRY_S: Final = "5"
 
 
-class RequestError(ConnectorError):
-    """A request that is not answered as it wishes."""
+class RequestError(ConnectorError, code="dag.http"):
+    """A request that is not answered as it wishes; a class below it names its code and status."""
 
-    code: ClassVar[str] = "dag.http"
     status: ClassVar[int] = 400
 
+    def __init_subclass__(cls, *, status: int = 400, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        cls.status = status
 
-class RequestMalformed(RequestError):
+
+class RequestMalformed(RequestError, code="dag.http.malformed"):
     """A header, a parameter or a body that is not what it has to be."""
 
-    code: ClassVar[str] = "dag.http.malformed"
 
-
-class Unauthenticated(RequestError):
+class Unauthenticated(RequestError, code="dag.http.unauthenticated", status=401):
     """Nothing was shown that says who asks, or nothing that is known."""
 
-    code: ClassVar[str] = "dag.http.unauthenticated"
-    status: ClassVar[int] = 401
 
-
-class Forbidden(RequestError):
+class Forbidden(RequestError, code="dag.http.forbidden", status=403):
     """Who asks may not do this."""
 
-    code: ClassVar[str] = "dag.http.forbidden"
-    status: ClassVar[int] = 403
 
-
-class NotHere(RequestError):
+class NotHere(RequestError, code="dag.http.not_here", status=404):
     """What is asked for is not here."""
 
-    code: ClassVar[str] = "dag.http.not_here"
-    status: ClassVar[int] = 404
 
-
-class NotAcceptable(RequestError):
+class NotAcceptable(RequestError, code="dag.http.not_acceptable", status=406):
     """Only representations are accepted that are not made here."""
 
-    code: ClassVar[str] = "dag.http.not_acceptable"
-    status: ClassVar[int] = 406
 
-
-class NotCached(RequestError):
+class NotCached(RequestError, code="dag.http.not_cached", status=412):
     """A block is not here, and the client wants it only if it is (`only-if-cached`)."""
 
-    code: ClassVar[str] = "dag.http.not_cached"
-    status: ClassVar[int] = 412
 
-
-class BodyTooSlow(RequestError):
+class BodyTooSlow(RequestError, code="dag.http.slow", status=408):
     """A body that does not come."""
 
-    code: ClassVar[str] = "dag.http.slow"
-    status: ClassVar[int] = 408
 
-
-class BodyTooLarge(RequestError):
+class BodyTooLarge(RequestError, code="dag.http.too_large", status=413):
     """A body over the bound of its kind."""
 
-    code: ClassVar[str] = "dag.http.too_large"
-    status: ClassVar[int] = 413
 
-
-class RangeUnsatisfiable(RequestError):
+class RangeUnsatisfiable(RequestError, code="dag.http.range", status=416):
     """A range that begins behind the end."""
 
-    code: ClassVar[str] = "dag.http.range"
-    status: ClassVar[int] = 416
 
-
-class TooManyRequests(RequestError):
+class TooManyRequests(RequestError, code="dag.http.budget", status=429):
     """More than the budget of a client."""
-
-    code: ClassVar[str] = "dag.http.budget"
-    status: ClassVar[int] = 429
 
 
 def status_of(code: str) -> int:

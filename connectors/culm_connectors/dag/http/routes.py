@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
 from culm_connectors.dag.http.answers.content import DAG_JSON_TYPE
-from culm_connectors.dag.http.answers.events import EVENTS_TYPE, get_events
 from culm_connectors.dag.http.answers.gateway import RAW_TYPE, get_ipfs
 from culm_connectors.dag.http.answers.nodes import (
     CAR_TYPE,
@@ -21,24 +21,28 @@ from culm_connectors.dag.http.answers.nodes import (
     post_nodes,
     post_publish,
 )
-from culm_connectors.dag.http.answers.published import get_log, get_published
+from culm_connectors.dag.http.answers.published import EVENTS_TYPE, get_events, get_log, get_published
 from culm_connectors.dag.http.answers.schemas import (
     BlocksAnswer,
     DirectoryView,
     LackAnswer,
     LogView,
     PartAnswer,
+    Problem,
     PublishAnswer,
     PublishedView,
     RevisionView,
     SymlinkView,
 )
 from culm_connectors.dag.http.answers.shards import head_shard, put_shard
+from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door
+from culm_connectors.dag.http.problems import PROBLEM_TYPE
 
-Handler = Callable[[Door, Request], Awaitable[Response]]
+Handler = Callable[[Door, Request, HttpClient], Awaitable[Response]]
 Model = type[BaseModel]
 BYTES_TYPE: Final = "application/octet-stream"
+_COMPONENTS: Final = "#/components/schemas/{model}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +219,74 @@ OPERATIONS: Final = (
 )
 """HEAD goes wherever GET does."""
 COMMON_PROBLEMS: Final = (400, 401, 403, 429)
+
+
+def openapi_document() -> dict[str, Any]:
+    """The document that the door serves as `/openapi.json`."""
+    models: dict[type[BaseModel], None] = {Problem: None}
+    paths: dict[str, dict[str, Any]] = {}
+    for one in OPERATIONS:
+        for _, types in one.answers.values():
+            models |= {model: None for _, held in types for model in held}
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    _, schemas = models_json_schema([(model, "serialization") for model in models], ref_template=_COMPONENTS)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Culm: DAG replication and publishing",
+            "version": "1",
+            "description": "What is read is verified by its CIDs: nobody needs to trust this door.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "a configured token, or the JWT of a UCAN with dag/append or dag/read",
+                }
+            },
+        },
+        "security": [{}, {"bearer": []}],
+    }
+
+
+def _operation(one: HttpOperation) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": one.handler.__name__,
+        "summary": one.summary,
+        "parameters": [
+            {
+                "name": parameter.name,
+                "in": parameter.place,
+                "required": parameter.is_required,
+                "description": parameter.description,
+                "schema": {"type": "string"},
+            }
+            for parameter in one.parameters
+        ],
+        "responses": _responses(one),
+    }
+    if one.bodies:
+        found["requestBody"] = {"required": True, "content": {name: {} for name in one.bodies}}
+    return found
+
+
+def _responses(one: HttpOperation) -> dict[str, Any]:
+    problem = {PROBLEM_TYPE: {"schema": {"$ref": _COMPONENTS.format(model=Problem.__name__)}}}
+    found: dict[str, Any] = {}
+    for status in (*COMMON_PROBLEMS, *one.problems):
+        found[str(status)] = {"description": "refused, with a code", "content": dict(problem)}
+    for status, (meaning, types) in one.answers.items():
+        content = {name: _schema(models) for name, models in types}
+        known = found.get(str(status), {}).get("content", {})
+        found[str(status)] = {"description": meaning, "content": {**known, **content}}
+    return found
+
+
+def _schema(models: tuple[type[BaseModel], ...]) -> dict[str, Any]:
+    refs = [{"$ref": _COMPONENTS.format(model=model.__name__)} for model in models]
+    if not refs:
+        return {}
+    return {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}

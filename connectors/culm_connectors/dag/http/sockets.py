@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from culm_connectors.dag.http.limits import DoorLimits
+from culm_connectors.dag.http.settings import DoorLimits
 from culm_connectors.transport.principal import neighbourhood
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from culm_connectors.transport.errors import IdentityError, TransportError
 
 
-class Libp2pError(TransportError):
+class Libp2pError(TransportError, code="transport.libp2p"):
     """Any operating error of the libp2p transport that plain QUIC does not have."""
 
-    code: ClassVar[str] = "transport.libp2p"
 
-
-class MultiaddrError(Libp2pError):
+class MultiaddrError(Libp2pError, code="transport.libp2p.address"):
     """A text that is no address of a libp2p peer over QUIC."""
 
-    code: ClassVar[str] = "transport.libp2p.address"
 
-
-class WireError(Libp2pError):
+class WireError(Libp2pError, code="transport.libp2p.wire"):
     """Bytes that are no base58, protobuf or DER of the kind that is needed."""
 
-    code: ClassVar[str] = "transport.libp2p.wire"
 
-
-class NegotiationError(Libp2pError):
+class NegotiationError(Libp2pError, code="transport.libp2p.negotiation"):
     """The remote breaks multistream-select, or does not speak the protocol that was asked for."""
 
-    code: ClassVar[str] = "transport.libp2p.negotiation"
 
-
-class CertificateError(IdentityError):
+class CertificateError(IdentityError, code="transport.libp2p.certificate"):
     """A certificate that proves no libp2p host key, or one that no p2panda peer has."""
-
-    code: ClassVar[str] = "transport.libp2p.certificate"

@@ -41,7 +41,7 @@ Spaces = Annotated[
 
 
 def _complete_limit(incomplete: str) -> list[str]:
-    from culm_connectors.dag.http.limits import DoorLimits
+    from culm_connectors.dag.http.settings import DoorLimits
 
     return words(*(f"{name}=" for name in DoorLimits.model_fields))(incomplete)
 
@@ -212,7 +212,7 @@ def _parse_limits(pairs: Sequence[str]) -> dict[str, str]:
     """Limits by name, each of them checked. Raises `typer.BadParameter`."""
     from pydantic import ValidationError
 
-    from culm_connectors.dag.http.limits import DoorLimits
+    from culm_connectors.dag.http.settings import DoorLimits
 
     limits: dict[str, str] = {}
     for pair in pairs:

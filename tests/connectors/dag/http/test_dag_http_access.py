@@ -19,8 +19,7 @@ import pytest
 from pydantic import ValidationError
 
 from culm_connectors.dag.http.answers.schemas import Problem
-from culm_connectors.dag.http.openapi import openapi_document
-from culm_connectors.dag.http.routes import OPERATIONS
+from culm_connectors.dag.http.routes import OPERATIONS, openapi_document
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_models.dag.blocks.cid import CAR, cid_of
 from culm_models.dag.car.writer import write_car

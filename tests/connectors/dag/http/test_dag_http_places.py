@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from culm_connectors.dag.http.limits import DoorLimits
-from culm_connectors.dag.http.places import Places
+from culm_connectors.dag.http.client_budgets import Places
 from culm_connectors.dag.http.problems import TooManyRequests
+from culm_connectors.dag.http.settings import DoorLimits
 from culm_connectors.dag.http.sockets import OpenConnections
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.support.channels import Certificates

@@ -38,9 +38,8 @@ _BLOCKS_MAX: Final = 10_000
 _PUBLISH_BLOCKS_MAX: Final = 1_024
 
 
-async def post_nodes(door: Door, request: Request) -> Response:
+async def post_nodes(door: Door, request: Request, client: HttpClient) -> Response:
     """A CAR of nodes and UCANs, in any order; what became of each, once it is durable."""
-    client = await door.enter(request)
     space = path_space(request)
     door.access.require_someone(client, SpaceAbility.APPEND)
     data = await door.body(request, client, door.settings.max_body_bytes)
@@ -51,12 +50,11 @@ async def post_nodes(door: Door, request: Request) -> Response:
     return json_answer(answer, _status_of_all(outcomes))
 
 
-async def post_publish(door: Door, request: Request) -> Response:
+async def post_publish(door: Door, request: Request, client: HttpClient) -> Response:
     """A publish, or a CAR of one with its UCANs: 201 in the order, 202 waiting, else why it is refused.
 
     Nobody needs to be let in: the proof speaks.
     """
-    client = await door.enter(request)
     data = await door.body(request, client, door.settings.max_body_bytes)
     is_car = _type_of(request) == CAR_TYPE
     blocks = await asyncio.to_thread(_blocks_of_publish, door, data, is_car)
@@ -98,9 +96,8 @@ def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
     return found
 
 
-async def post_lack(door: Door, request: Request) -> Response:
+async def post_lack(door: Door, request: Request, client: HttpClient) -> Response:
     """A list of heads, JSON or DAG-CBOR: what of them is not here. For who may append, or read."""
-    client = await door.enter(request)
     space = path_space(request)
     await door.access.require_either(client, space)
     data = await door.body(request, client, door.settings.max_body_bytes)

@@ -11,13 +11,13 @@ from starlette.responses import Response
 from culm_connectors.dag.http.answers.schemas import PartAnswer
 from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.door import Door, json_answer, parse_space, path_cid
-from culm_connectors.dag.http.limits import PART_BYTES
 from culm_connectors.dag.http.problems import (
     BodyTooLarge,
     RequestMalformed,
     problem,
     status_of,
 )
+from culm_connectors.dag.http.settings import PART_BYTES
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import SpoolFull
 from culm_models.dag.exchange.ranges import Range
@@ -28,9 +28,8 @@ RANGES_HEADER: Final = "Culm-Ranges"
 _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,12})-([0-9]{1,12})/([0-9]{1,12})")
 
 
-async def head_shard(door: Door, request: Request) -> Response:
+async def head_shard(door: Door, request: Request, client: HttpClient) -> Response:
     """200 with the size of a shard that is here; else 404 with the ranges that this client has brought."""
-    client = await door.enter(request)
     shard = path_cid(request)
     is_shown = await _is_shown(door, client, request, shard)
     size = await door.room.shard_size(shard) if is_shown else None
@@ -41,9 +40,8 @@ async def head_shard(door: Door, request: Request) -> Response:
     return Response(status_code=404, headers=headers)
 
 
-async def put_shard(door: Door, request: Request) -> Response:
+async def put_shard(door: Door, request: Request, client: HttpClient) -> Response:
     """Take a part: 202 with the ranges so far, 201 when it is whole, verified and durable."""
-    client = await door.enter(request)
     shard = path_cid(request)
     space = await _append_space(door, client, request)
     given = request.headers.get("content-range")
