@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 
 from culm_connectors.bamboo_p2p.signatures import verify_in_threads
-from culm_models.bamboo.entry import decode_entry, sign_entry
+from culm_models.bamboo.entry import decode_entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YASMF
-from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.memory_store import MemoryStore

@@ -25,9 +25,8 @@ from culm_connectors.transport import Connection, Identity, SendStream, Transpor
 from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
 from culm_infra.stack.ports import free_ports
 from culm_models.keys import KeyPair
-from culm_models.p2panda.wire.codec import encode, encode_entry_message
+from culm_models.p2panda.wire.codec import MessageStream, encode, encode_entry_message
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
-from culm_models.p2panda.wire.stream import MessageStream
 
 _SCHEMA = SCHEMAS[0]
 _READ_BYTES = 256 * 1024

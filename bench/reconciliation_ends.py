@@ -16,9 +16,9 @@ from culm_models.p2panda.reconciliation.lift_choice import LiftChoice
 from culm_models.p2panda.reconciliation.set_reconciliation import Answer, SetReconciliation
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.offers import Offer
 from culm_models.p2panda.wire.reconciliation_writer import encode_many
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _PIECE_BYTES = 64 * 1024

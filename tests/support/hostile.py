@@ -19,9 +19,8 @@ from culm_connectors.transport import (
     connect,
 )
 from culm_models.keys import KeyPair
-from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.codec import MessageStream, encode
 from culm_models.p2panda.wire.messages import Message
-from culm_models.p2panda.wire.stream import MessageStream
 from tests.support.waiting import while_working
 
 

@@ -11,8 +11,8 @@ from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import Message
-from culm_models.p2panda.wire.stream import MessageStream
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 
 LOW = b"\x01" * 32

@@ -5,7 +5,7 @@ at or above n down to n, by the greedy descent: the lipmaalink unless it leads b
 That descent is the one shortest path between two entries. Pools of 64-bit numbers have some hundred elements.
 """
 
-from culm_models.bamboo.lipmaa import lipmaa, spine_number_from
+from culm_models.bamboo.entry import lipmaa, spine_number_from
 
 MAX_SEQ_NUM = 2**64 - 1
 

@@ -14,9 +14,8 @@ from blake3 import blake3
 
 from culm_models import keys
 from culm_models.bamboo import errors
-from culm_models.bamboo.entry import Entry, decode_entry
+from culm_models.bamboo.entry import Entry, decode_entry, lipmaa
 from culm_models.bamboo.hashes import PREFIX, YASMF, HashFlavour
-from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_models.frozen import unfrozen

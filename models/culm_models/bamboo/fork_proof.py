@@ -1,7 +1,6 @@
 """What proves that the author of a log went two ways (Bamboo Point-2-Point of 2020, the only definition)."""
 
-from culm_models.bamboo.entry import Entry
-from culm_models.bamboo.lipmaa import lipmaa
+from culm_models.bamboo.entry import Entry, lipmaa
 
 
 def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> bool:

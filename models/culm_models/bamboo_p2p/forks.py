@@ -6,9 +6,8 @@ How two entries prove it is in `culm_models.bamboo.fork_proof`; what a cancel br
 
 from __future__ import annotations
 
-from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.entry import decode_entry, lipmaa
 from culm_models.bamboo.fork_proof import forked_at, is_fork_proof
-from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from culm_models.bamboo.checks import SoundEntry
+from culm_models.bamboo.entry import lipmaa
 from culm_models.bamboo.errors import (
     AfterEndOfLogError,
     BacklinkMismatchError,
@@ -19,7 +20,6 @@ from culm_models.bamboo.errors import (
     SkiplinkMismatchError,
     SkiplinkUnknownError,
 )
-from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.errors import P2pandaError
 from culm_models.p2panda.operations.errors import OperationTooLargeError

@@ -30,12 +30,12 @@ from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions import announcement
 from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.link import Link
-from culm_models.p2panda.sessions.outbox import Outbox
+from culm_models.p2panda.sessions.outbox import Outbox, WithheldLogs
 from culm_models.p2panda.sessions.session import Session
-from culm_models.p2panda.sessions.withheld import WithheldLogs
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import (
     Announce,
     EntryMessage,
@@ -44,7 +44,6 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _SHOWN_LENGTH: Final = 300

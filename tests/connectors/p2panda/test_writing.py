@@ -23,9 +23,8 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
-from culm_models.p2panda.wire.codec import encode
+from culm_models.p2panda.wire.codec import MessageStream, encode
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import Terminal
 from tests.support.logs import SCHEMA, author, make_log
 

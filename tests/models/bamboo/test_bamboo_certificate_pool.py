@@ -13,7 +13,7 @@ from culm_models.bamboo.certificate_pool import (
     shortest_path,
     upper_pool,
 )
-from culm_models.bamboo.lipmaa import lipmaa
+from culm_models.bamboo.entry import lipmaa
 
 seq_nums = st.integers(1, MAX_SEQ_NUM) | st.integers(1, 3000)
 

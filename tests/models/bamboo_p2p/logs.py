@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from culm_models.bamboo.entry import sign_entry
+from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF, HashFlavour
-from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.memory_store import MemoryStore

@@ -14,8 +14,7 @@ from culm_models.p2panda.limits import LARGEST_READ_BYTES, MAX_MESSAGE_BYTES, MA
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
-from culm_models.p2panda.wire.codec import encode_entry_message
-from culm_models.p2panda.wire.stream import MessageStream
+from culm_models.p2panda.wire.codec import MessageStream, encode_entry_message
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import SCHEMA, author
 

@@ -17,6 +17,7 @@ from culm_models.p2panda.reconciliation import ranges
 from culm_models.p2panda.sessions.announcement import AnnouncementSizeError
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.errors import MessageTooLargeError
 from culm_models.p2panda.wire.messages import (
     Announce,
@@ -27,7 +28,6 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.attacks import empty_containers, forked_logs, unknown_heights
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log

@@ -7,9 +7,8 @@ import random
 import pytest
 
 from culm_models.bamboo.checks import check_payload
-from culm_models.bamboo.entry import decode_entry, sign_entry
+from culm_models.bamboo.entry import decode_entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF
-from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer, LogEntry

@@ -6,9 +6,8 @@ import random
 from collections.abc import Iterable
 from typing import Final
 
-from culm_models.bamboo.entry import sign_entry
+from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry, spine_number_from
 from culm_models.bamboo.hashes import YAMF
-from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink, spine_number_from
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.keys import KeyPair

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_models import varu64
-from culm_models.bamboo.entry import assemble_entry
-from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
+from culm_models.bamboo.entry import assemble_entry, lipmaa, needs_skiplink
 from culm_models.bamboo_p2p.events import EntryVerified, PayloadVerified
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.requests.request import LatestPiece, Request

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from culm_models import keys, varu64
-from culm_models.bamboo.entry import decode_entry
+from culm_models.bamboo.entry import decode_entry, lipmaa, needs_skiplink
 from culm_models.bamboo.errors import BambooError
-from culm_models.bamboo.lipmaa import lipmaa, needs_skiplink
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 from culm_models.bamboo_p2p.wire.messages import Metadata

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, in_lower_pool, lower_pool, shortest_path
+from culm_models.bamboo.entry import lipmaa
 from culm_models.bamboo.fork_proof import links_of
-from culm_models.bamboo.lipmaa import lipmaa
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.errors import EntryMissing, RangeViolated, SparseOpen
 from culm_models.bamboo_p2p.settings import Direction

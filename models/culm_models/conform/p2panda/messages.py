@@ -9,7 +9,7 @@ from culm_models.conform.forms import HIDDEN, Choice, Member, Record, integer, o
 from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
-from culm_models.p2panda.wire.codec import Compat, Form, encode
+from culm_models.p2panda.wire.codec import Compat, Form, MessageStream, encode
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
 from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
@@ -20,7 +20,6 @@ from culm_models.p2panda.wire.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 
 _STREAMS: Final = Kind[MessageStream]("p2panda.stream")
 _COMPAT: Final[dict[str, Compat]] = {"spec": "spec", "aquadoggo": "aquadoggo"}

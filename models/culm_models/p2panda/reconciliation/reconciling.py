@@ -14,9 +14,9 @@ from culm_models.p2panda.reconciliation.set_reconciliation import SetReconciliat
 from culm_models.p2panda.sessions.errors import OutOfTurnError, UnreadError
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.session import Session
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.offers import Offer
 from culm_models.p2panda.wire.reconciliation_writer import encode_many
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
 
 # The machine asks its set once for all messages that it is given at a time.

@@ -12,11 +12,11 @@ from culm_models.p2panda.sessions import announcement, errors, requests
 from culm_models.p2panda.sessions.announcement import AnnouncementError, Announcements
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
-from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
+from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage, WithheldLogs
 from culm_models.p2panda.sessions.requests import WaitingRequests
 from culm_models.p2panda.sessions.session import Session, SessionState
-from culm_models.p2panda.sessions.withheld import WithheldLogs
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import (
     MODE_LOG_HEIGHT,
     MODE_SET_RECONCILIATION,
@@ -25,7 +25,6 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation import ReconciliationError
 from culm_models.reconciliation.messages import ReconciliationMessage
 

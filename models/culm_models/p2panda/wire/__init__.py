@@ -1,6 +1,6 @@
 """Messages and their bytes (p2panda replication, "messages"; set reconciliation 2.1).
 
-`messages` and `codec`, `stream` (bytes as they come), `fast_decoder` (messages of the usual shape in one
+`messages` and `codec` (also of bytes as they come), `fast_decoder` (messages of the usual shape in one
 go). `have_codec` and `items` (kinds of items as they are read, heads as they are written) are parts of the
 codec. Set reconciliation: `reconciliation_messages`, `reconciliation_codec`, `reconciliation_writer`,
 `compact` (binary keys between two ends that offer it). `offers` (what an announcement says beyond the

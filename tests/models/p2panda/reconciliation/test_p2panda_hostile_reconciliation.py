@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from culm_models.lifts import LIFTS, SIPHASH128
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import Message, SyncDone, SyncRequest
 from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
@@ -20,7 +21,6 @@ from culm_models.p2panda.wire.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.testing.p2panda.checker import check_contiguous
 from culm_models.testing.p2panda.scenario import SCHEMAS, written
 from tests.support.p2panda_peers import (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from culm_models import cbor
 from culm_models.errors import CulmError
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.reconciliation_messages import (
     Done,
     EmptyPayload,
@@ -20,7 +21,6 @@ from culm_models.p2panda.wire.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 from culm_models.reconciliation.messages import ReconciliationMessage
 from tests.support.reconciliation_messages import reconciliation_messages
 

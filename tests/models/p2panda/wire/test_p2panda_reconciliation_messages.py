@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from culm_models import cbor
 from culm_models.errors import CulmError
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.errors import FingerprintSizeError
 from culm_models.p2panda.wire.messages import Message
 from culm_models.p2panda.wire.reconciliation_messages import (
@@ -22,7 +23,6 @@ from culm_models.p2panda.wire.reconciliation_messages import (
     Payload,
     Terminal,
 )
-from culm_models.p2panda.wire.stream import MessageStream
 from tests.support.reconciliation_messages import reconciliation_messages
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")

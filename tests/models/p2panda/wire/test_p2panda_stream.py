@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from culm_models.errors import CulmError
 from culm_models.p2panda.wire import codec
+from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
-from culm_models.p2panda.wire.stream import MessageStream
 from tests.support.logs import SCHEMA
 
 MESSAGES: tuple[Message, ...] = (
