@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from culm_connectors.dag.edge.edge_folder import EdgeFolder, EdgeQuotas
+from culm_connectors.dag.edge.edge_folder import EdgeFolder, open_edge_folder
 from culm_connectors.dag.edge.from_topics import FOLLOWED, RoomApplier
-from culm_connectors.dag.edge.opening import open_edge_folder
 from culm_connectors.dag.edge.outboxes import DagPartitions, NodeOutbox, ShardOutbox
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.room import EdgeRoom
-from culm_connectors.dag.edge.settings import DagEdgeSettings
+from culm_connectors.dag.edge.settings import DagEdgeSettings, EdgeQuotas
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.edge.feed import Feed

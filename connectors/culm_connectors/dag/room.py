@@ -16,7 +16,7 @@ from typing import Final, Self, TypeVar
 
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockOutcome, FolderChanges, Lack, PublishedDag
-from culm_connectors.dag.store.verification import verify_shard
+from culm_connectors.dag.store.shard_table import verify_shard
 from culm_connectors.dag.watches import Watches
 from culm_connectors.edge.fair_turns import FairWorker, in_turns
 from culm_connectors.local_store.store_guard import Watching

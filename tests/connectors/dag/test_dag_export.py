@@ -91,7 +91,7 @@ def test_what_is_no_export_is_not_imported(tmp_path: Path) -> None:
     with pytest.raises(DagExportError, match="not empty"):
         export_dags(folder, export)
     folder.close()
-    other = DagFolder(tmp_path / "other", DagFolderSettings(VerdictSettings("bearer")), create=True)
+    other = DagFolder(tmp_path / "other", DagFolderSettings(verdict=VerdictSettings("bearer")), create=True)
     with pytest.raises(DagExportError, match="policy"):
         import_dags(other, export)
     other.close()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from culm_connectors.dag.deployment.reading import read_deployment
-from culm_connectors.dag.deployment.writing import import_into_topics
+from culm_connectors.dag.deployment import import_into_topics, read_deployment
 from culm_connectors.dag.store.exporting import export_dags
 from culm_models.dag.errors import VerdictDiffers
 from culm_models.dag.publish.states import PublishState

@@ -9,15 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from culm_connectors.dag.edge.edge_folder import EdgeQuotas
+from culm_connectors.dag.edge.edge_folder import open_edge_folder
 from culm_connectors.dag.edge.from_topics import FOLLOWED, RoomApplier
 from culm_connectors.dag.edge.metrics import DagMetrics
-from culm_connectors.dag.edge.opening import open_edge_folder
 from culm_connectors.dag.edge.outboxes import DagPartitions, NodeOutbox, ShardOutbox
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.room import EdgeRoom
 from culm_connectors.dag.edge.settings import DagEdgeSettings
-from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.dag.store.settings import DagFolderQuotas, DagFolderSettings
 from culm_connectors.edge.feed import Feed
 from culm_connectors.edge.intake import Intake
 from culm_connectors.edge.protocol import EdgeContext
@@ -102,20 +101,9 @@ async def open_dag_edge(
     """The folder of an edge and what stands around it. Raises `DagFolderError`."""
     path: Path = context.settings.directory / FOLDER
     guard = StoreGuard(path, partial(condemn_folder, path))
-    given = DagFolderSettings(
-        verdict,
-        max_spool_bytes_per_peer=settings.max_spool_bytes_per_peer,
-        max_spool_bytes_per_address=settings.max_spool_bytes_per_address,
-        max_spool_bytes=settings.max_spool_bytes,
-        spool_expires_s=settings.spool_expires_s,
-        max_waiting_nodes=settings.max_waiting_nodes,
-        max_waiting_bytes=settings.max_waiting_bytes,
-        max_waiting_nodes_per_peer=settings.max_waiting_nodes_per_peer,
-        max_waiting_nodes_per_address=settings.max_waiting_nodes_per_address,
-        waiting_expires_s=settings.waiting_expires_s,
-    )
-    quotas = EdgeQuotas(settings.max_bytes_per_space, settings.max_staged_items)
-    folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, quotas))
+    quotas = settings.model_dump(include=set(DagFolderQuotas.model_fields))
+    given = DagFolderSettings(verdict=verdict, **quotas)
+    folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, settings))
     try:
         sender = BatchSender(context.producer)
         refusals = DagRefusals(sender, context.kafka)

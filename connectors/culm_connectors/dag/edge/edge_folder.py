@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from culm_connectors.clock import steady_s
+from culm_connectors.dag.edge.settings import EdgeQuotas
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC, EdgeTables, OutboxKind
+from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.room import BlockTaken
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges
-from culm_connectors.dag.store.settings import GIB, DagFolderSettings
+from culm_connectors.dag.store.settings import DagFolderSettings
+from culm_connectors.dag.store.shard_table import VerifiedShard
 from culm_connectors.dag.store.spools import DEPLOYMENT_PEER
-from culm_connectors.dag.store.verification import VerifiedShard
 from culm_connectors.dag.watches import ANYTHING
+from culm_connectors.local_store.refilled_folder import begin_from, open_or_refill
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, DagError, SpaceFull, WaitingFull
 from culm_models.dag.exchange.store import NotReserved, Reserved
@@ -28,20 +30,11 @@ from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import PublishChange
 from culm_models.dag.wire.messages import AckStatus
 from culm_topics.dag.records import PublishRecord
+from culm_topics.kafka.origin import Origin
 
 NO_SPACE: Final = bytes(32)
 """Under which UCANs lie in `dag.nodes` that came in no space and with no publish."""
 _USAGES_KEPT: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeQuotas:
-    """Of what peers bring to one edge."""
-
-    max_bytes_per_space: int = 10 * GIB
-    """Nodes and shards of one space, as far as they are here (R33)."""
-    max_staged_items: int = 100_000
-    """What Kafka has not acknowledged; more comes later."""
 
 
 class EdgeFolder(DagFolder):
@@ -304,3 +297,25 @@ class EdgeFolder(DagFolder):
 
     def _is_here(self, space: bytes | None, cid: Cid) -> bool:
         return (self.read_node(cid) if space is None else self.node(space, cid)) is not None
+
+
+def open_edge_folder(
+    folder: Path, origin: Origin, settings: DagFolderSettings, quotas: EdgeQuotas
+) -> EdgeFolder:
+    """The folder of an edge; what is damaged is dropped, to be read from Kafka.
+
+    Raises `DagFolderError`: it belongs to other topics, or to a newer Culm.
+    """
+
+    def open_once() -> EdgeFolder:
+        dags = EdgeFolder(folder, settings, quotas)
+        try:
+            begin_from(folder, dags.tables.topics, origin, DagFolderError, export="culm dag export")
+            dags.begin()
+            dags.commit()
+        except BaseException:
+            dags.close()
+            raise
+        return dags
+
+    return open_or_refill(folder, open_once, DagFolderError)

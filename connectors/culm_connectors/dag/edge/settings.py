@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.store.settings import GIB, DagFolderQuotas
 from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
 from culm_models.errors import CulmError
 
-_GIB: Final = 1024**3
-_MIB: Final = 1024**2
 AccessMode = Literal["anyone", "allowed", "ucan"]
 """Who may do something in a space: everybody; who is allowed by the list; or who shows a UCAN, too (R14)."""
 
 
-class DagEdgeSettings(BaseModel):
-    """DAG replication at the edge; nothing is served unless `listen` or another door is set."""
+class EdgeQuotas(BaseModel):
+    """Bounds of what peers bring to one edge."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_bytes_per_space: int = Field(
+        10 * GIB, ge=1, description="of nodes and shards of a space; more comes later"
+    )
+    max_staged_items: int = Field(100_000, ge=1, description="not acknowledged by Kafka; more comes later")
+
+
+class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
+    """DAG replication at the edge; nothing is served unless `listen` or another door is set."""
 
     listen: str | None = Field(None, description="where peers may call over QUIC: HOST:PORT")
     http: DagHttpSettings | None = Field(None, description="the door for clients of HTTP (section 9)")
@@ -33,25 +41,6 @@ class DagEdgeSettings(BaseModel):
     append: AccessMode = Field("allowed", description="who may bring nodes and shards of a space")
     read: AccessMode = Field("allowed", description="who may read a space")
     spaces: tuple[str, ...] = Field((), description="named to peers that call, 64 hex digits each")
-    max_bytes_per_space: int = Field(
-        10 * _GIB, ge=1, description="of nodes and shards of a space; more comes later"
-    )
-    max_spool_bytes: int = Field(16 * _GIB, ge=1, description="what has come of shards that are not whole")
-    max_spool_bytes_per_peer: int = Field(_GIB, ge=1, description="of it, what one peer has brought")
-    max_spool_bytes_per_address: int = Field(4 * _GIB, ge=1, description="of it, what came from one address")
-    spool_expires_s: int = Field(86_400, ge=1, description="after its last byte a spool is kept for so long")
-    max_waiting_nodes: int = Field(
-        10_000, ge=1, description="of a space, that wait for a prior or a proof; more comes later"
-    )
-    max_waiting_bytes: int = Field(64 * _MIB, ge=1, description="of those nodes of a space")
-    max_waiting_nodes_per_peer: int = Field(
-        1_000, ge=1, description="that one peer has brought, in all spaces"
-    )
-    max_waiting_nodes_per_address: int = Field(
-        2_500, ge=1, description="that came from one address, in all spaces"
-    )
-    waiting_expires_s: int = Field(3_600, ge=1, description="nodes that wait for longer count no more")
-    max_staged_items: int = Field(100_000, ge=1, description="not acknowledged by Kafka; more comes later")
     max_connections_per_peer: int = Field(8, ge=1, description="over QUIC, of one key")
     connections_per_minute: float = Field(60.0, ge=0, description="of one key; 0: any")
     bytes_per_second: float = Field(67_108_864.0, ge=0, description="of one key; more is read later; 0: any")

@@ -17,7 +17,7 @@ from typing import Any, Final
 from culm_connectors.dag.errors import DagExportError
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.outcomes import BlockKind, RefusedBlock
-from culm_connectors.dag.store.verification import verify_shard
+from culm_connectors.dag.store.shard_table import verify_shard
 from culm_models.dag.blocks.cid import DAG_CBOR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.bounds import DEFAULT_BOUNDS

@@ -19,10 +19,9 @@ from culm_connectors.dag.store.node_table import NodeTable, Receipt
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges, Lack, PublishedDag
 from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
-from culm_connectors.dag.store.shard_table import ShardTable
+from culm_connectors.dag.store.shard_table import ShardTable, VerifiedShard, file_of, verify_shard
 from culm_connectors.dag.store.spools import Spools
 from culm_connectors.dag.store.tables import SPOOLS, open_database
-from culm_connectors.dag.store.verification import VerifiedShard, file_of, verify_shard
 from culm_connectors.dag.store.waiting import WaitingNodes
 from culm_connectors.edge.fair_turns import at_once
 from culm_models.dag.blocks.cid import Cid

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
 
-GIB = 1024**3
-MIB = 1024**2
+GIB: Final = 1024**3
+MIB: Final = 1024**2
 
 
-@dataclass(frozen=True, slots=True)
-class DagFolderSettings:
+class DagFolderQuotas(BaseModel):
+    """What peers may bring to one folder that is not whole (R34), or waits for something (3.4)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_spool_bytes: int = Field(16 * GIB, ge=1, description="what has come of shards that are not whole")
+    max_spool_bytes_per_peer: int = Field(GIB, ge=1, description="of it, what one peer has brought")
+    max_spool_bytes_per_address: int = Field(4 * GIB, ge=1, description="of it, what came from one address")
+    spool_expires_s: int = Field(86_400, ge=1, description="after its last byte a spool is kept for so long")
+    max_waiting_nodes: int = Field(
+        10_000, ge=1, description="of a space, that wait for a prior or a proof; more comes later"
+    )
+    max_waiting_bytes: int = Field(64 * MIB, ge=1, description="of those nodes of a space")
+    max_waiting_nodes_per_peer: int = Field(
+        1_000, ge=1, description="that one peer has brought, in all spaces"
+    )
+    max_waiting_nodes_per_address: int = Field(
+        2_500, ge=1, description="that came from one address, in all spaces"
+    )
+    waiting_expires_s: int = Field(3_600, ge=1, description="nodes that wait for longer count no more")
+
+
+class DagFolderSettings(DagFolderQuotas):
     """The rules are the deployment's (R28), the quotas this folder's own."""
 
     verdict: VerdictSettings = DEFAULT_VERDICT
-    max_spool_bytes_per_peer: int = GIB
-    """What one peer has brought of shards that are not whole (R34)."""
-    max_spool_bytes_per_address: int = 4 * GIB
-    """What all peers of one address have brought of them."""
-    max_spool_bytes: int = 16 * GIB
-    """What has come of all of them."""
-    peer_spools: int = 4_096
-    """How many spools one peer may have, however small."""
-    spools: int = 65_536
-    """In all."""
-    max_waiting_nodes: int = 10_000
-    """Places of a space for what peers bring and what waits for a prior or a proof (3.4)."""
-    max_waiting_bytes: int = 64 * MIB
-    """Of those nodes of a space."""
-    max_waiting_nodes_per_peer: int = 1_000
-    """Places of one peer, in all spaces."""
-    max_waiting_nodes_per_address: int = 2_500
-    """Places of all peers of one address, in all spaces."""
-    waiting_expires_s: int = 3_600
-    """For so long a node has a place; it is kept without one."""
-    spool_expires_s: int = 86_400
-    """After its last byte a spool is kept for so long."""
+    peer_spools: int = Field(4_096, ge=1, description="how many spools one peer may have, however small")
+    spools: int = Field(65_536, ge=1, description="in all")

@@ -49,8 +49,8 @@ def export(
     Example: `culm dag export backup`; `culm dag export backup --kafka`;
     `culm dag export film.car --root bafybei…`
     """
-    from culm_connectors.dag.deployment.reading import read_deployment
-    from culm_connectors.dag.files.cars import export_car
+    from culm_connectors.dag.cars import export_car
+    from culm_connectors.dag.deployment import read_deployment
     from culm_connectors.dag.store.exporting import export_dags
 
     check_place(context, on_kafka=on_kafka)
@@ -104,7 +104,7 @@ def import_(
 
 
 def _import_export(source: Path, place: FolderFlags, kafka: KafkaFlags | None, results: Results) -> None:
-    from culm_connectors.dag.deployment.writing import import_into_topics
+    from culm_connectors.dag.deployment import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
     if kafka is not None:
@@ -125,7 +125,7 @@ def _import_export(source: Path, place: FolderFlags, kafka: KafkaFlags | None, r
 
 
 def _import_car(source: Path, place: FolderFlags, space: bytes | None, results: Results) -> None:
-    from culm_connectors.dag.files.cars import import_car
+    from culm_connectors.dag.cars import import_car
     from culm_connectors.edge.keyfile import load_or_make_key
 
     with (

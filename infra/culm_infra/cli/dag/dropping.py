@@ -99,8 +99,12 @@ def _drop_from_topics(
 ) -> set[Cid]:
     """The shards that were dropped."""
     from culm_connectors.dag.collecting import shards_of_no_other
-    from culm_connectors.dag.deployment.reading import read_deployment
-    from culm_connectors.dag.deployment.writing import block_in_topics, drop_from_topics, keep_for_others
+    from culm_connectors.dag.deployment import (
+        block_in_topics,
+        drop_from_topics,
+        keep_for_others,
+        read_deployment,
+    )
 
     wanted = set(shards)
     if spaces and reason is not None:
@@ -144,8 +148,7 @@ def collect(
     Example: `culm dag collect --keep 3 --keep-of KEY=100`; `culm dag collect --kafka --grace 7 --apply`
     """
     from culm_connectors.dag.collecting import DAY_S, CollectSettings, collectable
-    from culm_connectors.dag.deployment.reading import read_deployment
-    from culm_connectors.dag.deployment.writing import drop_from_topics
+    from culm_connectors.dag.deployment import drop_from_topics, read_deployment
 
     check_place(context, on_kafka=on_kafka)
     keep_by_id = named_once(map(_parse_keep, keep_of or ()), "--keep-of")

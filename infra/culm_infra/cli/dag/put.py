@@ -21,7 +21,7 @@ from culm_models.dag.sharding.cut import cut_dag
 from culm_models.dag.unixfs.importing import PROFILES, import_directory, import_file
 
 if TYPE_CHECKING:
-    from culm_connectors.dag.files.block_file import BlockFile
+    from culm_connectors.dag.cars import BlockFile
 
 _PROFILES = ("ipfs-cid-v1", "unixfs-v1-2025")
 _CODECS = ("unixfs", "raw", "dag-cbor", "dag-json")
@@ -66,7 +66,7 @@ def put(
     `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`
     """
     from culm_connectors.dag.author import append_shards
-    from culm_connectors.dag.files.block_file import BlockFile
+    from culm_connectors.dag.cars import BlockFile
     from culm_connectors.edge.keyfile import load_or_make_key
 
     if raw:

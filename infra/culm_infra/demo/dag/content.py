@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_connectors.dag.author import append_shards
-from culm_connectors.dag.files.block_file import BlockFile
+from culm_connectors.dag.cars import BlockFile
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.sharding.cut import cut_dag

@@ -10,7 +10,7 @@ import random
 import sys
 from dataclasses import dataclass, field, replace
 
-from culm_connectors.dag.files.block_file import BlockFile
+from culm_connectors.dag.cars import BlockFile
 from culm_connectors.dag.store.folder import DagFolder
 from culm_infra.demo.dag.door_client import DoorAnswer, DoorClient
 from culm_infra.demo.dag.writer import DagWriter, now_s

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from culm_connectors.dag.deployment.writing import block_in_topics, drop_from_topics
+from culm_connectors.dag.deployment import block_in_topics, drop_from_topics
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.protocol import DagProtocol

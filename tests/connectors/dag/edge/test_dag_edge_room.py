@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from culm_connectors.dag.edge.edge_folder import EdgeQuotas
-from culm_connectors.dag.edge.opening import open_edge_folder
+from culm_connectors.dag.edge.edge_folder import open_edge_folder
+from culm_connectors.dag.edge.settings import EdgeQuotas
 from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import DagHttpSettings

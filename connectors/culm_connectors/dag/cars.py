@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final, Self
 
 from culm_connectors.dag.author import append_shards
-from culm_connectors.dag.files.block_file import BlockFile
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.bounds import Bounds
@@ -19,6 +19,47 @@ from culm_models.dag.sharding.cut import NO_ROOT, CutShard, blocks_in_order, cut
 
 _PIECE_BYTES: Final = 1_048_576
 _UNLIMITED: Final = 1 << 50
+
+
+class BlockFile:
+    """Blocks on their way into shards: in one temporary file, of which memory holds the CIDs alone.
+
+    It lies in `folder` and goes with the context.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115
+        self._places: dict[Cid, tuple[int, int]] = {}
+        self._end = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Cid]:
+        """The blocks that are here, in the order in which they came."""
+        return iter(self._places)
+
+    def put(self, cid: Cid, block: bytes) -> None:
+        """Take a block; one that is here changes nothing."""
+        if cid not in self._places:
+            self._file.seek(self._end)
+            self._file.write(block)
+            self._places[cid] = (self._end, len(block))
+            self._end += len(block)
+
+    def find(self, cid: Cid) -> bytes | None:
+        """A block that is here."""
+        place = self._places.get(cid)
+        if place is None:
+            return None
+        self._file.seek(place[0])
+        return self._file.read(place[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
