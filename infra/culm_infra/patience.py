@@ -1,7 +1,9 @@
-"""Patience of commands, demos and tests: they wait while something changes, however slow the machine is."""
+"""Waiting of commands, demos and tests: while something changes, however slowly, or for an interrupt."""
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
 from collections.abc import Callable
 
@@ -37,3 +39,11 @@ class Patience:
         if self.is_over():
             what = what if isinstance(what, str) else what()
             raise NotReached(f"not reached in time: {what}; nothing changed for {self._limit_s:.0f} s")
+
+
+def interrupted() -> asyncio.Event:
+    """An event that SIGINT and SIGTERM set from now on."""
+    event = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event

@@ -5,20 +5,21 @@ Light to import: a noun and a demo are loaded when they are used.
 
 from __future__ import annotations
 
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from culm_connectors.p2panda.settings import DriverSettings, SessionSettings
 from culm_infra.sections.dag_job import DagJobSection
-from culm_infra.sections.p2panda_peer import PeerSection
 from culm_infra.sections.sds_job import SdsJobSection
 
 NOUNS: Final = {
-    "p2panda": "p2panda.group:app",
-    "sds": "sds.group:app",
-    "chotki": "chotki.group:app",
-    "bamboo": "bamboo.group:app",
-    "dag": "dag.group:app",
+    "p2panda": "p2panda:app",
+    "sds": "sds:app",
+    "chotki": "chotki:app",
+    "bamboo": "bamboo:app",
+    "dag": "dag:app",
 }
 """`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
 
@@ -33,16 +34,16 @@ DEMOS: Final = {
 
 
 JOB_SETTINGS: Final = {
-    "logs": "logs.job_settings:logs_settings",
-    "version-vectors": "logs.job_settings:version_vectors_settings",
-    "blocks": "logs.job_settings:blocks_settings",
-    "coverage": "logs.job_settings:coverage_settings",
-    "sds": "sds.job_settings:sds_settings",
-    "sds-index": "sds.job_settings:sds_index_settings",
-    "chotki": "chotki.job_settings:chotki_settings",
-    "dag": "dag.job_settings:dag_settings",
+    "logs": "logs:logs_settings",
+    "version-vectors": "logs:version_vectors_settings",
+    "blocks": "logs:blocks_settings",
+    "coverage": "logs:coverage_settings",
+    "sds": "sds:sds_settings",
+    "sds-index": "sds:sds_index_settings",
+    "chotki": "chotki:chotki_settings",
+    "dag": "dag:dag_settings",
 }
-"""What makes the settings of a job of those of the command line."""
+"""Builders of the settings of a job: `module:function` below `culm_infra.cli`."""
 
 
 JOB_FLAGS: Final = {
@@ -55,6 +56,19 @@ JOB_FLAGS: Final = {
     "sds_cache_entries": ("sds",),
 }
 """Parameters of `culm job run` that not every job heeds, with those that do."""
+
+
+class PeerSection(BaseModel):
+    """`culm p2panda peer`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    directory: Path | None = Field(
+        None, description="its key and its store; by default the user's data directory"
+    )
+    datagram_size: int | Literal["auto"] = Field("auto", description="1200, 1452, 8900 bytes, or auto")
+    sessions: SessionSettings = Field(SessionSettings(), description="how sessions find out what differs")
+    driver: DriverSettings = Field(DriverSettings(), description="limits on what one remote may send")
 
 
 class ProtocolSections(BaseModel):

@@ -1,7 +1,7 @@
 """The ``culm`` command: one file a noun, imported only when it is asked for.
 
 - ``root``: which noun lives where; ``noun``: groups of commands as tables.
-- ``options``, ``results`` (rows and tables), ``output``, ``log_lines``, ``new_paths``: what commands share.
+- ``options``, ``output`` (text, tables, JSON), ``log_lines``, ``new_paths``: what commands share.
 - ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``:
   nouns of all protocols.
 - ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: a noun each.

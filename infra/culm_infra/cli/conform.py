@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.options import refuse
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 
 
 def conform(

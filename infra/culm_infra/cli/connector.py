@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
 from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.output import emit_json, err, out, progress, safe, say, show_parts
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results, emit_json, err, out, progress, safe, say, show_parts
 
 if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings

@@ -9,8 +9,7 @@ from rich.markup import escape
 
 from culm_infra.cli import options
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe
 
 _MARKS = {
     "ok": "[green]✓[/]",

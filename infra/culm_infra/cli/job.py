@@ -14,8 +14,7 @@ import typer
 from culm_infra.cli import log_lines, options
 from culm_infra.cli.noun import load, noun
 from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.output import exit_status, print_error, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results, exit_status, print_error, say
 from culm_infra.errors import InfraError
 from culm_infra.protocols import JOB_FLAGS, JOB_SETTINGS
 from culm_topics.catalogue import registry

@@ -1,4 +1,7 @@
-"""What commands print: data on standard output, talk on standard error, and peers' text escaped."""
+"""What commands print: data on standard output, talk on standard error, and the text of peers escaped.
+
+`Results` has each result once, for people as text or as tables, and for programs with ``--json``.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
@@ -26,6 +31,11 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
+
+from culm_infra.columns import Columns, Row, cells
+
+if TYPE_CHECKING:
+    from culm_topics.readers.batch import PassedOver
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -173,3 +183,61 @@ def show_parts(display: Progress) -> Callable[[str, int, int], None]:
         display.update(tasks[what], completed=done, total=total)
 
     return show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Where the results of a command go."""
+
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
+    ] = False
+
+    def one(self, row: Row, text: str) -> None:
+        """One result, and its words."""
+        if self.json:
+            emit_json(row)
+        else:
+            out.print(text, markup=False)
+
+    def event(self, row: Row, words: str) -> None:
+        """Something that happened meanwhile: for people on standard error (rich markup allowed)."""
+        if self.json:
+            emit_json(row)
+        else:
+            say(words)
+
+    def rows(self, rows: Iterable[Row], columns: Columns, *, title: str | None = None) -> None:
+        """A list: an object on a line each, or a table."""
+        if self.json:
+            for row in rows:
+                emit_json(row)
+        else:
+            table(title, columns, rows)
+
+    def say(self, message: str) -> None:
+        """A remark on what people see, on standard error (rich markup allowed)."""
+        if not self.json:
+            say(message)
+
+    def passed_over(self, passed_over: PassedOver) -> None:
+        """Report the records of a topic that were passed over: with `--json` one more object, a `problem`."""
+        if not passed_over.records:
+            return
+        if self.json:
+            emit_json(
+                {
+                    "problem": "topics.record",
+                    "topic": passed_over.topic,
+                    "records": passed_over.records,
+                    "first": passed_over.first,
+                }
+            )
+            return
+        few = "; ".join(map(safe, passed_over.first))
+        say(f"[yellow]{passed_over.records} records of `{passed_over.topic}` were passed over[/]: {few}")
+
+
+def table(title: str | None, columns: Columns, rows: Iterable[Row]) -> None:
+    """Rows as a table for people."""
+    print_table(title, tuple(columns), (list(cells(columns, row)) for row in rows))

@@ -22,7 +22,7 @@ NOUNS: dict[str, str] = {
     "topics": "topics:app",
     "job": "job:app",
     "connector": "connector:app",
-    "logs": "logs.group:app",
+    "logs": "logs:app",
     **protocols.NOUNS,
     "jars": "jars:app",
     "settings": "settings:app",

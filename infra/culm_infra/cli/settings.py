@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from culm_infra.cli.noun import noun
-from culm_infra.cli.output import emit_json, print_table, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results, emit_json, print_table, say
 
 
 def show(*, results: Results) -> None:

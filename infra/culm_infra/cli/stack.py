@@ -11,8 +11,7 @@ import typer
 
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, safe, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe, say
 
 if TYPE_CHECKING:
     from culm_infra.settings import Settings

@@ -12,8 +12,7 @@ from rich.markup import escape
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
-from culm_infra.cli.output import EXIT_DEGRADED, out, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results, out, say
 from culm_infra.columns import Columns
 
 if TYPE_CHECKING:

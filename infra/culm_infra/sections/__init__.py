@@ -1,6 +1,5 @@
-"""Sections of the settings file that a protocol or a job adds to the tree in `settings`.
+"""Sections of the settings file that a job adds to the tree in `settings`.
 
 - `log_jobs`: `[job.version_vectors]`, `[job.blocks]` and `[job.coverage]`
 - `sds_job`: `[job.sds]`; `dag_job`: `[job.dag]`
-- `p2panda_peer`: `[peer]`, the reference peer
 """

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import typer
 
+from culm_infra.cli.bamboo import app
 from culm_infra.cli.bamboo.folder import complete_log
-from culm_infra.cli.bamboo.group import app
 from culm_infra.cli.bamboo.rules import complete_paused
 from culm_infra.cli.root import run
 from culm_models.bamboo_p2p.wire.data import encode_data

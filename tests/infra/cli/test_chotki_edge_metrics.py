@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from culm_infra.cli.chotki.operations.edge_metrics import EdgeUnreachable, read_edge
+from culm_infra.cli.chotki.status import EdgeUnreachable, read_edge
 from culm_infra.errors import InfraError
 from culm_topics.status_server import serve_status
 

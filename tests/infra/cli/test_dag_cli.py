@@ -18,8 +18,8 @@ import pytest
 import typer
 
 from culm_connectors.edge.keyfile import make_key
+from culm_infra.cli.dag import app
 from culm_infra.cli.dag.folder import complete_id
-from culm_infra.cli.dag.group import app
 from culm_models.dag.blocks.cid import DAG_CBOR, DAG_PB, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car import write_car

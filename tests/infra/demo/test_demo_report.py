@@ -14,7 +14,7 @@ from rich.console import Console
 
 from culm_infra.cli.demo.present import DemoFlags, present
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_infra.demo.dag.run import REPLICAS
 from culm_infra.demo.kit.figures import Listing, SceneFigures
 from culm_infra.demo.kit.processes import DemoError

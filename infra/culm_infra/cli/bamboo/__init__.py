@@ -1,8 +1,31 @@
 """``culm bamboo``: Bamboo logs in a folder, and partial replication of them between folders.
 
-- `group` names the commands; `folder` has their common options and the form of logs
+- `folder`: the common options, and how logs are named
 - `publish`, `sync`, `serve`: making logs and exchanging them; `syncing` is what `sync` does
 - `rules`: policy, pause, resume
 - `looking`: coverage, proposals, verify; `bundle`: export, import, drop; `decode`: captured bytes
 - `demo`: `culm demo bamboo`
 """
+
+from __future__ import annotations
+
+from culm_infra.cli.noun import noun
+
+app = noun(
+    "Bamboo logs in a folder: publish, and exchange whole logs or parts of them with other folders.",
+    {
+        "publish": "bamboo.publish:publish",
+        "sync": "bamboo.sync:sync",
+        "serve": "bamboo.serve:serve",
+        "policy": "bamboo.rules:policy",
+        "pause": "bamboo.rules:pause",
+        "resume": "bamboo.rules:resume",
+        "proposals": "bamboo.looking:proposals",
+        "coverage": "bamboo.looking:coverage",
+        "verify": "bamboo.looking:verify",
+        "drop": "bamboo.bundle:drop",
+        "export": "bamboo.bundle:export",
+        "import": "bamboo.bundle:import_",
+        "decode": "bamboo.decode:decode",
+    },
+)

@@ -21,8 +21,7 @@ from culm_infra.cli.bamboo.folder import (
     parse_log,
 )
 from culm_infra.cli.new_paths import new_path
-from culm_infra.cli.output import EXIT_DEGRADED, counting
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results, counting
 
 
 def export(

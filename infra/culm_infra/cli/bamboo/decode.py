@@ -12,8 +12,7 @@ import typer
 
 from culm_infra.cli.bamboo.folder import parse_flavour
 from culm_infra.cli.options import words
-from culm_infra.cli.output import EXIT_FAILED, emit_json, out, safe
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_FAILED, Results, emit_json, out, safe
 
 _CHANNELS = ("control", "data", "bymux")
 

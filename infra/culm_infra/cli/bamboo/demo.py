@@ -7,7 +7,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.demo.present import DemoFlags, present
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_infra.demo.bamboo.size import SCENES, BambooDemoSize
 
 

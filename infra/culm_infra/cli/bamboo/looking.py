@@ -17,8 +17,7 @@ from culm_infra.cli.bamboo.folder import (
     open_folder,
     parse_log,
 )
-from culm_infra.cli.output import EXIT_DEGRADED
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results
 from culm_infra.columns import Columns, Row, of
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet

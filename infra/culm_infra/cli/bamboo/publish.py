@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from culm_infra.cli.bamboo.folder import DEFAULT_FOLDER, Flavour, Folder, log_name, made_flavour, open_folder
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_models.varu64 import MAX_VALUE
 
 

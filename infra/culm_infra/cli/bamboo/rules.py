@@ -18,8 +18,7 @@ from culm_infra.cli.bamboo.folder import (
     read_rules,
 )
 from culm_infra.cli.options import words
-from culm_infra.cli.output import EXIT_FAILED, emit_json, out, say
-from culm_infra.cli.results import Results, table
+from culm_infra.cli.output import EXIT_FAILED, Results, emit_json, out, say, table
 from culm_infra.columns import Columns, of
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from culm_infra.cli.bamboo.folder import (
     parse_address,
     read_rules,
 )
-from culm_infra.cli.output import emit_json, safe, say
-from culm_infra.cli.results import Results
-from culm_infra.interrupts import interrupted
+from culm_infra.cli.output import Results, emit_json, safe, say
+from culm_infra.patience import interrupted
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction

@@ -1,7 +1,44 @@
 """``culm chotki``: classes and objects of Chotki, and how its replicas stand.
 
-- `group`: the commands. `objects/`: what is written and read of objects. `operations/`: `status`, `verify`
-  and the like. What reads the state shares `reading`; `completion` is what the shell completes.
-- `edge`: `listen`, `connect` and `tap`, an edge that speaks with replicas. `demo`: `culm demo chotki`.
-- `job_settings`: builds what the job chotki is run with.
+- `writing`: class, new, edit; `reading`: get, export, and the state that other commands read
+- `status`: status, sources, retire; `replica`: dump and verify, which read a running replica
+- `edge`: `listen`, `connect` and `tap`, an edge that speaks with replicas
+- `completion`: what the shell completes
+- `demo`: `culm demo chotki`
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from culm_infra.cli.noun import noun
+
+if TYPE_CHECKING:
+    from culm_infra.settings import Settings
+    from culm_streaming.chotki.job import ChotkiJobSettings
+
+app = noun(
+    "Chotki's objects: make, change and read them, and see how replicas stand.",
+    {
+        "listen": "chotki.edge:listen",
+        "connect": "chotki.edge:connect",
+        "tap": "chotki.edge:tap",
+        "class": "chotki.writing:class_",
+        "new": "chotki.writing:new",
+        "edit": "chotki.writing:edit",
+        "get": "chotki.reading:get",
+        "dump": "chotki.replica:dump",
+        "export": "chotki.reading:export",
+        "status": "chotki.status:status",
+        "sources": "chotki.status:sources",
+        "retire": "chotki.status:retire",
+        "verify": "chotki.replica:verify",
+    },
+)
+
+
+def chotki_settings(settings: Settings) -> ChotkiJobSettings:
+    """Settings of the job `chotki`."""
+    from culm_streaming.chotki.job import ChotkiJobSettings
+
+    return ChotkiJobSettings(max_offsets_per_trigger=settings.job.max_offsets_per_trigger)

@@ -12,7 +12,7 @@ from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_compat, complete_mode, complete_url
 from culm_infra.cli.connector import connector_settings, run_connector
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_models.chotki.packets.handshake import MODE_MAX, MODES
 
 TAP_MODE = 5

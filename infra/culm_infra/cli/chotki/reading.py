@@ -1,23 +1,25 @@
-"""What the commands that read objects share: the state as it stands, its vectors and objects."""
+"""``culm chotki get`` and ``export``: objects as they are merged, and the state that other commands read."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Annotated, Any, Final
 
-from culm_infra.cli.chotki.completion import remember_names
-from culm_infra.cli.output import counting, say
-from culm_infra.cli.results import Results
+import typer
+
+from culm_infra.cli.chotki.completion import complete_name, remember_names
+from culm_infra.cli.options import KafkaFlags
+from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, print_table, say
+from culm_infra.columns import Columns, Row, of
 from culm_models.chotki.ids import Id
+from culm_topics.chotki.errors import ObjectUnknown
 from culm_topics.chotki.objects import ChotkiClass, ChotkiObject, Objects, place_of
 from culm_topics.chotki.state_reader import StateReader
 from culm_topics.chotki.values import Elements, Pairs, plain_value
 from culm_topics.kafka.clients import KafkaSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _WAIT_S = 5.0
 
@@ -79,3 +81,128 @@ def class_as_json(found: ChotkiClass) -> dict[str, Any]:
             for name, one in found.fields.items()
         ],
     }
+
+
+def _class_name(row: Row) -> str:
+    return str(row["class_names"][0] if row["class_names"] else row["class"])
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _fields(fields: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_text(value)}" for name, value in fields.items() if value is not None)
+
+
+OBJECTS: Final[Columns] = {
+    "id": "id",
+    "class": _class_name,
+    "names": "names",
+    "fields": of("fields", _fields),
+}
+
+
+def get(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[OBJECT]",
+            help="Only this object, by its global name or ID.",
+            autocompletion=complete_name,
+        ),
+    ] = None,
+    *,
+    class_: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="Objects of this class, by name or ID.",
+            autocompletion=complete_name,
+        ),
+    ] = None,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
+    """Print an object, those of a class, or all of them, as of the last epoch; with `--json` one a line.
+
+    A field that was never written is `null`; what was removed of a set or a map stands in `removed`.
+
+    Example: `culm chotki get ann`, `culm chotki get --class person --json`
+    """
+    with whole_state(kafka.settings(), results) as reader:
+        view = Objects(reader.state.table)
+        ids = None if class_ is None else view.ids_of_class(view.resolve(class_))
+        if name is not None:
+            id = view.resolve(name)
+            ids = iter([id] if ids is None else [one for one in ids if one == id])
+        found = list(view.objects(ids))
+    if name is not None and not found:
+        raise ObjectUnknown(f"there is no such object: {name}")
+    rows = list(map(object_as_json, found))
+    if name is not None and not results.json:
+        _show(rows[0])
+    elif rows or results.json:
+        results.rows(rows, OBJECTS)
+    else:
+        say("no objects")
+
+
+def _show(plain: Row) -> None:
+    removed = plain.get("removed", {})
+    rows = [
+        (name, plain["types"].get(name, ""), _text(value), _text(removed[name]) if name in removed else "")
+        for name, value in plain["fields"].items()
+    ]
+    rows += [(place[:-1], place[-1], _text(value), "") for place, value in plain.get("others", {}).items()]
+    title = f"{plain['id']}  {_class_name(plain)}  {', '.join(plain['names'])}".rstrip()
+    print_table(title, ("field", "type", "value", "removed"), rows)
+
+
+def export(
+    *,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder of the tables: a new one, or an earlier export's."),
+    ],
+    class_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="Only this class, by name or ID; repeatable.",
+            autocompletion=complete_name,
+        ),
+    ] = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(help="Keep the state here, for the next export to go on from.")
+    ] = None,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
+    """Write objects as Parquet, as of the last epoch; again in the same folder, what has changed since.
+
+    Each class has a folder by its name, each export a folder in it by its epoch. Of several rows of one
+    `_id` the one of the last `epoch` counts. A record that is none is passed over; the exit status is then 3.
+
+    Example: `culm chotki export --output objects`, `culm chotki export --output objects --class person`
+    """
+    from culm_topics.chotki.parquet import write_tables
+
+    with whole_state(kafka.settings(), results, state_dir=state_dir) as reader:
+        done = write_tables(reader.state, reader.origin, output, classes=class_ or None)
+        is_whole = not reader.passed_over.records
+    rows = [
+        {
+            "class": str(one.class_id),
+            "folder": str(output / one.folder),
+            "rows": one.rows,
+            "whole": one.is_whole,
+            "epoch": done.epoch,
+        }
+        for one in done.tables
+    ]
+    results.rows(rows, ("class", "folder", "rows", "whole"), title=f"epoch {done.epoch}")
+    if not is_whole:
+        raise typer.Exit(EXIT_DEGRADED)

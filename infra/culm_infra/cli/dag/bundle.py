@@ -19,8 +19,7 @@ from culm_infra.cli.dag.folder import (
 )
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import EXIT_DEGRADED, counting
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results, counting
 from culm_infra.columns import Row
 
 _SHOWN_MAX = 10

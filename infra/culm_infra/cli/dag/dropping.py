@@ -20,7 +20,7 @@ from culm_infra.cli.dag.folder import (
     parse_key,
 )
 from culm_infra.cli.options import KafkaFlags, named_once, refuse
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_infra.columns import Row
 from culm_models.dag.blocks.cid import Cid
 from culm_topics.kafka.clients import KafkaSettings

@@ -20,9 +20,8 @@ from culm_infra.cli.dag.folder import (
     parse_place,
 )
 from culm_infra.cli.options import words
-from culm_infra.cli.output import EXIT_DEGRADED, counting, safe
-from culm_infra.cli.results import Results
-from culm_infra.interrupts import interrupted
+from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, safe
+from culm_infra.patience import interrupted
 
 if TYPE_CHECKING:
     from culm_connectors.dag.http.settings import DagHttpSettings

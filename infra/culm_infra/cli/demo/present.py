@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from culm_infra.cli import options
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, err, out, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, say
 from culm_infra.demo.kit.size import DemoSize
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.logs.peers import find_peer, short_id
 from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.output import say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results, say
 from culm_infra.columns import Columns, of
 from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings

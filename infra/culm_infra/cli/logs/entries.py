@@ -12,8 +12,16 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.logs.output import as_json, as_text, writer
 from culm_infra.cli.options import KafkaFlags, public_key
-from culm_infra.cli.output import EXIT_DEGRADED, NOTHING_REPLICATED, counting, emit_json, out, safe, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import (
+    EXIT_DEGRADED,
+    NOTHING_REPLICATED,
+    Results,
+    counting,
+    emit_json,
+    out,
+    safe,
+    say,
+)
 from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
 
 _PROGRESS_EVERY = 500

@@ -1,4 +1,15 @@
-"""`culm p2panda`: `group` names its commands; `peer` is the reference peer, `peer_home` its folder.
+"""`culm p2panda`: `peer` is the reference peer, `peer_home` its folder.
 
 `demo` is `culm demo`.
 """
+
+from __future__ import annotations
+
+from culm_infra.cli.noun import noun
+
+app = noun(
+    "Peers that speak p2panda's protocol.",
+    {
+        "peer": "p2panda.peer:app",
+    },
+)

@@ -6,7 +6,7 @@ import typer
 
 from culm_infra.cli.demo.present import DemoFlags, present
 from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
 
 

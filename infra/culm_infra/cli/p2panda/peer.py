@@ -15,7 +15,7 @@ from culm_infra.cli import options
 from culm_infra.cli.connector import address
 from culm_infra.cli.noun import noun
 from culm_infra.cli.options import from_hex, optional_hex
-from culm_infra.cli.output import EXIT_FAILED, counting, emit_json, print_table, safe, say
+from culm_infra.cli.output import EXIT_FAILED, Results, counting, emit_json, print_table, safe, say
 from culm_infra.cli.p2panda.peer_home import (
     entry_row,
     folder,
@@ -26,7 +26,6 @@ from culm_infra.cli.p2panda.peer_home import (
     when_it_answers,
     with_peer,
 )
-from culm_infra.cli.results import Results
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
 from culm_models.varu64 import MAX_VALUE
 

@@ -9,10 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from culm_infra.cli.output import safe, say
-from culm_infra.cli.results import Results
-from culm_infra.interrupts import interrupted
-from culm_infra.patience import Patience
+from culm_infra.cli.output import Results, safe, say
+from culm_infra.patience import Patience, interrupted
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 
 if TYPE_CHECKING:

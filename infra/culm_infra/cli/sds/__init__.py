@@ -1,6 +1,53 @@
-"""`culm sds`: `group` names its commands, one module each, or what several of them print and share.
+"""`culm sds`: a module for each command, and what several of them print and share.
 
 - `join`, `send`, `tail`, `status`, `fetch`, `transfer`, `reset_clock`: commands; `demo` is `culm demo sds`.
 - `channel`, `participation`: what they take part with. `view`, `lines`: how a channel is shown.
-- `job_settings`: what the jobs sds and sds-index are told of the settings.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from culm_infra.cli.noun import noun
+
+if TYPE_CHECKING:
+    from culm_infra.settings import Settings
+    from culm_streaming.sds.job import SdsJobSettings
+    from culm_streaming.sds_index import SdsIndexSettings
+
+app = noun(
+    "Channels of SDS: what is said in them, how they stand, and messages out of the store.",
+    {
+        "join": "sds.join:join",
+        "send": "sds.send:send",
+        "tail": "sds.tail:tail",
+        "status": "sds.status:status",
+        "fetch": "sds.fetch:fetch",
+        "transfer": "sds.transfer:transfer",
+        "reset-clock": "sds.reset_clock:reset_clock",
+    },
+)
+
+
+def sds_settings(settings: Settings) -> SdsJobSettings:
+    """Settings of the job `sds`."""
+    from culm_streaming.sds.job import SdsJobSettings
+    from culm_streaming.sds.settings import ChannelsSettings
+
+    section = settings.job.sds
+    return SdsJobSettings(
+        max_offsets_per_trigger=section.max_offsets_per_trigger,
+        interval_ms=section.interval_ms,
+        channels=ChannelsSettings(
+            cache_weight=section.cache_entries,
+            filter_bytes=section.filter_bytes,
+            shard_filter_bytes=section.shard_filter_bytes,
+        ),
+    )
+
+
+def sds_index_settings(settings: Settings) -> SdsIndexSettings:
+    """Settings of the job `sds-index`."""
+    from culm_streaming.sds_index import SdsIndexSettings
+
+    return SdsIndexSettings(max_offsets_per_trigger=settings.job.sds.max_offsets_per_trigger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from culm_infra.cli.demo.present import DemoFlags, present
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results
 from culm_infra.demo.sds.size import SdsDemoSize
 
 

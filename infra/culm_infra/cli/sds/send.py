@@ -11,8 +11,7 @@ import typer
 from culm_infra.cli import options
 from culm_infra.cli.connector import address
 from culm_infra.cli.options import optional_hex
-from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, counting, safe, say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, Results, counting, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.participation import ParticipantFlags, Participation, Who, participating
 from culm_topics.sds.records import SdsEventRecord

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import at, out, safe, say
-from culm_infra.cli.results import Results, table
+from culm_infra.cli.output import Results, at, out, safe, say, table
 from culm_infra.cli.sds.channel import check_channel, complete_channel
 from culm_infra.cli.sds.lines import short
 from culm_infra.columns import Columns, Row, of

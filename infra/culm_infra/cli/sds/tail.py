@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import say
-from culm_infra.cli.results import Results
+from culm_infra.cli.output import Results, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import Screen
 from culm_topics.sds.events import SdsEventReader

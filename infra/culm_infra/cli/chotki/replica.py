@@ -1,26 +1,120 @@
-"""``culm chotki verify``: a running replica and the deployment, compared field by field (reference 10.3)."""
+"""``culm chotki dump`` and ``verify``: a running replica read whole, and compared with the deployment."""
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from culm_infra.cli import options
 from culm_infra.cli.chotki.completion import complete_url
-from culm_infra.cli.chotki.operations.replica import Key, Silence, check_address, read_replica
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
-from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.output import EXIT_DEGRADED, emit_json, say
-from culm_infra.cli.results import Results, table
+from culm_infra.cli.connector import home
+from culm_infra.cli.options import KAFKA_FLAGS, KafkaFlags, refuse
+from culm_infra.cli.output import EXIT_DEGRADED, Results, counting, emit_json, safe, say, table
 from culm_infra.columns import Cell, Columns, Row
 from culm_infra.patience import Patience
 from culm_models.chotki.compare import Comparison, FieldDifference, Side, VectorDifference, compare
-from culm_models.chotki.dump import print_field
+from culm_models.chotki.dump import dump_lines, print_field
 
 if TYPE_CHECKING:
     from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
+    from culm_connectors.transport import Identity
     from culm_infra.settings import Settings
+
+Silence = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds for which the replica may say nothing.")
+]
+Key = options.ConnectorDirectory
+
+
+def check_address(url: str) -> None:
+    """An address that is none is an error of usage."""
+    from culm_connectors.transport.url import parse_url
+
+    try:
+        parse_url(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="URL") from error
+
+
+def read_replica(url: str, settings: Settings, silence_s: float) -> ReplicaCopy:
+    """Everything that the replica at an address holds; it is told nothing, and keeps nothing of it.
+
+    Raises `TransportError` where nobody answers, `CopyIncomplete` where not everything came.
+    """
+    from culm_connectors.chotki.dial import dialled
+    from culm_connectors.chotki.reference_peer.copy import copy_replica
+
+    chotki, transport = settings.connector.chotki, settings.connector.transport
+
+    async def copied() -> ReplicaCopy:
+        with counting(f"reading {safe(url)}") as count:
+
+            def show(received_bytes: int) -> None:
+                count(description=f"reading {safe(url)}: {received_bytes // 1_000:,} kB")
+
+            async with dialled(url, _identity(settings), chotki.tls, transport) as channel:
+                return await copy_replica(channel, silence_s=silence_s, progress=show)
+
+    return asyncio.run(copied())
+
+
+def _identity(settings: Settings) -> Identity:
+    """The connector's key where there is one, so that whoever lets its edge in lets this in: else any."""
+    from culm_connectors.edge.keyfile import KEY_FILE, load_key
+    from culm_connectors.transport import Identity
+
+    folder = home(settings)
+    has_key = (folder / KEY_FILE).exists()
+    private_key = load_key(folder).private_key if has_key else secrets.token_bytes(32)
+    return Identity.from_private_key(private_key)
+
+
+def dump(
+    context: typer.Context,
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]",
+            help="A running replica instead: tcp://, tls:// or quic://HOST:PORT.",
+            autocompletion=complete_url,
+        ),
+    ] = None,
+    *,
+    directory: Key = None,
+    silence_s: Silence = 60.0,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
+    """Print every field and vector as the Go replica dumps its store, so that `diff` compares them.
+
+    What is printed is the deployment's state, or what the replica at an address holds, which is only read.
+    With `--json` each record of the store is an object: its key and value in hex, and the value's text.
+
+    Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
+    """
+    if url is None:
+        refuse(context, ["directory", "silence_s"], "is about a replica: give its URL")
+        with whole_state(kafka.settings(), results) as reader:
+            values = reader.state.store()
+    else:
+        refuse(context, KAFKA_FLAGS, "is about the deployment: a replica is read at its URL")
+        check_address(url)
+        values = read_replica(url, kafka.load(connector={"directory": directory}), silence_s).store
+    store = sorted(values.items())
+    if results.json:
+        for key, value in store:
+            letter = chr(key[17])
+            emit_json({"key": key, "type": letter, "text": print_field(letter, value), "value": value})
+    else:
+        sys.stdout.writelines(dump_lines(store))
+        sys.stdout.flush()
+
 
 _PAUSE_S = 1.0
 _TEXT_LIMIT = 60

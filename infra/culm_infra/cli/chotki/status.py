@@ -1,26 +1,133 @@
-"""``culm chotki status``: vectors, blocks, peers and how far they are, sessions, sources, edges."""
+"""``culm chotki status``, ``sources`` and ``retire``: how the deployment, its peers and its sources stand."""
 
 from __future__ import annotations
 
+import http.client
 import time
-from typing import Annotated, Any, Final
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
-from culm_infra.cli.chotki.operations.edge_metrics import read_edge
-from culm_infra.cli.chotki.operations.sources import SOURCES, sources_as_json
 from culm_infra.cli.chotki.reading import vector_texts, whole_state
+from culm_infra.cli.chotki.writing import source_number
 from culm_infra.cli.options import KafkaFlags
-from culm_infra.cli.output import at, emit_json, out, print_table, safe, say
-from culm_infra.cli.results import Results, table
+from culm_infra.cli.output import Results, at, emit_json, out, print_table, safe, say, table
 from culm_infra.columns import Columns, Row, of
+from culm_infra.errors import InfraError
 from culm_models.chotki.ids import Id, block_of
 from culm_models.chotki.packets.handshake import trace_pair
 from culm_models.chotki.rdx import print_text
 from culm_topics.chotki.duplicates import find_duplicates
 from culm_topics.chotki.operations import OVER, PeerSession, read_holdings, read_sessions
-from culm_topics.chotki.sources import is_of_former_run, read_sources
+from culm_topics.chotki.records import SourceRecord
+from culm_topics.chotki.sources import FREE, is_of_former_run, read_sources, retire_source
 from culm_topics.chotki.state_reader import ObjectState
+
+_TIMEOUT_S = 5.0
+_OF_CHOTKI = "culm_chotki_"
+_NOT_READY = 503
+
+
+class EdgeUnreachable(InfraError):
+    """No edge answers at an address."""
+
+    code: ClassVar[str] = "infra.edge_unreachable"
+
+
+def read_edge(address: str) -> dict[str, Any]:
+    """`address`, `ready`, the reasons why it is not, and `metrics`: those of Chotki, by name and labels.
+
+    `address` is HOST:PORT of `--metrics-port`. Raises `EdgeUnreachable`.
+    """
+    ready, told = _get(address, "/readyz")
+    _, text = _get(address, "/metrics")
+    reasons = [] if ready else told.splitlines()
+    return {"address": address, "ready": ready, "reasons": reasons, "metrics": _metrics(text)}
+
+
+def _get(address: str, path: str) -> tuple[bool, str]:
+    url = f"http://{address.removeprefix('http://').rstrip('/')}{path}"
+    hint = "give HOST:PORT of an edge's --metrics-port"
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
+            return True, answer.read().decode("utf-8", "replace")
+    except urllib.error.HTTPError as error:
+        if error.code == _NOT_READY:
+            return False, error.read().decode("utf-8", "replace")
+        raise EdgeUnreachable(f"{url} answers {error.code}", hint=hint) from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise EdgeUnreachable(f"nothing answers at {url}: {error}", hint=hint) from error
+
+
+def _metrics(text: str) -> dict[str, float]:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            of_chotki = sample.labels.get("protocol") == "chotki"
+            if not of_chotki and not sample.name.startswith(_OF_CHOTKI):
+                continue
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            if not sample.name.endswith(("_bucket", "_created")):
+                found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+SOURCES: Final[Columns] = {
+    "source": "source",
+    "owner": "owner",
+    "state": "state",
+    "since": of("since_ms", at),
+}
+
+
+def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
+    """A source, whose it is, and whether it is in use now."""
+    in_use = record.state == "allocated" and record.run != FREE
+    return {
+        "source": f"{src:x}",
+        "owner": record.owner,
+        "state": "in use" if in_use else record.state,
+        "since_ms": record.since_ms,
+    }
+
+
+def sources_as_json(holders: Mapping[int, SourceRecord]) -> list[dict[str, Any]]:
+    """All of them, by number."""
+    return [source_as_json(src, one) for src, one in sorted(holders.items())]
+
+
+def sources(*, kafka: KafkaFlags, results: Results) -> None:
+    """The sources that edges and writers of this deployment were given: whose, and whether in use.
+
+    Example: `culm chotki sources`
+    """
+    found = read_sources(kafka.settings())
+    results.passed_over(found.passed_over)
+    results.rows(sources_as_json(found.holders), SOURCES, title="sources")
+
+
+def retire(
+    source: Annotated[str, typer.Argument(metavar="HEX", help="The source.")],
+    *,
+    in_use: Annotated[
+        bool, typer.Option("--in-use", help="Although an edge or a writer uses it, which ends by it.")
+    ] = False,
+    kafka: KafkaFlags,
+    results: Results,
+) -> None:
+    """Never use a source again: it stays in vectors, and is given to nobody.
+
+    Example: `culm chotki retire 1f2e3`
+    """
+    src = source_number(source)
+    told = retire_source(kafka.settings(), src, in_use=in_use)
+    results.event(source_as_json(src, told), f"source {src:x} of {told.owner} is retired")
+
 
 _SHOWN_BLOCKS = 20
 

@@ -1,0 +1,242 @@
+"""``culm chotki class``, ``new`` and ``edit``: make classes and objects and change them; list classes."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Annotated, Final
+
+import typer
+
+from culm_infra.cli.chotki.completion import complete_name
+from culm_infra.cli.chotki.reading import class_as_json, whole_state
+from culm_infra.cli.options import KafkaFlags, named_once, refuse
+from culm_infra.cli.output import Results, say, table
+from culm_infra.columns import Columns, of
+from culm_topics.chotki.changes import Change, Edit, EditClass, FromText, Name, NewClass, NewObject, Plus
+from culm_topics.chotki.errors import NameUnknown, ObjectUnknown
+from culm_topics.chotki.objects import ChotkiClass, Objects
+from culm_topics.chotki.writer import ChotkiWriter
+from culm_topics.kafka.clients import KafkaSettings
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FIELD=VALUE]…",
+        help='As text: 42, 2.5, Ann or "Ann", {a,b}, {k:v}, an ID or a name. FIELD+=N adds to N and Z.',
+    ),
+]
+GlobalName = Annotated[
+    str | None, typer.Option("--name", help="A global name, by which it can be found everywhere.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterFlags:
+    """Whose packets a command makes."""
+
+    owner: Annotated[
+        str | None, typer.Option(help="Whose source it is; by default this user at this machine.")
+    ] = None
+    source: Annotated[
+        str | None, typer.Option(metavar="HEX", help="The source; by default the owner's, or a free one.")
+    ] = None
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Use the source although a killed writer still has it.")
+    ] = False
+
+
+WRITER_FLAGS: Final = frozenset(field.name for field in fields(WriterFlags))
+
+
+def write(
+    kafka: KafkaFlags,
+    flags: WriterFlags,
+    changes: Callable[[ChotkiWriter], list[Change]],
+    results: Results,
+) -> None:
+    """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
+    if flags.owner == "":
+        raise typer.BadParameter("an owner has a name", param_hint="--owner")
+    owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
+    source = None if flags.source is None else source_number(flags.source, "--source")
+    with ChotkiWriter(kafka.settings(), owner=owner, source=source, take_over=flags.take_over) as writer:
+        id = next((str(one) for one in writer.write(*changes(writer)) if one is not None), None)
+        if id is not None or results.json:
+            results.one({"id": id, "source": f"{writer.source:x}"}, str(id))
+        else:
+            say("nothing to change: it is so already")
+
+
+def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
+    """FIELD=VALUE and FIELD+=N by field."""
+    values: list[tuple[str, FromText | Plus]] = []
+    for one in given or ():
+        name, equals, text = one.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{one!r} is not FIELD=VALUE", param_hint="FIELD=VALUE")
+        if name.endswith("+"):
+            try:
+                values.append((name[:-1], Plus(int(text))))
+            except ValueError:
+                raise typer.BadParameter(f"{text!r} is no number", param_hint=f"{name}=") from None
+        else:
+            values.append((name, FromText(text)))
+    return named_once(values, "FIELD=VALUE")
+
+
+def source_number(text: str, hint: str = "HEX") -> int:
+    """A source in hex, as people write it."""
+    if re.fullmatch("[0-9a-fA-F]{1,16}", text) is None:
+        raise typer.BadParameter(f"{text!r} is not a number in hex, of 16 digits at most", param_hint=hint)
+    return int(text, 16)
+
+
+def new(
+    class_: Annotated[
+        str,
+        typer.Argument(
+            metavar="CLASS", help="The class, by its global name or ID.", autocompletion=complete_name
+        ),
+    ],
+    values: Values = None,
+    *,
+    name: GlobalName = None,
+    kafka: KafkaFlags,
+    flags: WriterFlags,
+    results: Results,
+) -> None:
+    """Make an object of a class; print its ID once Kafka has it.
+
+    It is merged, and can be read, with the next epoch of the job `chotki`.
+
+    Example: `culm chotki new person Name=Ann Age=42 'Tags={a,b}' --name ann`
+    """
+    change = NewObject(class_, values_of(values), name)
+    write(kafka, flags, lambda _: [change], results)
+
+
+def edit(
+    object_: Annotated[
+        str,
+        typer.Argument(
+            metavar="OBJECT", help="The object, by its global name or ID.", autocompletion=complete_name
+        ),
+    ],
+    values: Values = None,
+    *,
+    name: GlobalName = None,
+    kafka: KafkaFlags,
+    flags: WriterFlags,
+    results: Results,
+) -> None:
+    """Give fields of an object other values; print the ID of the change once Kafka has it.
+
+    A value is the whole value: what a set or a map no longer has is removed. What is so already makes no
+    change.
+
+    Example: `culm chotki edit ann Age=43 Visits+=1`
+    """
+    changes: list[Change] = [Edit(object_, values_of(values))]
+    if name is not None:
+        changes.append(Name(name, object_))
+    write(kafka, flags, lambda _: changes, results)
+
+
+CLASSES: Final[Columns] = {
+    "id": "id",
+    "names": "names",
+    "fields": of("fields", lambda fields: " ".join(f"{one['name']}:{one['type']}" for one in fields)),
+}
+
+
+def class_(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="The class's global name, or its ID.", autocompletion=complete_name
+        ),
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD:TYPE]…", help="New fields, each with its type: F I R S T N Z E M L V."
+        ),
+    ] = None,
+    *,
+    rename: Annotated[
+        list[str] | None, typer.Option(metavar="OLD=NEW", help="Another name for a field; repeatable.")
+    ] = None,
+    kafka: KafkaFlags,
+    flags: WriterFlags,
+    results: Results,
+) -> None:
+    """Make a class of this name; where there is one, give it these fields too.
+
+    Without fields it shows the class, without a name all classes. Of the names of a field all replicas take
+    the last in the order of bytes, so a new name must come behind the present one.
+
+    Example: `culm chotki class person Name:S Age:I Visits:N`, `culm chotki class person Mail:S`
+    """
+    added, renamed = _pairs(fields, ":", "FIELD:TYPE"), _pairs(rename, "=", "--rename")
+    if name is not None and (added or renamed):
+        _write(kafka, name, added, renamed, flags, results)
+        return
+    refuse(context, ["rename"], "which class? give its NAME")
+    refuse(context, WRITER_FLAGS, "nothing is written without a FIELD:TYPE or --rename")
+    _show(kafka.settings(), name, results)
+
+
+def _write(
+    kafka: KafkaFlags,
+    name: str,
+    added: dict[str, str],
+    renamed: dict[str, str],
+    flags: WriterFlags,
+    results: Results,
+) -> None:
+
+    def change(writer: ChotkiWriter) -> list[Change]:
+        try:
+            writer.objects.resolve(name)
+        except NameUnknown:
+            if not renamed:
+                return [NewClass(added, name)]
+            raise
+        return [EditClass(name, added, renamed)]
+
+    write(kafka, flags, change, results)
+
+
+def _show(settings: KafkaSettings, name: str | None, results: Results) -> None:
+
+    with whole_state(settings, results) as reader:
+        view = Objects(reader.state.table)
+        found = list(view.classes()) if name is None else _one(view, name)
+    if not found:
+        raise ObjectUnknown(f"{name} is no class")
+    rows = [class_as_json(one) for one in found]
+    if name is None or results.json:
+        results.rows(rows, CLASSES)
+    else:
+        title = f"{rows[0]['id']}  {', '.join(rows[0]['names'])}"
+        table(title, ("number", "name", "type"), rows[0]["fields"])
+
+
+def _one(view: Objects, name: str) -> list[ChotkiClass]:
+    found = view.class_of(view.resolve(name))
+    return [] if found is None else [found]
+
+
+def _pairs(given: Iterable[str] | None, mark: str, what: str) -> dict[str, str]:
+    pairs = []
+    for one in given or ():
+        left, found, right = one.rpartition(mark)
+        if not found or not left or not right:
+            raise typer.BadParameter(f"{one!r} is not two words with {mark} between", param_hint=what)
+        pairs.append((left, right))
+    return named_once(pairs, what)
