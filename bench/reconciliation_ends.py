@@ -17,7 +17,7 @@ from culm_models.p2panda.reconciliation.set_reconciliation import Answer, SetRec
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.codec import MessageStream
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import Offer
 from culm_models.p2panda.wire.reconciliation_writer import encode_many
 from culm_models.reconciliation.messages import ReconciliationMessage
 

@@ -15,6 +15,6 @@ clock, a thread, Kafka or Spark.
 - `conform`: all of it behind one JSON object a line.
 - `testing`: for whoever writes a driver or a peer: nodes in virtual time, a network with faults, checkers.
 
-What the protocols share: `varu64`, `varint`, `interval_set`, `keys` (Ed25519), `cbor` (the one strict
+What the protocols share: `varu64`, `varint`, `keys` (Ed25519), `cbor` (the one strict
 door), `errors` and `events` (stable codes and kinds), `frozen` (records at the price of plain ones).
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest
 from culm_topics.readers.whole_topic import read_to_end

@@ -11,8 +11,8 @@ from culm_models.bamboo import errors
 from culm_models.bamboo.checks import CheckedEntry, check_entry
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
+from culm_models.p2panda.errors import OperationError
 from culm_models.p2panda.operations import operation
-from culm_models.p2panda.operations.errors import OperationError
 from tests.support import p2panda_vectors
 
 PAIRS = p2panda_vectors.pairs()

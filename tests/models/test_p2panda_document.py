@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.bamboo import hashes as yasmf
-from culm_models.p2panda.operations import document
+from culm_models.p2panda.operations import identifiers
 
 operation_ids = st.binary(max_size=8).map(yasmf.hash_bytes)
 ONE, TWO = sorted((yasmf.hash_bytes(b"one"), yasmf.hash_bytes(b"two")))
@@ -11,18 +11,18 @@ ONE, TWO = sorted((yasmf.hash_bytes(b"one"), yasmf.hash_bytes(b"two")))
 
 @given(st.lists(operation_ids, min_size=1, max_size=6))
 def test_a_view_id_is_sorted_and_survives_its_text(ids: list[bytes]) -> None:
-    view = document.view_id(ids)
+    view = identifiers.view_id(ids)
     assert view == tuple(sorted(set(ids)))
-    assert document.parse_view_id("_".join(map(bytes.hex, view))) == view
-    document.check_view_id(view)
+    assert identifiers.parse_view_id("_".join(map(bytes.hex, view))) == view
+    identifiers.check_view_id(view)
 
 
 @pytest.mark.parametrize(
     "view", [(), (TWO, ONE), (ONE, ONE), (b"",), (ONE[:-1],), (b"\x01" + ONE[1:],), (ONE, TWO + b"\x00")]
 )
 def test_what_is_no_view_id(view: tuple[bytes, ...]) -> None:
-    with pytest.raises(document.DocumentViewIdError):
-        document.check_view_id(view)
+    with pytest.raises(identifiers.DocumentViewIdError):
+        identifiers.check_view_id(view)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_what_is_no_view_id(view: tuple[bytes, ...]) -> None:
     ],
 )
 def test_what_is_no_text_of_a_view_id(text: str) -> None:
-    with pytest.raises(document.DocumentViewIdError):
-        document.parse_view_id(text)
+    with pytest.raises(identifiers.DocumentViewIdError):
+        identifiers.parse_view_id(text)
 
 
 def test_a_view_id_names_at_least_one_operation() -> None:
-    with pytest.raises(document.DocumentViewIdError):
-        document.view_id([])
+    with pytest.raises(identifiers.DocumentViewIdError):
+        identifiers.view_id([])

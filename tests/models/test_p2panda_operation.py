@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from culm_models import cbor
 from culm_models.bamboo import hashes as yasmf
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations import document, operation, schema_id
-from culm_models.p2panda.operations import reader as operation_reader
-from culm_models.p2panda.operations.errors import (
+from culm_models.p2panda.errors import (
     ActionError,
     FieldOrderError,
     MalformedOperationError,
@@ -21,6 +19,8 @@ from culm_models.p2panda.operations.errors import (
     ValueKindError,
     VersionError,
 )
+from culm_models.p2panda.operations import identifiers, operation
+from culm_models.p2panda.operations import reader as operation_reader
 from culm_models.p2panda.operations.operation import Value
 from tests.support import p2panda_vectors
 
@@ -28,7 +28,7 @@ SCHEMA = p2panda_vectors.read("published.json")["schema_id"]
 ONE, TWO, THREE = sorted(yasmf.hash_bytes(data) for data in (b"one", b"two", b"three"))
 
 operation_ids = st.binary(max_size=4).map(yasmf.hash_bytes)
-views = st.lists(operation_ids, min_size=1, max_size=4).map(document.view_id)
+views = st.lists(operation_ids, min_size=1, max_size=4).map(identifiers.view_id)
 field_values = (
     st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
@@ -65,7 +65,7 @@ def test_every_truncation_is_refused_and_trailing_bytes_are_not(
 ) -> None:
     data = operation.encode_operation("update", SCHEMA, previous=view, fields=fields)
     for size in range(len(data)):
-        with pytest.raises((OperationError, schema_id.SchemaIdError)):
+        with pytest.raises((OperationError, identifiers.SchemaIdError)):
             operation.decode_operation(data[:size])
     assert operation.decode_operation(data + b"\xff\x00") == operation.decode_operation(data)
 
@@ -149,7 +149,7 @@ def test_no_bytes_raise_anything_but_errors_of_ours(data: bytes) -> None:
         (cbor.dumps([1, 0, SCHEMA]), OperationItemCountError),
         (cbor.dumps([1, 0, SCHEMA, {}, 1]), OperationItemCountError),
         (cbor.dumps([1, 1, SCHEMA, [ONE]]), OperationItemCountError),
-        (cbor.dumps([1, 0, "venue", {}]), schema_id.SchemaIdError),
+        (cbor.dumps([1, 0, "venue", {}]), identifiers.SchemaIdError),
         (cbor.dumps([1, 0, SCHEMA.encode(), {}]), MalformedOperationError),
         (cbor.dumps([1, 0, SCHEMA, None]), MalformedOperationError),
         (cbor.dumps([1, 2, SCHEMA, []]), PreviousError),

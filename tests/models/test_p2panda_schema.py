@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda.operations.errors import SchemaMismatchError
+from culm_models.p2panda.errors import SchemaMismatchError
 from culm_models.p2panda.operations.operation import Operation, Value, decode_operation
 from culm_models.p2panda.operations.schema import (
     FIELD_TYPES,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.p2panda.operations import schema_id
-from culm_models.p2panda.operations.schema_id import SchemaId, SchemaIdError
+from culm_models.p2panda.operations import identifiers
+from culm_models.p2panda.operations.identifiers import SchemaId, SchemaIdError
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9]", fullmatch=True)
 operation_ids = st.binary(min_size=32, max_size=32).map(lambda digest: "0020" + digest.hex())
@@ -13,7 +13,7 @@ application_ids = st.builds(
     lambda name, ids: "_".join((name, *sorted(ids))), names, st.sets(operation_ids, min_size=1, max_size=4)
 )
 system_ids = st.builds(
-    lambda name, version: f"{name}_v{version}", st.sampled_from(schema_id.SYSTEM_NAMES), st.integers(0, 255)
+    lambda name, version: f"{name}_v{version}", st.sampled_from(identifiers.SYSTEM_NAMES), st.integers(0, 255)
 )
 schema_ids = application_ids | system_ids
 
@@ -25,11 +25,11 @@ def test_an_application_schema_id_survives_the_round_trip(name: str, ids: set[st
     text = "_".join((name, *sorted(ids)))
     parsed = SchemaId.parse(text)
     assert parsed == SchemaId(name, None, tuple(sorted(ids)))
-    assert str(parsed) == text == schema_id.canonical_text(text)
+    assert str(parsed) == text == identifiers.canonical_text(text)
     assert not parsed.is_system
 
 
-@given(st.sampled_from(schema_id.SYSTEM_NAMES), st.integers(0, 255))
+@given(st.sampled_from(identifiers.SYSTEM_NAMES), st.integers(0, 255))
 def test_a_system_schema_id_survives_the_round_trip(name: str, version: int) -> None:
     parsed = SchemaId.parse(f"{name}_v{version}")
     assert parsed == SchemaId(name, version, ())
@@ -38,8 +38,8 @@ def test_a_system_schema_id_survives_the_round_trip(name: str, version: int) -> 
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    assert schema_id.canonical_text("schema_definition_v01") == "schema_definition_v1"
-    assert schema_id.canonical_text("blob_v+2") == "blob_v2"
+    assert identifiers.canonical_text("schema_definition_v01") == "schema_definition_v1"
+    assert identifiers.canonical_text("blob_v+2") == "blob_v2"
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_what_is_no_schema_id(text: str) -> None:
     with pytest.raises(SchemaIdError):
         SchemaId.parse(text)
     with pytest.raises(SchemaIdError):
-        schema_id.canonical_text(text)
+        identifiers.canonical_text(text)
 
 
 @given(st.lists(schema_ids, max_size=8), st.randoms(use_true_random=False))
 def test_a_set_has_one_order_whatever_order_it_came_in(texts: list[str], random: Random) -> None:
-    normal = schema_id.normalise(texts)
+    normal = identifiers.normalise(texts)
     shuffled = [*texts, *texts]
     random.shuffle(shuffled)
-    assert schema_id.normalise(shuffled) == normal
+    assert identifiers.normalise(shuffled) == normal
     assert set(normal) == set(texts)
 
 
@@ -103,7 +103,7 @@ def test_system_schemas_come_first_and_application_schemas_by_name_not_by_text()
         f"aa_{B}",
         f"aaB_{A}",
     )
-    assert schema_id.normalise(reversed(expected)) == expected
+    assert identifiers.normalise(reversed(expected)) == expected
 
 
 @given(st.text(max_size=200))

@@ -8,7 +8,7 @@ from culm_models import bamboo
 from culm_models.bamboo import hashes as yasmf
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from culm_models.p2panda.operations import document, operation
+from culm_models.p2panda.operations import identifiers, operation
 from tests.support import p2panda_vectors
 
 CHAINS = p2panda_vectors.read("chains.json")["chains"]
@@ -39,7 +39,9 @@ def test_a_chain_is_read_and_written_again_byte_for_byte(chain: dict[str, Any]) 
 
         decoded = operation.decode_operation(operation_bytes)
         fields = p2panda_vectors.fields_of(row)
-        previous = None if row["previous"] is None else document.view_id(map(bytes.fromhex, row["previous"]))
+        previous = (
+            None if row["previous"] is None else identifiers.view_id(map(bytes.fromhex, row["previous"]))
+        )
         assert decoded == operation.Operation(1, row["action"], chain["schema_id"], previous, fields)
 
         for name, value in (decoded.fields or {}).items():
@@ -128,9 +130,9 @@ def test_an_operation_with_every_kind_of_field() -> None:
         "b": True,
         "by": bytes((0, 1, 2, 3)),
         "r": ids[1],
-        "pr": document.view_id((ids[3], ids[2])),
+        "pr": identifiers.view_id((ids[3], ids[2])),
         "rl": (ids[4], ids[2]),
-        "prl": (document.view_id((ids[5],)), document.view_id((ids[6], ids[7]))),
+        "prl": (identifiers.view_id((ids[5],)), identifiers.view_id((ids[6], ids[7]))),
         "aa": 18,
     }
     data = bytes.fromhex(PUBLISHED["all_kinds"]["operation"])

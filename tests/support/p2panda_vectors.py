@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from culm_models.p2panda.operations import document
+from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.operations.operation import Value
 
 _FOLDER = Path(__file__).parent.parent / "vectors" / "p2panda"
@@ -44,9 +44,9 @@ def field_value(field: dict[str, Any]) -> Value:
         case "relation_list":
             return tuple(map(bytes.fromhex, value))
         case "pinned_relation":
-            return document.view_id(map(bytes.fromhex, value))
+            return identifiers.view_id(map(bytes.fromhex, value))
         case "pinned_relation_list":
-            return tuple(document.view_id(map(bytes.fromhex, view)) for view in value)
+            return tuple(identifiers.view_id(map(bytes.fromhex, view)) for view in value)
         case "str" | "bool":
             return value  # type: ignore[no-any-return]
         case kind:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from culm_models.p2panda.wire.reconciliation_messages import (
-    Bound,
+from culm_models.p2panda.wire.messages import Bound
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
     Fingerprint,
     LowerBound,
     Payload,
+    ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.messages import ReconciliationMessage
 
 
 def reconciliation_messages(

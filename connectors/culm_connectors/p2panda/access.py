@@ -11,8 +11,7 @@ from culm_connectors.edge.access import AccessWatch, Allowed, Rules
 from culm_connectors.rate_limit import LimitedLog
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.principal import Principal
-from culm_models.p2panda.wire.messages import Announce, Message, SyncRequest
-from culm_models.p2panda.wire.offers import is_marker
+from culm_models.p2panda.wire.messages import Announce, Message, SyncRequest, is_marker
 
 _LIMITED = LimitedLog(logging.getLogger(__name__))
 

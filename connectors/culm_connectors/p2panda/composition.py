@@ -23,8 +23,8 @@ from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.topic_followers import TopicFollowers
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.peer import Peer
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_topics.kafka.clients import KafkaSettings
 
 

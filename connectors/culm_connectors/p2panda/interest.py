@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from culm_connectors.edge.access import EVERYTHING
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.rate_limit import LimitedLog
-from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.operations.identifiers import normalise
 
 MAX_SCHEMAS = 1_024
 """Places there are, which is also the most that our own announcement may name (an announcement with more is

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from culm_connectors.edge.protocol_metrics import SessionMetrics
+from culm_models.p2panda.errors import DisconnectedError
 from culm_models.p2panda.events import (
     Duplicate,
     EntryAccepted,
@@ -20,7 +21,6 @@ from culm_models.p2panda.events import (
     SessionStarted,
     Withheld,
 )
-from culm_models.p2panda.sessions.errors import DisconnectedError
 
 _LEFT = frozenset((DisconnectedError.code,))
 

@@ -6,9 +6,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from culm_models.p2panda.limits import LARGEST_READ_BYTES, MAX_MESSAGE_BYTES
 from culm_models.p2panda.settings import MS_PER_S, PeerSettings
-from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
+from culm_models.p2panda.wire.messages import (
+    LARGEST_READ_BYTES,
+    MAX_MESSAGE_BYTES,
+    MODE_LOG_HEIGHT,
+    MODE_SET_RECONCILIATION,
+)
 
 ALPN = "culm/p2panda/1"
 

@@ -20,7 +20,7 @@ from culm_connectors.logs.replicated_logs import ReplicatedLogs
 from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.interest import Interest
-from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.operations.identifiers import normalise
 
 logger = logging.getLogger(__name__)
 

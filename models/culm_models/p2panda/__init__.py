@@ -2,6 +2,6 @@
 
 `peer` is the door, over a `store` (`settings` and `events` are what passes it; `peer_state` is what its links
 share, `ingest` whether an entry may join the logs). `operations/`: what an entry's payload says. `wire/`:
-messages and bytes. `sessions/`: the rules of a link. `reconciliation/`: sets of log heights. `limits`: the
-sizes that all of it agrees on. Errors share the base in `errors`.
+messages and bytes. `sessions/`: the rules of a link. `reconciliation/`: sets of log heights. `errors`
+has a class for each rule.
 """

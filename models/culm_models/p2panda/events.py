@@ -10,8 +10,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_models.events import ReportedEvent
 from culm_models.p2panda.operations.operation import CheckedOperation
-from culm_models.p2panda.wire.messages import LogHeight
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import LogHeight, Offer
 
 
 @dataclass(frozen=True, slots=True)

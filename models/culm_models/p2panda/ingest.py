@@ -21,8 +21,7 @@ from culm_models.bamboo.errors import (
     SkiplinkUnknownError,
 )
 from culm_models.bamboo.log_store import LogKey
-from culm_models.p2panda.errors import P2pandaError
-from culm_models.p2panda.operations.errors import OperationTooLargeError
+from culm_models.p2panda.errors import OperationTooLargeError, P2pandaError
 from culm_models.p2panda.operations.operation import CheckedOperation, check_size
 from culm_models.p2panda.store import LogStore
 

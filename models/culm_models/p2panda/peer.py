@@ -21,6 +21,7 @@ from typing import Final
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.errors import BacklinkUnknownError, ForkError, SkiplinkUnknownError
 from culm_models.errors import CulmError
+from culm_models.p2panda import errors as session_errors
 from culm_models.p2panda import events
 from culm_models.p2panda.events import Event, EventQueue
 from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
@@ -28,7 +29,6 @@ from culm_models.p2panda.operations.operation import CheckedOperation, check_ent
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions import announcement
-from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.link import Link
 from culm_models.p2panda.sessions.outbox import Outbox, WithheldLogs
 from culm_models.p2panda.sessions.session import Session
@@ -36,14 +36,7 @@ from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
-from culm_models.p2panda.wire.messages import (
-    Announce,
-    EntryMessage,
-    Have,
-    Message,
-    SyncDone,
-    SyncRequest,
-)
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _SHOWN_LENGTH: Final = 300

@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from culm_models.p2panda.errors import TooManySessionsError
 from culm_models.p2panda.events import EventQueue
-from culm_models.p2panda.sessions.errors import TooManySessionsError
 from culm_models.p2panda.sessions.session import Session, SessionState
 from culm_models.p2panda.sessions.table import SessionTable
 from culm_models.p2panda.settings import PeerSettings

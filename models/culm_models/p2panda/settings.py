@@ -6,10 +6,13 @@ from typing import Final, Literal, Self
 from culm_models import lifts
 from culm_models.errors import require
 from culm_models.p2panda.errors import PeerSettingsError
-from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire.codec import BYTES_AN_ITEM, FEWEST_ITEMS, Compat
-from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import (
+    MAX_MESSAGE_BYTES,
+    MODE_LOG_HEIGHT,
+    MODE_SET_RECONCILIATION,
+    Offer,
+)
 
 MS_PER_S: Final = 1000
 IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION))

@@ -8,7 +8,7 @@ import pytest
 
 from culm_connectors.p2panda.reference_peer.authoring import AuthoringError, Draft
 from culm_connectors.p2panda.reference_peer.field_texts import parse_fields
-from culm_models.p2panda.operations.errors import SchemaMismatchError
+from culm_models.p2panda.errors import SchemaMismatchError
 from culm_models.p2panda.operations.operation import Value, decode_operation
 from culm_models.p2panda.operations.schema import FIELD_TYPES
 from tests.support.edge import reference_peer

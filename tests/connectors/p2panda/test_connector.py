@@ -12,8 +12,7 @@ from confluent_kafka import Message
 from culm_connectors.p2panda import announcements
 from culm_connectors.transport import ConnectError
 from culm_models.p2panda.wire.codec import decode, encode
-from culm_models.p2panda.wire.messages import Announce
-from culm_models.p2panda.wire.offers import split
+from culm_models.p2panda.wire.messages import Announce, split_offer
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
 from culm_topics.records import RejectedRecord, log_key
@@ -47,7 +46,7 @@ async def test_what_a_peer_brings_is_on_entries_and_counts_for_it(
         assert announced.key() == a.peer_id
         told = decode(announced.value() or b"")
         assert isinstance(told, Announce)
-        schema_ids, offer = split(told.schema_ids)
+        schema_ids, offer = split_offer(told.schema_ids)
         assert schema_ids == (SCHEMA,)
         assert offer is not None
         assert offer.modes == {0, 1}

@@ -8,7 +8,7 @@ import pytest
 
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.logs.warm_start import repair
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka.admin import create, list_topics

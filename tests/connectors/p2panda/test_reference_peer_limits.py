@@ -12,8 +12,8 @@ from culm_connectors.p2panda.reference_peer.sync_progress import EntryReport, Sy
 from culm_connectors.p2panda.settings import SessionSettings
 from culm_connectors.transport import CloseCode
 from culm_models.errors import CulmError
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.edge import reference_peer, write_document
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs

@@ -14,8 +14,8 @@ from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER, ReferenceP
 from culm_connectors.transport import ConnectError
 from culm_infra.cli.p2panda.peer_home import when_it_answers
 from culm_infra.cli.root import run
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 

@@ -10,11 +10,11 @@ from culm_models.bamboo.entry import MAX_ENTRY_SIZE
 from culm_models.errors import CulmError
 from culm_models.p2panda.events import Withheld
 from culm_models.p2panda.ingest import Ingest
-from culm_models.p2panda.limits import LARGEST_READ_BYTES, MAX_MESSAGE_BYTES, MAX_OPERATION_BYTES
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire.codec import MessageStream, encode_entry_message
+from culm_models.p2panda.wire.messages import LARGEST_READ_BYTES, MAX_MESSAGE_BYTES, MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support.logs import SCHEMA, author
 

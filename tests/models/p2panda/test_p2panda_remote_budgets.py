@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from culm_models.bamboo.log_store import LogKey, LogKind
+from culm_models.p2panda.errors import MessageTooLargeError
 from culm_models.p2panda.events import Heights, Rejected
-from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation import ranges
@@ -18,8 +18,8 @@ from culm_models.p2panda.sessions.announcement import AnnouncementSizeError
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
-from culm_models.p2panda.wire.errors import MessageTooLargeError
 from culm_models.p2panda.wire.messages import (
+    MAX_MESSAGE_BYTES,
     Announce,
     EntryMessage,
     Have,

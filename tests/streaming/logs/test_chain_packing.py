@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.bamboo import sign_entry
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
 from culm_models.p2panda.operations.operation import check_entry, encode_operation
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
 from culm_streaming.logs import packing
 from culm_streaming.logs.packing import pack_records

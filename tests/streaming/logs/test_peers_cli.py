@@ -8,8 +8,7 @@ import pytest
 
 from culm_infra.cli.root import run
 from culm_models.p2panda.wire.codec import encode
-from culm_models.p2panda.wire.messages import Announce
-from culm_models.p2panda.wire.offers import Offer, marker
+from culm_models.p2panda.wire.messages import Announce, Offer, offer_marker
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import VersionVectorRecord as Vector
@@ -36,7 +35,7 @@ def flags(kafka_bootstrap: str, topic_prefix: str) -> list[str]:
         ],
     )
     announcement = encode(Announce(1, 1000, ("schema_definition_v1",)))
-    offering = encode(Announce(1, 1000, ("schema_definition_v1", marker(OFFER))))
+    offering = encode(Announce(1, 1000, ("schema_definition_v1", offer_marker(OFFER))))
     late = encode(Announce(1, 999, ("blob_v1",)))
     values = [(PEER, b"old"), (PEER, offering), (PEER, late), (SILENT, announcement)]
     produce(kafka, "announcements", values)

@@ -31,11 +31,10 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.ingest import Admit
-from culm_models.p2panda.limits import LARGEST_READ_BYTES
 from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
+from culm_models.p2panda.wire.messages import LARGEST_READ_BYTES, MODE_LOG_HEIGHT
 
 NODE_PROTOCOL = b"/p2p/p2panda/1.0.0"
 """What nodes call p2panda's messages when they negotiate over libp2p."""

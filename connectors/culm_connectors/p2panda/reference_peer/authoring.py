@@ -17,6 +17,7 @@ from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE
 from culm_models.keys import KeyPair
 from culm_models.p2panda.ingest import Ingest
+from culm_models.p2panda.operations.identifiers import canonical_text
 from culm_models.p2panda.operations.operation import (
     Action,
     CheckedOperation,
@@ -28,7 +29,6 @@ from culm_models.p2panda.operations.operation import (
     peek,
 )
 from culm_models.p2panda.operations.schema import check_fields, definition_of
-from culm_models.p2panda.operations.schema_id import canonical_text
 
 
 class AuthoringError(ConnectorError):

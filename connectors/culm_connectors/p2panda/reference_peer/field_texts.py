@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from culm_connectors.p2panda.reference_peer.authoring import AuthoringError
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
-from culm_models.p2panda.operations import document
-from culm_models.p2panda.operations.document import DocumentViewIdError, check_operation_id
+from culm_models.p2panda.operations.identifiers import DocumentViewIdError, check_operation_id, view_id
 from culm_models.p2panda.operations.operation import Value
 from culm_models.p2panda.operations.reader import MAX_INTEGER, MIN_INTEGER
 from culm_models.p2panda.operations.schema import FIELD_TYPES, FieldType
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _TYPES: Final = ", ".join(FIELD_TYPES)
@@ -113,7 +112,7 @@ def _view(text: str) -> tuple[bytes, ...]:
     ids = _ids(text)
     if len(set(ids)) < len(ids):
         raise ValueError("an operation id is repeated")
-    return document.view_id(ids)
+    return view_id(ids)
 
 
 def _views(text: str) -> tuple[tuple[bytes, ...], ...]:

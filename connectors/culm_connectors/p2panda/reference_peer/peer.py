@@ -42,12 +42,9 @@ from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from culm_models.p2panda.events import (
-    Announced,
-    Event,
-)
+from culm_models.p2panda.events import Announced, Event
+from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.operations.operation import CheckedOperation, check_many, peek
-from culm_models.p2panda.operations.schema_id import normalise
 from culm_models.p2panda.peer import Peer
 
 STORE_FOLDER = "store"

@@ -24,7 +24,7 @@ from culm_models.p2panda.events import (
     SessionStarted,
     Withheld,
 )
-from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.operations.identifiers import normalise
 
 QUIET_S = 3.0
 """How long the remote has, with nothing left to do, to begin serving more of our schemas."""

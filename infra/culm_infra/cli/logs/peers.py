@@ -13,8 +13,7 @@ from culm_infra.errors import InfraError
 from culm_models.errors import CulmError
 from culm_models.lifts import LIFTS
 from culm_models.p2panda.wire.codec import decode
-from culm_models.p2panda.wire.messages import Announce
-from culm_models.p2panda.wire.offers import Offer, split
+from culm_models.p2panda.wire.messages import Announce, Offer, split_offer
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import read_vectors
 from culm_topics.readers.whole_topic import read_to_end
@@ -147,7 +146,7 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], O
         # A late one may stand behind a newer one in the topic: the timestamp decides.
         if former is None or former.timestamp < announcement.timestamp:
             latest[message.key] = announcement
-    return {peer_id: split(announcement.schema_ids) for peer_id, announcement in latest.items()}
+    return {peer_id: split_offer(announcement.schema_ids) for peer_id, announcement in latest.items()}
 
 
 def _offered(offer: Offer | None) -> dict[str, Any] | None:

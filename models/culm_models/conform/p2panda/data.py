@@ -7,9 +7,8 @@ from typing import Any
 
 from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping, as_octets
 from culm_models.conform.operation import Machines, Operation
-from culm_models.p2panda.operations.document import view_id
+from culm_models.p2panda.operations.identifiers import SchemaId, view_id
 from culm_models.p2panda.operations.operation import ACTIONS, Value, decode_operation, encode_operation
-from culm_models.p2panda.operations.schema_id import SchemaId
 
 _FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 

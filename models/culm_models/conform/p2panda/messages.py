@@ -8,10 +8,16 @@ from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.conform.forms import HIDDEN, Choice, Member, Record, integer, octets, optional, row, sequence
 from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.keys import PUBLIC_KEY_SIZE
-from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
 from culm_models.p2panda.wire.codec import Compat, Form, MessageStream, encode
-from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, SyncDone, SyncRequest
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.p2panda.wire.messages import (
+    MAX_MESSAGE_BYTES,
+    Announce,
+    EntryMessage,
+    Have,
+    SyncDone,
+    SyncRequest,
+)
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,

@@ -25,8 +25,7 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import MemoryLogStore
-from culm_models.p2panda.wire.messages import Announce
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import Announce, Offer
 
 _ANNOUNCEMENT: Final = Record(Announce, members={"raw": HIDDEN})
 _PEERS: Final = Kind[Peer]("p2panda.peer")

@@ -2,6 +2,5 @@
 
 `operation` (its fields, and the quick way to read the usual ones; an entry checked with its operation;
 `reader` takes the unusual spellings; `schema` says whether its
-fields fit its schema), `document` (document and view ids), `schema_id` (names of schemas and
-their order). Errors in `errors`.
+fields fit its schema), `identifiers` (names of schemas and their order; document and view ids).
 """

@@ -21,15 +21,14 @@ from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import HASH_SIZE as _ID_SIZE
 from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
 from culm_models.frozen import unfrozen
-from culm_models.p2panda.limits import MAX_OPERATION_BYTES
-from culm_models.p2panda.operations import schema_id
-from culm_models.p2panda.operations.document import OPERATION_ID_PREFIX as _ID_PREFIX
-from culm_models.p2panda.operations.errors import (
+from culm_models.p2panda.errors import (
     OperationError,
     OperationItemCountError,
     OperationTooLargeError,
     ValueKindError,
 )
+from culm_models.p2panda.operations import identifiers
+from culm_models.p2panda.operations.identifiers import OPERATION_ID_PREFIX as _ID_PREFIX
 from culm_models.p2panda.operations.reader import (
     CREATE,
     DELETE,
@@ -41,6 +40,7 @@ from culm_models.p2panda.operations.reader import (
     Value,
     read_operation,
 )
+from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 
 __all__ = [
     "ACTIONS",
@@ -133,8 +133,8 @@ def _parse(data: bytes, *, with_fields: bool) -> Parts:
                 fields = items[-1]
                 usual = usual and _settle_fields(fields, as_tuples=with_fields)
             if usual:
-                return action, schema_id.canonical_text(items[2]), previous, fields
-    except schema_id.SchemaIdError:
+                return action, identifiers.canonical_text(items[2]), previous, fields
+    except identifiers.SchemaIdError:
         raise
     except Exception:
         # The decoder lets several kinds of exception out; the reader below judges and names the cause.

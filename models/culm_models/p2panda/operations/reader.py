@@ -10,8 +10,7 @@ import struct
 from typing import Final
 
 from culm_models.bamboo import hashes as yasmf
-from culm_models.p2panda.operations import document, schema_id
-from culm_models.p2panda.operations.errors import (
+from culm_models.p2panda.errors import (
     ActionError,
     FieldOrderError,
     MalformedOperationError,
@@ -20,6 +19,7 @@ from culm_models.p2panda.operations.errors import (
     ValueKindError,
     VersionError,
 )
+from culm_models.p2panda.operations import identifiers
 
 Value = bool | int | float | str | bytes | tuple[bytes, ...] | tuple[tuple[bytes, ...], ...]
 Parts = tuple[int, str, tuple[bytes, ...] | None, dict[str, Value] | None]
@@ -60,7 +60,7 @@ def read_operation(data: bytes) -> Parts:
         raise OperationItemCountError(
             f"an operation with action {action} has {ITEM_COUNT[action]} items, not {count}"
         )
-    schema = schema_id.canonical_text(reader.text())
+    schema = identifiers.canonical_text(reader.text())
     previous = None if action == CREATE else _read_previous(reader)
     fields = None if action == DELETE else _read_fields(reader)
     return action, schema, previous, fields
@@ -175,15 +175,15 @@ def _read_previous(reader: _Reader) -> tuple[bytes, ...]:
     major, _, length = reader.head()
     try:
         if major == _TEXT:
-            return document.parse_view_id(reader.string(_TEXT, length).decode())
+            return identifiers.parse_view_id(reader.string(_TEXT, length).decode())
         if major != _ARRAY:
             raise PreviousError("the previous operations are neither an array nor a text")
         previous: list[bytes] = []
         while reader.more(length, len(previous)):
             previous.append(_read_operation_id(reader))
-            document.check_operation_id(previous[-1])
-        document.check_view_id(tuple(previous))
-    except document.DocumentViewIdError as error:
+            identifiers.check_operation_id(previous[-1])
+        identifiers.check_view_id(tuple(previous))
+    except identifiers.DocumentViewIdError as error:
         raise PreviousError(f"previous operations: {error}") from error
     return tuple(previous)
 
@@ -285,7 +285,7 @@ def _read_relations(reader: _Reader, length: int | None) -> Value:
 def _related(reader: _Reader, length: int | None) -> bytes:
     operation_id = reader.string(_BYTES, length)
     try:
-        document.check_operation_id(operation_id)
-    except document.DocumentViewIdError as error:
+        identifiers.check_operation_id(operation_id)
+    except identifiers.DocumentViewIdError as error:
         raise ValueKindError(f"a relation: {error}") from error
     return operation_id

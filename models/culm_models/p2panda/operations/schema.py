@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, get_args
 
-from culm_models.p2panda.operations import document, schema_id
-from culm_models.p2panda.operations.errors import SchemaMismatchError
+from culm_models.p2panda.errors import SchemaMismatchError
+from culm_models.p2panda.operations import identifiers
+from culm_models.p2panda.operations.identifiers import SchemaId, SchemaIdError
 from culm_models.p2panda.operations.operation import Action, Operation, Value
-from culm_models.p2panda.operations.schema_id import SchemaId, SchemaIdError
 
 FieldType = Literal[
     "str",
@@ -116,11 +116,11 @@ def _fitting_types(value: Value) -> frozenset[FieldType]:
 
 
 def _is_id(value: bytes) -> bool:
-    return _holds(document.check_operation_id, value)
+    return _holds(identifiers.check_operation_id, value)
 
 
 def _is_view(value: tuple[bytes, ...]) -> bool:
-    return _holds(document.check_view_id, value)
+    return _holds(identifiers.check_view_id, value)
 
 
 def _check_rule(schema: str, name: str, value: Value) -> None:
@@ -140,7 +140,7 @@ def _field_type(text: str) -> FieldType | None:
     if not parenthesis:
         return next((one for one in _SCALARS if one == name), None)
     try:
-        is_canonical = f"{schema_id.canonical_text(rest[:-1])})" == rest
+        is_canonical = f"{identifiers.canonical_text(rest[:-1])})" == rest
     except SchemaIdError:
         return None
     return next((one for one in _RELATIONS if one == name and is_canonical), None)
@@ -221,6 +221,6 @@ def _view(ids: tuple[bytes, ...], schema: str, read: ReadOperation) -> dict[str,
 def _holds(check: Callable[..., None], value: object) -> bool:
     try:
         check(value)
-    except document.DocumentViewIdError:
+    except identifiers.DocumentViewIdError:
         return False
     return True

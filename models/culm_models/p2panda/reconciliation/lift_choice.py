@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from culm_models import lifts
 from culm_models.lifts import Lift, LiftError
-from culm_models.p2panda.sessions.errors import SessionError
+from culm_models.p2panda.errors import SessionError
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import Offer
 from culm_models.reconciliation.messages import Fingerprint, ReconciliationMessage
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from culm_models.bamboo.log_store import LogKey
-from culm_models.p2panda.operations.schema_id import SchemaId
+from culm_models.p2panda.operations.identifiers import SchemaId
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.messages import LogHeight
 

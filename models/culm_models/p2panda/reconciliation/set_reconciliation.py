@@ -17,8 +17,7 @@ from culm_models.p2panda.sessions.remote_heights import Ledger
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.compact import ShortBounds
-from culm_models.p2panda.wire.messages import LogHeight
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import LogHeight, Offer
 from culm_models.p2panda.wire.reconciliation_writer import Form
 from culm_models.reconciliation import Limits, OrderedSet, Reconciler, Span
 from culm_models.reconciliation.messages import (

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Set
 
 from culm_models.p2panda.errors import P2pandaError
-from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.wire import offers
-from culm_models.p2panda.wire.messages import PROTOCOL_VERSION, Announce
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire import messages
+from culm_models.p2panda.wire.messages import PROTOCOL_VERSION, Announce, Offer
 
 _HEADS_BYTES = 29
 """At most so many bytes of an announcement are not items of its list: type, version, timestamp, two heads."""
@@ -39,7 +38,7 @@ def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_m
     timestamp = max(0, now // unit_ms)
     if former is not None:
         timestamp = max(timestamp, former.timestamp + 1)
-    return Announce(PROTOCOL_VERSION, timestamp, schema_id.normalise(schema_ids))
+    return Announce(PROTOCOL_VERSION, timestamp, identifiers.normalise(schema_ids))
 
 
 class Announcements:
@@ -89,13 +88,13 @@ def with_offer(ours: Announce, offer: Offer | None) -> Announce:
     """What goes out: our announcement, telling an offer as one more schema id."""
     if offer is None:
         return ours
-    told = schema_id.normalise((*ours.schema_ids, offers.marker(offer)))
+    told = identifiers.normalise((*ours.schema_ids, messages.offer_marker(offer)))
     return Announce(ours.version, ours.timestamp, told)
 
 
 def without_offer(received: Announce) -> tuple[Announce, Offer | None]:
     """What came in: a remote's announcement and the offer that it told."""
-    schema_ids, offer = offers.split(received.schema_ids)
+    schema_ids, offer = messages.split_offer(received.schema_ids)
     if len(schema_ids) == len(received.schema_ids):
         return received, None
     return Announce(received.version, received.timestamp, schema_ids, received.raw), offer

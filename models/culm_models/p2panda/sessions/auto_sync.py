@@ -10,8 +10,7 @@ from typing import Final
 
 from culm_models.p2panda.sessions.session import Session
 from culm_models.p2panda.settings import PeerSettings
-from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, Offer
 
 _MAX_DOUBLINGS: Final = 32
 _MAX_HEAL_DOUBLINGS: Final = 8

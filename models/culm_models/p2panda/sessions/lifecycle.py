@@ -1,11 +1,11 @@
 """Sessions with one remote from their beginning to their end."""
 
 from culm_models.errors import CulmError
+from culm_models.p2panda import errors as session_errors
 from culm_models.p2panda import events
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
-from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.session import Session, SessionState

@@ -4,11 +4,11 @@ from collections.abc import Sequence, Set
 
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.errors import CulmError
-from culm_models.p2panda import events
-from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda import errors, events
+from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
-from culm_models.p2panda.sessions import announcement, errors, requests
+from culm_models.p2panda.sessions import announcement, requests
 from culm_models.p2panda.sessions.announcement import AnnouncementError, Announcements
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
@@ -80,7 +80,7 @@ class Link:
         that, and else several about fewer schemas, of which the first one's id is returned. For a schema
         that does not fit by itself set reconciliation is tried with a remote that offers nothing, too.
         """
-        wanted = schema_id.normalise(schema_ids)
+        wanted = identifiers.normalise(schema_ids)
         try:
             if self.failed is not None:
                 raise errors.NotConnectedError("the link to the remote has failed")

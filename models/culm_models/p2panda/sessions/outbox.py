@@ -13,8 +13,8 @@ from typing import TypeAlias
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda import events
+from culm_models.p2panda.errors import OperationTooLargeError
 from culm_models.p2panda.events import EventQueue
-from culm_models.p2panda.operations.errors import OperationTooLargeError
 from culm_models.p2panda.operations.operation import check_size
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.table import SessionTable

@@ -13,13 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from culm_models.p2panda.errors import DuplicateSessionError, HaveTooLargeError
 from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.sessions.auto_sync import AutoSync
-from culm_models.p2panda.sessions.errors import DuplicateSessionError, HaveTooLargeError
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire import have_codec
-from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION, Have, SyncRequest
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.wire.messages import (
+    MODE_LOG_HEIGHT,
+    MODE_SET_RECONCILIATION,
+    Have,
+    Offer,
+    SyncRequest,
+)
 
 MAX_WAITING: Final = 16
 """Requests of one remote; they name `max_schema_ids` schemas at most, all together."""

@@ -29,10 +29,10 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import BacklinkUnknownError, SkiplinkUnknownError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
+from culm_models.p2panda.errors import HaveRepeatedError
 from culm_models.p2panda.reconciliation import ranges
 from culm_models.p2panda.reconciliation.ranges import EntryRange, highest, in_order, in_slices, missing
 from culm_models.p2panda.reconciliation.set_reconciliation import SetReconciliation
-from culm_models.p2panda.sessions.errors import HaveRepeatedError
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.messages import LogHeight, Message, SyncDone
 from culm_models.reconciliation.messages import ReconciliationMessage

@@ -8,7 +8,7 @@ one and takes the other. A request that loses is ignored; nothing that runs is h
 from collections import deque
 from collections.abc import Iterator
 
-from culm_models.p2panda.sessions.errors import (
+from culm_models.p2panda.errors import (
     DuplicateSessionError,
     EmptySetError,
     TooManySchemasError,

@@ -15,11 +15,7 @@ from culm_models import cbor
 from culm_models.cbor import ItemScanner
 from culm_models.cbor.errors import CborError, TooLargeError
 from culm_models.errors import CulmError
-from culm_models.p2panda.limits import MAX_MESSAGE_BYTES
-from culm_models.p2panda.operations import schema_id
-from culm_models.p2panda.wire import fast_decoder as usual_messages
-from culm_models.p2panda.wire import have_codec, messages, reconciliation_codec
-from culm_models.p2panda.wire.errors import (
+from culm_models.p2panda.errors import (
     ItemKindError,
     MalformedMessageError,
     MessageError,
@@ -27,8 +23,19 @@ from culm_models.p2panda.wire.errors import (
     TruncatedMessageError,
     UnknownTypeError,
 )
+from culm_models.p2panda.operations import identifiers
+from culm_models.p2panda.wire import fast_decoder as usual_messages
+from culm_models.p2panda.wire import have_codec, messages, reconciliation_codec
 from culm_models.p2panda.wire.items import NUMBER, OCTETS, count, flag, head, octets, u64
-from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.wire.messages import (
+    MAX_MESSAGE_BYTES,
+    Announce,
+    EntryMessage,
+    Have,
+    Message,
+    SyncDone,
+    SyncRequest,
+)
 from culm_models.p2panda.wire.reconciliation_writer import Form, encode_many
 from culm_models.reconciliation.messages import ReconciliationMessage
 
@@ -88,7 +95,7 @@ def _load(data: bytes) -> list[Any]:
 
 
 def _schema_ids(value: Any) -> tuple[str, ...]:
-    return schema_id.normalise(_texts(value))
+    return identifiers.normalise(_texts(value))
 
 
 def _texts(value: Any) -> list[str]:
@@ -103,12 +110,14 @@ def _texts(value: Any) -> list[str]:
 def _decode_announce(items: list[Any]) -> Announce:
     count(items, 4, "an announcement")
     # A later version may announce names of another form: they mean nothing here, and are ignored.
-    known = filter(schema_id.is_schema_id, _texts(items[3]))
-    return Announce(u64(items[1], "the version"), u64(items[2], "the timestamp"), schema_id.normalise(known))
+    known = filter(identifiers.is_schema_id, _texts(items[3]))
+    return Announce(
+        u64(items[1], "the version"), u64(items[2], "the timestamp"), identifiers.normalise(known)
+    )
 
 
 def _encode_announce(message: Announce, _: Compat) -> bytes:
-    schema_ids = schema_id.normalise(message.schema_ids)
+    schema_ids = identifiers.normalise(message.schema_ids)
     return cbor.dumps((messages.TYPE_ANNOUNCE, message.version, message.timestamp, schema_ids))
 
 
@@ -118,7 +127,7 @@ def _decode_sync_request(items: list[Any]) -> SyncRequest:
 
 
 def _encode_sync_request(message: SyncRequest, _: Compat) -> bytes:
-    schema_ids = schema_id.normalise(message.schema_ids)
+    schema_ids = identifiers.normalise(message.schema_ids)
     return cbor.dumps((messages.TYPE_SYNC_REQUEST, message.session_id, message.mode, schema_ids))
 
 

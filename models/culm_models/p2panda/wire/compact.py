@@ -16,7 +16,7 @@ from typing import Final
 
 from culm_models.keys import PUBLIC_KEY_SIZE
 from culm_models.p2panda.wire.items import MAX_U64
-from culm_models.p2panda.wire.reconciliation_messages import Bound, Item
+from culm_models.p2panda.wire.messages import Bound, Item
 from culm_models.reconciliation.ordered_set import OrderedSet, Span
 
 LOWEST_BOUND: Final[Bound] = (bytes(PUBLIC_KEY_SIZE), 0, 0)

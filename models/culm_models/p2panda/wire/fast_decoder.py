@@ -13,17 +13,21 @@ from typing import Final
 
 from culm_models.frozen import unfrozen
 from culm_models.p2panda.wire import compact
-from culm_models.p2panda.wire.messages import TYPE_ENTRY, EntryMessage, Message
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.p2panda.wire.messages import (
     MAX_FINGERPRINT_BYTES,
     TYPE_DONE,
     TYPE_EMPTY_PAYLOAD,
     TYPE_EMPTY_SET,
+    TYPE_ENTRY,
     TYPE_FINGERPRINT,
     TYPE_LOWER_BOUND,
     TYPE_PAYLOAD,
     TYPE_TERMINAL,
     Bound,
+    EntryMessage,
+    Message,
+)
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,

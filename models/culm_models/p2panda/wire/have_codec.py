@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from culm_models.p2panda.wire.errors import ItemCountError, ItemKindError
+from culm_models.p2panda.errors import ItemCountError, ItemKindError
 from culm_models.p2panda.wire.items import HEX_KEY_SIZE, array, key_from_bytes, key_from_hex, u64
 from culm_models.p2panda.wire.messages import LogHeight
 

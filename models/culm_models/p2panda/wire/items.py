@@ -8,12 +8,7 @@ section 3).
 from typing import Any, Final
 
 from culm_models.keys import PUBLIC_KEY_SIZE
-from culm_models.p2panda.wire.errors import (
-    ItemCountError,
-    ItemKindError,
-    ItemRangeError,
-    PublicKeyError,
-)
+from culm_models.p2panda.errors import ItemCountError, ItemKindError, ItemRangeError, PublicKeyError
 
 MAX_U64: Final = 2**64 - 1
 HEX_KEY_SIZE: Final = 2 * PUBLIC_KEY_SIZE

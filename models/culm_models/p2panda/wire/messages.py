@@ -1,13 +1,25 @@
 """The messages of p2panda replication (specification "replication", all message sections).
 
-Values are checked where bytes come in (`codec`); here they are plain facts. Those of set reconciliation are
-in `reconciliation_messages`.
+Values are checked where bytes come in (`codec`, `reconciliation_codec`); here they are plain facts.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from culm_models.reconciliation.messages import ReconciliationMessage
+
+# A message that a reader refuses ends its stream, and with it everything behind that message. Therefore
+# nothing larger than `MAX_OPERATION_BYTES` is signed or taken, nothing larger than `MAX_MESSAGE_BYTES` is
+# sent to a peer, and no reader takes less than that.
+MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
+"""The largest message that is sent; every reader takes at least this much."""
+
+LARGEST_READ_BYTES: Final = 3 * 1024 * 1024
+"""The most that a reader can be configured to take: p2panda nodes name all their logs in one message."""
+
+MAX_OPERATION_BYTES: Final = MAX_MESSAGE_BYTES - 256
+"""The largest operation: with the largest entry and the largest session id it still fits one message."""
 
 PROTOCOL_VERSION: Final = 1
 
@@ -72,3 +84,111 @@ class Have:
 
 
 Message: TypeAlias = Announce | SyncRequest | EntryMessage | SyncDone | Have | ReconciliationMessage
+
+
+# The messages of set reconciliation are those of the reconciliation machine.
+
+TYPE_EMPTY_SET: Final = 20
+TYPE_LOWER_BOUND: Final = 21
+TYPE_PAYLOAD: Final = 22
+TYPE_EMPTY_PAYLOAD: Final = 23
+TYPE_DONE: Final = 24
+TYPE_FINGERPRINT: Final = 25
+TYPE_TERMINAL: Final = 26
+
+MAX_FINGERPRINT_BYTES: Final = 64
+
+Item: TypeAlias = tuple[bytes, int, int]
+"""A member of the sync range: public key (32 bytes), log id, sequence number from 1. In a `Payload` the
+sequence number may be 0: the sender holds nothing of that log."""
+
+Bound: TypeAlias = tuple[bytes, int, int]
+"""An end of a range: as an item, but the sequence number may be 0, which is before all items of that log."""
+
+
+_OFFER_START: Final = "culm_offers_0020"
+_OFFER_SIZE: Final = 32
+_OFFER_FORMAT: Final = 1
+_COMPACT: Final = 1
+_ABSENCE: Final = 2
+_MODE_BITS: Final = 8
+_LIFT_BITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The modes and the lifts (by wire code) that a peer speaks beyond the minimum, and the features it has.
+
+    The specification's `Announce` has no room for modes and lifts. Every parser takes the id below for that
+    of an application schema which nobody has documents of, so a plain peer announces nothing that it shares
+    with us. Whoever knows it takes it out with `split_offer` before anything else looks at the schema ids.
+
+        culm_offers_0020 + 32 bytes in hex:
+
+        byte 0     format, 1
+        byte 1     modes: bit m for mode m
+        byte 2     features: bit 0 compact form, bit 1 absence
+        bytes 3-4  lifts: bit c for the lift with wire code c, big-endian
+        the rest   zero; ignored when read
+    """
+
+    modes: frozenset[int]
+    lifts: frozenset[int]
+    compact: bool = False
+    """It reads the compact form of the messages of set reconciliation."""
+    absence: bool = True
+    """It names logs that it was shown and holds nothing of, so that its silence about a log says "equal"."""
+
+
+def offer_marker(offer: Offer) -> str:
+    """The schema id that tells an offer."""
+    content = bytearray(_OFFER_SIZE)
+    content[0] = _OFFER_FORMAT
+    content[1] = _bits(offer.modes, _MODE_BITS)
+    content[2] = offer.compact * _COMPACT | offer.absence * _ABSENCE
+    content[3:5] = _bits(offer.lifts, _LIFT_BITS).to_bytes(2, "big")
+    return _OFFER_START + content.hex()
+
+
+def is_marker(schema_id: str) -> bool:
+    """Whether this is no schema but an offer, of whatever format."""
+    return schema_id.startswith(_OFFER_START) and len(schema_id) == len(_OFFER_START) + 2 * _OFFER_SIZE
+
+
+def split_offer(schema_ids: Iterable[str]) -> tuple[tuple[str, ...], Offer | None]:
+    """The schema ids without offers, in their order, and the first offer of a format that is known."""
+    schemas: list[str] = []
+    offer: Offer | None = None
+    for schema_id in schema_ids:
+        if is_marker(schema_id):
+            offer = offer or _read_offer(schema_id)
+        else:
+            schemas.append(schema_id)
+    return tuple(schemas), offer
+
+
+def _read_offer(schema_id: str) -> Offer | None:
+    try:
+        content = bytes.fromhex(schema_id[len(_OFFER_START) :])
+    except ValueError:
+        return None
+    if len(content) != _OFFER_SIZE or content[0] != _OFFER_FORMAT:
+        return None
+    return Offer(
+        _set_bits(content[1]),
+        _set_bits(int.from_bytes(content[3:5], "big")),
+        compact=bool(content[2] & _COMPACT),
+        absence=bool(content[2] & _ABSENCE),
+    )
+
+
+def _bits(numbers: Iterable[int], size: int) -> int:
+    found = 0
+    for number in numbers:
+        assert 0 <= number < size, f"{number} has no bit among {size}"
+        found |= 1 << number
+    return found
+
+
+def _set_bits(bits: int) -> frozenset[int]:
+    return frozenset(number for number in range(bits.bit_length()) if bits >> number & 1)

@@ -18,22 +18,21 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.p2panda.errors import FingerprintSizeError, ItemCountError, PublicKeyError
 from culm_models.p2panda.wire import compact
-from culm_models.p2panda.wire import reconciliation_messages as types
-from culm_models.p2panda.wire.errors import FingerprintSizeError, ItemCountError, PublicKeyError
+from culm_models.p2panda.wire import messages as types
 from culm_models.p2panda.wire.items import array, count, flag, key_from_bytes, key_from_hex, octets, u64
-from culm_models.p2panda.wire.reconciliation_messages import (
-    Bound,
+from culm_models.p2panda.wire.messages import Bound, Item
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
     Fingerprint,
-    Item,
     LowerBound,
     Payload,
+    ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.messages import ReconciliationMessage
 
 _TRIPLE_SIZE: Final = 3
 

@@ -8,21 +8,20 @@ from binascii import hexlify
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeAlias
 
+from culm_models.p2panda.errors import FingerprintSizeError
 from culm_models.p2panda.wire import compact
-from culm_models.p2panda.wire.errors import FingerprintSizeError
 from culm_models.p2panda.wire.items import NUMBER, OCTETS, head
-from culm_models.p2panda.wire.reconciliation_messages import (
-    MAX_FINGERPRINT_BYTES,
-    Bound,
+from culm_models.p2panda.wire.messages import MAX_FINGERPRINT_BYTES, Bound
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
     Fingerprint,
     LowerBound,
     Payload,
+    ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.messages import ReconciliationMessage
 
 Form: TypeAlias = Literal["hex", "compact"]
 """How keys and bounds are spelled."""

@@ -7,7 +7,7 @@ from culm_models.lifts import LIFTS
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncDone, SyncRequest
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,

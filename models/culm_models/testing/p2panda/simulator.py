@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_models.bamboo.log_store import LogKey
+from culm_models.p2panda import errors as session_errors
 from culm_models.p2panda.events import LinkFailed, SessionFailed
 from culm_models.p2panda.ingest import LogBusyError
 from culm_models.p2panda.operations.operation import CheckedOperation
-from culm_models.p2panda.sessions import errors as session_errors
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.p2panda.checker import check_as_written, check_contiguous, differences

@@ -12,7 +12,7 @@ from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import Message, SyncDone, SyncRequest
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.interval_set import Ranks
+from culm_models.p2panda.sessions.remote_heights import Ranks
 
 SIZE = 40
 SPANS = st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE)), max_size=30)

@@ -11,14 +11,22 @@ from culm_models.lifts import ADD128, SIPHASH128, XOR64, Lift
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire import codec
-from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
-from culm_models.p2panda.wire.offers import Offer, marker
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.p2panda.wire.messages import (
+    Announce,
+    EntryMessage,
+    Have,
+    Item,
+    Message,
+    Offer,
+    SyncDone,
+    SyncRequest,
+    offer_marker,
+)
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
     Fingerprint,
-    Item,
     LowerBound,
     Payload,
     Terminal,
@@ -169,7 +177,7 @@ def test_what_silence_about_a_shown_log_means(named: list[Item], sent: int) -> N
 def test_an_offer_says_what_silence_means() -> None:
     peer = played(rule="upstream", payload_threshold=8)
     offer = Offer(frozenset((0, 1)), frozenset((3,)))
-    hear(peer, Announce(1, 1, (*BOTH, marker(offer))))
+    hear(peer, Announce(1, 1, (*BOTH, offer_marker(offer))))
     asked(peer)
     answer = hear(peer, LowerBound(0, START), Done(0, START), Terminal(0))
     assert entries(answer) == 0 and SyncDone(0, True) in answer

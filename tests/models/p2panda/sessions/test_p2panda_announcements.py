@@ -8,7 +8,7 @@ import pytest
 
 from culm_models import cbor
 from culm_models.p2panda.events import Announced
-from culm_models.p2panda.operations.schema_id import SchemaIdError
+from culm_models.p2panda.operations.identifiers import SchemaIdError
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Announce
 from tests.support.logs import OTHER_SCHEMA, SCHEMA

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from culm_models.p2panda.operations.schema_id import normalise
+from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions import requests
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire import codec
-from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequest
-from culm_models.p2panda.wire.offers import Offer, marker
+from culm_models.p2panda.wire.messages import Announce, Have, Offer, SyncDone, SyncRequest, offer_marker
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 from tests.support.p2panda_peers import (
     BOTH,
@@ -94,7 +93,7 @@ def test_a_plain_remote_is_told_that_its_request_is_not_served() -> None:
 def test_a_single_schema_that_does_not_fit_is_a_failure_that_says_what_to_do() -> None:
     peer = make(LOW, [*CROWDED, *LOGS[THIRD]])
     connect_to(peer, HIGH)
-    offer = marker(Offer(frozenset((0,)), frozenset()))
+    offer = offer_marker(Offer(frozenset((0,)), frozenset()))
     peer.receive(HIGH, codec.encode(Announce(1, 1, normalise((*ALL, offer)))), NOW)
     peer.take_events()
     assert peer.sync(HIGH, 0, [SCHEMA], NOW) is None

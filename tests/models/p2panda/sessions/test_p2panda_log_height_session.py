@@ -14,16 +14,16 @@ from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.outbox import QueuedMessage
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, SyncDone, SyncRequest
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
     Fingerprint,
     LowerBound,
     Payload,
+    ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.messages import ReconciliationMessage
 from culm_models.testing.p2panda.logs import LogWriter
 from tests.support import p2panda_vectors
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log

@@ -12,16 +12,16 @@ from culm_models import cbor
 from culm_models.errors import CulmError
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
     Fingerprint,
     LowerBound,
     Payload,
+    ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.messages import ReconciliationMessage
 from tests.support.reconciliation_messages import reconciliation_messages
 
 AB = b"\xab" * 32

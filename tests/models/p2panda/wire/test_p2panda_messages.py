@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from culm_models import cbor
 from culm_models.errors import CulmError
-from culm_models.p2panda.operations import schema_id
+from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.wire import codec, have_codec
-from culm_models.p2panda.wire.messages import (
-    Announce,
-    EntryMessage,
-    Have,
-    Message,
-    SyncDone,
-    SyncRequest,
-)
+from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
@@ -29,7 +22,7 @@ SYSTEM_HEX = "74736368656d615f646566696e6974696f6e5f7631"
 U64 = st.integers(0, 2**64 - 1)
 SCHEMA_SETS = st.sets(
     st.sampled_from((SYSTEM, "schema_field_definition_v1", "blob_v1", SCHEMA, OTHER_SCHEMA))
-).map(lambda names: tuple(schema_id.normalise(names)))
+).map(lambda names: tuple(identifiers.normalise(names)))
 HEIGHTS = st.lists(
     st.tuples(st.binary(min_size=32, max_size=32), U64, st.integers(1, 2**64 - 1)), max_size=8
 ).map(lambda rows: tuple(sorted(rows)))

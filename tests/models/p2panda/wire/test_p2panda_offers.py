@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.p2panda.events import Announced
-from culm_models.p2panda.operations.schema_id import SchemaId, normalise
-from culm_models.p2panda.wire import codec, offers
-from culm_models.p2panda.wire.messages import Announce, SyncRequest
-from culm_models.p2panda.wire.offers import Offer
+from culm_models.p2panda.operations.identifiers import SchemaId, normalise
+from culm_models.p2panda.wire import codec, messages
+from culm_models.p2panda.wire.messages import Announce, Offer, SyncRequest
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
 from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect, connect_to, make_peer, said
 
@@ -21,8 +20,8 @@ MARKER = "culm_offers_0020" + "0103030018" + 27 * "00"
 
 
 def test_the_marker_is_what_the_format_says() -> None:
-    assert offers.marker(OFFER) == MARKER
-    assert offers.marker(Offer(frozenset((7,)), frozenset((15,)), absence=False)) == (
+    assert messages.offer_marker(OFFER) == MARKER
+    assert messages.offer_marker(Offer(frozenset((7,)), frozenset((15,)), absence=False)) == (
         "culm_offers_0020" + "0180008000" + 27 * "00"
     )
 
@@ -32,7 +31,7 @@ def test_an_offer_is_read_as_it_was_written(
     modes: frozenset[int], lifts: frozenset[int], compact: bool, absence: bool
 ) -> None:
     offer = Offer(modes, lifts, compact=compact, absence=absence)
-    assert offers.split((offers.marker(offer),)) == ((), offer)
+    assert messages.split_offer((messages.offer_marker(offer),)) == ((), offer)
 
 
 def test_any_parser_takes_it_for_an_application_schema() -> None:
@@ -42,20 +41,20 @@ def test_any_parser_takes_it_for_an_application_schema() -> None:
 
 
 def test_the_schemas_keep_their_order() -> None:
-    assert offers.split((SCHEMA, MARKER, OTHER_SCHEMA)) == ((SCHEMA, OTHER_SCHEMA), OFFER)
-    assert offers.split((SCHEMA,)) == ((SCHEMA,), None)
+    assert messages.split_offer((SCHEMA, MARKER, OTHER_SCHEMA)) == ((SCHEMA, OTHER_SCHEMA), OFFER)
+    assert messages.split_offer((SCHEMA,)) == ((SCHEMA,), None)
 
 
 @pytest.mark.parametrize("content", ["02" + 31 * "00", 32 * "ff"])
 def test_another_format_is_no_schema_and_offers_nothing(content: str) -> None:
-    assert offers.split((SCHEMA, "culm_offers_0020" + content)) == ((SCHEMA,), None)
+    assert messages.split_offer((SCHEMA, "culm_offers_0020" + content)) == ((SCHEMA,), None)
 
 
 @pytest.mark.parametrize(
     "schema_id", [MARKER + "_0020" + 64 * "f", "culm_offer_0020" + 64 * "0", "culm_offers_v1"]
 )
 def test_what_only_looks_alike_is_left_alone(schema_id: str) -> None:
-    assert offers.split((schema_id,)) == ((schema_id,), None)
+    assert messages.split_offer((schema_id,)) == ((schema_id,), None)
 
 
 def announced(**settings: Any) -> tuple[str, ...]:
@@ -69,7 +68,7 @@ def announced(**settings: Any) -> tuple[str, ...]:
 def test_it_is_told_only_where_that_is_wanted_and_never_to_the_p2panda_node() -> None:
     assert announced() == BOTH
     assert announced(announce_offers=True, compat="aquadoggo") == BOTH
-    told, offer = offers.split(announced(announce_offers=True, lifts=("add128",), compact_form=False))
+    told, offer = messages.split_offer(announced(announce_offers=True, lifts=("add128",), compact_form=False))
     assert told == BOTH
     assert offer is not None
     assert (offer.lifts, offer.compact, offer.absence) == (frozenset((3,)), False, True)

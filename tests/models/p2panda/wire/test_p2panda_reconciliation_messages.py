@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from culm_models import cbor
 from culm_models.errors import CulmError
+from culm_models.p2panda.errors import FingerprintSizeError
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
-from culm_models.p2panda.wire.errors import FingerprintSizeError
 from culm_models.p2panda.wire.messages import Message
-from culm_models.p2panda.wire.reconciliation_messages import (
+from culm_models.reconciliation.messages import (
     Done,
     EmptyPayload,
     EmptySet,
