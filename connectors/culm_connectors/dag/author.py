@@ -45,7 +45,7 @@ def join_heads(folder: DagFolder, space: bytes, *, now: int) -> Cid:
     What builds on something that is not here is left out: strangers may bring as much of it as they like, and
     an ancestor of it may look like a head.
     """
-    heads = folder.whole_heads(space)
+    heads = folder.queries.whole_heads(space)
     if len(heads) < 2:
         raise NothingToJoin("fewer than two heads all of whose ancestors are here")
     return put_own(folder, space, encode_join(heads).data, now=now).cid
@@ -56,7 +56,7 @@ def single_head(folder: DagFolder, space: bytes, *, now: int) -> Cid | None:
 
     Nothing builds on a head whose ancestors are not all here, see `join_heads`.
     """
-    heads = folder.whole_heads(space)
+    heads = folder.queries.whole_heads(space)
     if len(heads) > 1:
         return join_heads(folder, space, now=now)
     return heads[0] if heads else None
@@ -181,7 +181,7 @@ def delegations_to(folder: DagFolder, id: bytes, audience: bytes) -> list[Cid]:
         return depth < verdict.bounds.delegations and any(counts(proof, depth + 1) for proof in claims.proofs)
 
     to_key = []
-    for cid, block in folder.nodes(id):
+    for cid, block in folder.queries.nodes(id):
         try:
             ucan = verified_ucan(cid, block, legacy=verdict.legacy)
         except DagError:

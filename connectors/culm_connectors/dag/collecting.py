@@ -38,7 +38,7 @@ def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> li
     """
     store = _nodes(folder)
     needed: set[Cid] = set()
-    for space in folder.spaces():
+    for space in folder.queries.spaces():
         order = folder.published(space).order
         complete = [one for one in reversed(order) if one.state is PublishState.COMPLETE]
         keep = settings.keep_of.get(space, settings.keep)
@@ -57,7 +57,7 @@ def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> li
 
 def shards_of_no_other(folder: DagFolder, spaces: Collection[bytes]) -> list[Cid]:
     """The shards that are here of some spaces and of no other one, ascending."""
-    others = [space for space in folder.spaces() if space not in spaces]
+    others = [space for space in folder.queries.spaces() if space not in spaces]
     found = {shard for space in spaces for shard, _ in folder.shards(space)}
     return sorted(
         shard for shard in found if all(folder.shard_size(other, shard) is None for other in others)
@@ -68,7 +68,7 @@ def _nodes(folder: DagFolder) -> ReplicaStore:
     """All appends and joins of all spaces: containment is by CID, across spaces (R14)."""
     verdict = folder.settings.verdict
     store = ReplicaStore(legacy=verdict.legacy, bounds=verdict.bounds)
-    for _, cid, kind in folder.placed():
+    for _, cid, kind in folder.queries.placed():
         block = folder.read_node(cid) if kind in (BlockKind.APPEND, BlockKind.JOIN) else None
         if block is not None:
             try:

@@ -333,7 +333,7 @@ class DagConnections:
                 changes.nodes.get(space, []),
                 changes.shards.get(space, []),
             )
-            dag_heads, publish_heads = folder.heads_among(space, nodes)
+            dag_heads, publish_heads = folder.queries.heads_among(space, nodes)
             for one in others:
                 one.exchange.offer(space, dag_heads, publish_heads, shards)
                 one.wake()

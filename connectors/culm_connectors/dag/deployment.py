@@ -167,7 +167,7 @@ def block_in_topics(
 
 def _records_of(folder: DagFolder) -> Iterator[_Record]:
     """All of a folder; a shard lies under the first space whose nodes name it."""
-    for space, cid, kind in folder.placed():
+    for space, cid, kind in folder.queries.placed():
         block = folder.read_node(cid)
         if block is None:
             continue
@@ -189,7 +189,7 @@ def _records_of(folder: DagFolder) -> Iterator[_Record]:
 
 def _space_of(folder: DagFolder, shard: Cid, but: Collection[bytes]) -> bytes:
     """The first space but some of which a shard is."""
-    spaces = (space for space in folder.spaces() if space not in but)
+    spaces = (space for space in folder.queries.spaces() if space not in but)
     return next((one for one in spaces if folder.shard_size(one, shard) is not None), NO_SPACE)
 
 

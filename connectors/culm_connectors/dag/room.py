@@ -231,7 +231,7 @@ class DagRoom:
 
     async def lack(self, heads: Sequence[Cid]) -> Lack:
         """What is not here of what some nodes stand for."""
-        return await in_turns(self.work, lambda folder: folder.lack_steps(heads))
+        return await in_turns(self.work, lambda folder: folder.queries.lack_steps(heads))
 
     async def reading(self, step: Callable[[FindBlock], _T], spaces: Collection[bytes] | None = None) -> _T:
         """Run a short step over the blocks that are here, away from the loop; of these spaces, or of all.

@@ -100,17 +100,20 @@ def test_any_order_of_blocks_says_what_the_models_say(seed: int, folder: DagFold
     for cid, why in machine.refused.items():
         assert folder.refused_with(cid) == why.code
     nodes = {cid: node for cid, node in machine.nodes.items() if not node.is_publish}
-    placed = {space: {cid for cid, _ in folder.nodes(space)} & nodes.keys() for space in folder.spaces()}
+    placed = {
+        space: {cid for cid, _ in folder.queries.nodes(space)} & nodes.keys()
+        for space in folder.queries.spaces()
+    }
     for space, here in placed.items():
         named = {parent for cid in here for parent in nodes[cid].parents}
         heads = folder.dag_heads(space)
         assert heads == sorted(here - named)
-        among = folder.heads_among(space, [cid for cid, _ in folder.nodes(space)])
+        among = folder.queries.heads_among(space, [cid for cid, _ in folder.queries.nodes(space)])
         assert among == (heads, folder.publish_heads(space))
-        assert folder.heads_among(space, heads[:1]) == (heads[:1], [])
+        assert folder.queries.heads_among(space, heads[:1]) == (heads[:1], [])
         missing = {need for cid in here for need in nodes[cid].parents if need not in here}
         assert missing - set(machine.nodes) <= set(folder.missing_nodes(space, 1_000))
-        needs = {cid: set(needs_of_block(cid, block)) for cid, block in folder.nodes(space)}
+        needs = {cid: set(needs_of_block(cid, block)) for cid, block in folder.queries.nodes(space)}
         ucans = {cid for cid in needs if folder.read_ucan(cid) is not None}
         assert ucans - set().union(*needs.values()) == ucans & set(folder.publish_heads(space))
 
@@ -239,9 +242,9 @@ def test_what_is_lacked_is_named(folder: DagFolder) -> None:
     prior = encode_append([SHARD])
     head = encode_append([cid_of(0x55, b"opaque")], prior.cid)
     folder.put_blocks(SPACE, [head.data], received_at=NOW)
-    assert folder.lack([head.cid]).nodes == (prior.cid,)
+    assert folder.queries.lack([head.cid]).nodes == (prior.cid,)
     folder.put_blocks(SPACE, [prior.data], received_at=NOW)
-    lack = folder.lack([head.cid])
+    lack = folder.queries.lack([head.cid])
     assert (lack.nodes, lack.shards) == ((), (SHARD,))
     assert lack.opaque_shards == (cid_of(0x55, b"opaque"),)
 

@@ -63,7 +63,7 @@ async def test_peers_come_to_hold_the_same(seed: int, tmp_path: Path) -> None:
 
             def said(folder: DagFolder, space: bytes = space) -> object:
                 return [
-                    *(cid for cid, _ in folder.nodes(space)),
+                    *(cid for cid, _ in folder.queries.nodes(space)),
                     *folder.shards(space),
                     *folder.dag_heads(space),
                     folder.published(space),

@@ -72,7 +72,7 @@ def test_what_is_missing_is_what_a_scan_finds_and_who_waits_is_counted(seed: int
     nodes += [(OTHER_SPACE, cid, block) for _, cid, block in nodes]
     for space, _, block in rng.sample(nodes, len(nodes)):
         folder.put_blocks(space, [block], received_at=NOW, peer=rng.choice(SEEDS))
-        for one in folder.spaces():
+        for one in folder.queries.spaces():
             assert folder.missing_nodes(one, 10_000) == scanned_missing(folder, one)
     database = folder.transaction()
     waiting = database.execute("SELECT count(*) FROM waiting").fetchone()[0]
@@ -143,17 +143,17 @@ def test_a_writer_builds_on_heads_alone_whose_ancestors_are_here(folder: DagFold
     put(folder, *(node.data for node in unknown[2:4]))
     shards = [cid_of(CAR, bytes([number])) for number in range(3)]
     first = append_shards(folder, SPACE, shards[:1], now=NOW)
-    assert folder.whole_heads(SPACE) == [first]
+    assert folder.queries.whole_heads(SPACE) == [first]
     second = append_shards(folder, SPACE, shards[1:2], now=NOW)
     assert decode_node(folder.read_node(second) or b"").prior == first
     with pytest.raises(NothingToJoin):
         join_heads(folder, SPACE, now=NOW)
     # What was lacking has come: the chain is joined, and nothing but its end.
     put(folder, *(node.data for node in unknown[:2]))
-    assert folder.whole_heads(SPACE) == sorted([second, unknown[3].cid])
+    assert folder.queries.whole_heads(SPACE) == sorted([second, unknown[3].cid])
     append_shards(folder, SPACE, shards[2:], now=NOW)
     put(folder, unknown[4].data)
-    assert len(folder.whole_heads(SPACE)) == 2
+    assert len(folder.queries.whole_heads(SPACE)) == 2
 
 
 def test_an_address_has_so_many_places_and_at_it_the_peer_with_fewer_of_them_gets_one(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_whoever_has_waited_for_long_has_no_place_and_is_kept(tmp_path: Path) ->
     now += 100
     folder.drop_expired()
     assert folder.waiting_nodes(SPACE) == (0, 0)
-    assert len(list(folder.nodes(SPACE))) == 3
+    assert len(list(folder.queries.nodes(SPACE))) == 3
     assert put(folder, *(chain(1, number)[0].data for number in range(3))) == [AckStatus.DURABLE] * 3
     folder.close()
 

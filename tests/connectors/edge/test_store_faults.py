@@ -115,7 +115,7 @@ async def until_nodes(edge: Edge, peer: DagPeer, count: int) -> None:
     """Have a peer sync with an edge until the edge holds so many nodes."""
 
     async def held() -> int:
-        return await dag(edge).room.work(lambda folder: len(list(folder.nodes(SPACE))))
+        return await dag(edge).room.work(lambda folder: len(list(folder.queries.nodes(SPACE))))
 
     while await held() < count:
         await peer.sync(dag_address(edge), [SPACE])
@@ -203,4 +203,4 @@ async def test_a_folder_of_dags_that_is_damaged_while_it_is_open_is_set_aside_an
             await room.work(lambda store: read_all(store.transaction(), "nodes"))
         await until(lambda: (tmp_path / "edge" / "dag.damaged" / "dag.sqlite").exists())
         await until_open_again(edge, "dag")
-        assert await dag(edge).room.work(lambda store: len(list(store.nodes(SPACE)))) == 100
+        assert await dag(edge).room.work(lambda store: len(list(store.queries.nodes(SPACE)))) == 100

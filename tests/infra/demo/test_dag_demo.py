@@ -98,7 +98,7 @@ def test_two_that_appended_at_one_time_make_one_join(tmp_path: Path) -> None:
     folders = [DagFolder(tmp_path / name, create=True) for name in "ab"]
     for number, folder in enumerate(folders):
         put_file(folder, SPACE, SeededFile(f"file {number}", 7, 1_000), SHARD_BYTES, now=now_s())
-    blocks = [block for folder in folders for _, block in folder.nodes(SPACE)]
+    blocks = [block for folder in folders for _, block in folder.queries.nodes(SPACE)]
     for folder in folders:
         folder.put_blocks(SPACE, blocks, received_at=now_s())
     assert len({join_heads(folder, SPACE, now=now_s()) for folder in folders}) == 1

@@ -52,7 +52,7 @@ def read(folder: Path) -> dict[str, Any]:
     shard, _ = spooled_shard()
     try:
         return {
-            "spaces": {space.hex(): _space(dags, space) for space in dags.spaces()},
+            "spaces": {space.hex(): _space(dags, space) for space in dags.queries.spaces()},
             "spool": dags.spooled(PEER, shard),
             "blocked": dags.blocked(SPACES[3]),
         }
@@ -65,8 +65,8 @@ def read(folder: Path) -> dict[str, Any]:
 def _space(dags: DagFolder, space: bytes) -> dict[str, Any]:
     published = dags.published(space)
     return {
-        "nodes": {cid.text: block for cid, block in dags.nodes(space)},
-        "receipts": {cid.text: dags.receipts(cid) for cid, _ in dags.nodes(space)},
+        "nodes": {cid.text: block for cid, block in dags.queries.nodes(space)},
+        "receipts": {cid.text: dags.receipts(cid) for cid, _ in dags.queries.nodes(space)},
         "heads": [cid.text for cid in dags.dag_heads(space)],
         "publish_heads": [cid.text for cid in dags.publish_heads(space)],
         "missing": [cid.text for cid in dags.missing_nodes(space, 1_000)],

@@ -56,7 +56,7 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
     nodes: set[tuple[Cid, bytes]] = set()
     publishes: dict[Cid, list[int]] = {}
     ucans: set[Cid] = set()
-    for space, cid, kind in folder.placed():
+    for space, cid, kind in folder.queries.placed():
         if kind is BlockKind.UCAN:
             ucans.add(cid)
         elif kind is BlockKind.PUBLISH:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from culm_connectors.clock import steady_s
@@ -16,14 +16,13 @@ from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
 from culm_connectors.dag.store.node_table import NodeTable, Receipt
-from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges, Lack, PublishedDag
+from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges, PublishedDag
 from culm_connectors.dag.store.published import PublishedReader
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.shard_table import ShardTable, VerifiedShard, file_of, verify_shard
 from culm_connectors.dag.store.spools import Spools
 from culm_connectors.dag.store.tables import SPOOLS, open_database
 from culm_connectors.dag.store.waiting import WaitingNodes
-from culm_connectors.edge.fair_turns import at_once
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import Blocked, BlockTooLarge, DagError
 from culm_models.dag.exchange.ranges import Range
@@ -58,13 +57,14 @@ class DagFolder:
         with open_database(folder, create=create) as self._database:
             self._judge = ProofJudge(self._database, verdict)
             self._waiting = WaitingNodes(self._database, self.settings, clock_s)
-            self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting)
-            self._queries = NodeQueries(self._database, verdict)
-            self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
             self._blocked = BlockedKeys(self._database)
+            self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting, self._blocked)
+            self.queries = NodeQueries(self._database, verdict)
+            """Questions about nodes that change nothing."""
+            self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
             self._spools = Spools(self._database, folder / SPOOLS, self.settings, clock_s)
             self._published = PublishedReader(
-                self._database, self._judge, self._nodes, self._queries, self._shards, verdict
+                self._database, self._judge, self._nodes, self.queries, self._shards, verdict
             )
             self._orders: dict[bytes, TotalOrder] = {}
             self.changes = FolderChanges()
@@ -146,27 +146,15 @@ class DagFolder:
 
     def read_node(self, cid: Cid) -> bytes | None:
         """The block of a node or UCAN of any space."""
-        return self._queries.block(cid)
+        return self.queries.block(cid)
 
     def read_ucan(self, cid: Cid) -> bytes | None:
         """The block of a UCAN of any space."""
-        return self._queries.block(cid) if self._queries.kind(cid) is BlockKind.UCAN else None
-
-    def placed(self) -> Iterator[tuple[bytes | None, Cid, BlockKind]]:
-        """Every node and UCAN with each of its spaces; with None where it has none."""
-        return self._queries.placed()
+        return self.queries.block(cid) if self.queries.kind(cid) is BlockKind.UCAN else None
 
     def all_shards(self) -> list[Cid]:
         """Every shard that is here whole."""
         return self._shards.all()
-
-    def spaces(self) -> list[bytes]:
-        """Every space of which there is a node or a shard, ascending."""
-        return self._queries.spaces()
-
-    def nodes(self, space: bytes) -> Iterator[tuple[Cid, bytes]]:
-        """All nodes and UCANs of a space, ascending by text."""
-        return ((cid, block) for cid, _, block in self._queries.of_space(space))
 
     def receipts(self, cid: Cid) -> list[int]:
         """When a publish was received, ascending."""
@@ -179,33 +167,25 @@ class DagFolder:
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
         """See `ExchangeStore`."""
-        return self._queries.block(cid, space)
+        return self.queries.block(cid, space)
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
         """See `ExchangeStore`."""
-        return self._queries.is_placed(space, cid) or self._judge.refused_with(cid) is not None
+        return self.queries.is_placed(space, cid) or self._judge.refused_with(cid) is not None
 
     def dag_heads(self, space: bytes) -> list[Cid]:
         """See `ExchangeStore`."""
-        return self._queries.heads(space, publishes=False)
-
-    def heads_among(self, space: bytes, cids: Iterable[Cid]) -> tuple[list[Cid], list[Cid]]:
-        """Return which of some nodes are among `dag_heads`, and which among `publish_heads`."""
-        return self._queries.heads_among(space, cids)
-
-    def whole_heads(self, space: bytes) -> list[Cid]:
-        """As `dag_heads`, but for those that build on something that is not here."""
-        return self._queries.whole_heads(space)
+        return self.queries.heads(space, publishes=False)
 
     def publish_heads(self, space: bytes) -> list[Cid]:
         """See `ExchangeStore`."""
-        return self._queries.heads(space, publishes=True)
+        return self.queries.heads(space, publishes=True)
 
     def tip(self, space: bytes) -> Cid | None:
         """See `ExchangeStore`."""
         self._see_other_processes()
         if space not in self._orders:
-            self._orders[space] = self._queries.order(space)
+            self._orders[space] = self.queries.order(space)
         return self._orders[space].tip
 
     def missing_nodes(self, space: bytes, most: int) -> list[Cid]:
@@ -215,14 +195,6 @@ class DagFolder:
     def waiting_nodes(self, space: bytes) -> tuple[int, int]:
         """How many nodes of a space wait for a prior or a proof, and their bytes (3.4)."""
         return self._waiting.counts(space)
-
-    def lack(self, heads: Iterable[Cid]) -> Lack:
-        """What is not here of the states of some nodes; of a publish, of its chain and its origin."""
-        return at_once(self._queries.lack_steps(heads))
-
-    def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, Lack]:
-        """As `lack`, in short steps."""
-        return self._queries.lack_steps(heads)
 
     def published(self, id: bytes) -> PublishedDag:
         """Order, states and heads of an id."""
@@ -293,18 +265,18 @@ class DagFolder:
 
     def block_belongs(self, space: bytes, cid: Cid) -> bool:
         """Whether a block is of a space: a node in it, or in a shard that came in it or is named in it."""
-        return self._queries.is_placed(space, cid) or self._shards.block_belongs(space, cid)
+        return self.queries.is_placed(space, cid) or self._shards.block_belongs(space, cid)
 
     def block(self, cid: Cid) -> bytes | None:
         """A block of any shard that is here, of an identity CID, or of a node."""
         if cid.is_identity:
             return cid.digest
         while (place := self._shards.block_place(cid)) is not None:
-            data = self._shards.read(place.shard, place.offset, place.length)
-            if len(data) == place.length:
+            data = self._shards.read(*place)
+            if len(data) == place[2]:
                 return data
             # That shard was damaged and is no more: another one may hold the block.
-        return self._queries.block(cid)
+        return self.queries.block(cid)
 
     def place_shard(self, space: bytes, cid: Cid) -> None:
         """A shard that is here is of a space, too."""

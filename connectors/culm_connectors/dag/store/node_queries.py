@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 from culm_connectors.dag.store.outcomes import BlockKind, Lack
 from culm_connectors.dag.store.tables import BUILDS
+from culm_connectors.edge.fair_turns import at_once
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.order.total_order import TotalOrder, order_of
@@ -99,17 +100,21 @@ class NodeQueries:
         query = "SELECT DISTINCT space FROM places UNION SELECT DISTINCT space FROM shard_places"
         return sorted(space for (space,) in self._database.execute(query))
 
-    def of_space(self, space: bytes) -> Iterator[tuple[Cid, BlockKind, bytes]]:
-        """All nodes and UCANs of a space, ascending; their blocks are read one by one."""
-        query = "SELECT n.cid, n.kind FROM places p JOIN nodes n USING (node) WHERE p.space = ?"
+    def nodes(self, space: bytes) -> Iterator[tuple[Cid, bytes]]:
+        """All nodes and UCANs of a space, ascending by text; their blocks are read one by one."""
+        query = "SELECT n.cid FROM places p JOIN nodes n USING (node) WHERE p.space = ?"
         rows = self._database.execute(query, (space,)).fetchall()
-        for cid, kind in sorted((cid_from_bytes(raw), kind) for raw, kind in rows):
+        for cid in sorted(cid_from_bytes(raw) for (raw,) in rows):
             block = self.block(cid)
             if block is not None:
-                yield cid, BlockKind(kind), block
+                yield cid, block
+
+    def lack(self, heads: Iterable[Cid]) -> Lack:
+        """What is not here of the states of some nodes; of a publish, of its chain and its origin."""
+        return at_once(self.lack_steps(heads))
 
     def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, Lack]:
-        """What is not here of what some nodes stand for; one step looks at one node."""
+        """As `lack`; one step looks at one node."""
         stack = list(heads)
         seen = set(stack)
         missing: set[Cid] = set()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, RefusedBlock
 from culm_connectors.dag.store.tables import BUILDS, NEEDS
@@ -61,11 +62,13 @@ class NodeTable:
         settings: VerdictSettings,
         judge: ProofJudge,
         waiting: WaitingNodes,
+        blocked: BlockedKeys,
     ) -> None:
         self._database = database
         self._settings = settings
         self._judge = judge
         self._waiting = waiting
+        self._blocked = blocked
         self.ids_changed: set[bytes] = set()
         """Ids whose order got further publishes."""
 
@@ -91,15 +94,12 @@ class NodeTable:
             )
         change = found.change if isinstance(found, ReplicaNode) else None
         home = change.id if isinstance(change, PublishChange) else space
-        if receipt.peer is not None and home is not None and self._is_blocked(home):
+        # What stands in a blocked space stays (R33).
+        if receipt.peer is not None and home is not None and self._blocked.reason(home) is not None:
             return BlockOutcome(cid, None, AckStatus.REFUSED, Blocked.code)
         if isinstance(found, Ucan):
             return self._put_ucan(space, cid, found, receipt)
         return self._put_node(space, found, receipt)
-
-    def _is_blocked(self, space: bytes) -> bool:
-        """Whether what peers bring to a space is refused (R33); what stands in it stays."""
-        return self._database.execute("SELECT 1 FROM blocked WHERE key = ?", (space,)).fetchone() is not None
 
     def _put_ucan(self, space: bytes | None, cid: Cid, ucan: Ucan, receipt: Receipt) -> BlockOutcome:
         waits_for = self._without_verdict(ucan.claims.proofs)

@@ -128,15 +128,6 @@ class PublishedDag:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockPlace:
-    """Where a block lies: in the file of a shard."""
-
-    shard: Cid
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
 class Lack:
     """What is not here of what some nodes stand for (`POST /spaces/S/lack`), each list ascending."""
 

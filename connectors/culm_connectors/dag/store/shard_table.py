@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from culm_connectors.dag.store.outcomes import BlockPlace
 from culm_connectors.dag.store.tables import SHARDS
 from culm_models.dag.blocks.cid import CAR, Cid, cid_from_bytes
 from culm_models.dag.blocks.multihash import block_hasher
@@ -204,14 +203,14 @@ class ShardTable:
             return False
         return hasher.digest() == cid.digest
 
-    def block_place(self, cid: Cid) -> BlockPlace | None:
-        """Where a block lies, in the shard that came first."""
+    def block_place(self, cid: Cid) -> tuple[Cid, int, int] | None:
+        """Where a block lies: the shard that came first, offset and length."""
         query = (
             "SELECT h.cid, b.offset, b.length FROM blocks b JOIN shards h USING (shard) "
             "WHERE b.cid = ? ORDER BY b.shard LIMIT 1"
         )
         row = self._database.execute(query, (cid.raw,)).fetchone()
-        return None if row is None else BlockPlace(cid_from_bytes(row[0]), row[1], row[2])
+        return None if row is None else (cid_from_bytes(row[0]), row[1], row[2])
 
     def block_belongs(self, space: bytes, cid: Cid) -> bool:
         """Whether a shard that holds a block is of a space."""

@@ -122,7 +122,7 @@ async def _sync(
             count(completed=moved, total=moved + now.wanted_bytes)
 
         async with DagPeer.open(place.folder, identity=identity, settings=settings) as peer:
-            named = spaces or await peer.work(lambda store: store.spaces()) or [identity.peer_id]
+            named = spaces or await peer.work(lambda store: store.queries.spaces()) or [identity.peer_id]
             started_s = time.monotonic()
             result = await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
             return result, round(time.monotonic() - started_s, 3)
@@ -198,7 +198,7 @@ async def _serve(place: FolderFlags, address: Address, spaces: list[bytes] | Non
     identity = Identity.from_private_key(load_or_make_key(place.folder).private_key)
     stopped = interrupted()
     async with DagPeer.open(place.folder, identity=identity, settings=settings) as peer:
-        named = spaces or await peer.work(lambda store: store.spaces()) or []
+        named = spaces or await peer.work(lambda store: store.queries.spaces()) or []
         async with peer.listen(address, named) as (host, port):
             results.event(
                 {"event": "listening", "host": host, "port": port, "peer": identity.peer_id},

@@ -64,7 +64,7 @@ def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
 
     try:
         with open_folder(Path(ctx.params.get("folder") or DEFAULT_FOLDER)) as folder:
-            return options.words(*(space.hex() for space in folder.spaces()))(incomplete)
+            return options.words(*(space.hex() for space in folder.queries.spaces()))(incomplete)
     except ConnectorError:
         return []
 

@@ -47,7 +47,7 @@ def status(
     Example: `culm dag status --dir mine`
     """
     with place.open() as store:
-        spaces = store.spaces() if space is None else [parse_key(space)]
+        spaces = store.queries.spaces() if space is None else [parse_key(space)]
         rows = [_space_row(store, one) for one in spaces]
     results.rows(rows, SPACES)
     if any(row["missing_nodes"] or row["missing_shards"] for row in rows):
@@ -56,7 +56,7 @@ def status(
 
 def _space_row(store: DagFolder, space: bytes) -> dict[str, Any]:
     heads = store.dag_heads(space)
-    lack = store.lack([*heads, *store.publish_heads(space)])
+    lack = store.queries.lack([*heads, *store.publish_heads(space)])
     shards = list(store.shards(space))
     tip = store.tip(space)
     return {

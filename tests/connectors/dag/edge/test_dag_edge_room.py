@@ -290,7 +290,7 @@ async def _said(edge: EdgeParts, scenario: DagScenario) -> list[object]:
         folder = edge.folder
         return [
             (
-                [cid for cid, _ in folder.nodes(space)],
+                [cid for cid, _ in folder.queries.nodes(space)],
                 sorted(folder.shards(space)),
                 folder.dag_heads(space),
                 folder.published(space),
