@@ -11,8 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from culm_connectors.bamboo_p2p.interest import FollowedLog, first_lacking, offers, proposals
-from culm_connectors.bamboo_p2p.notified import notifies_missing
+from culm_connectors.bamboo_p2p.interest import (
+    FollowedLog,
+    first_lacking,
+    notifies_missing,
+    offers,
+    proposals,
+)
 from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
 from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourcePlan, SourceRole
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer

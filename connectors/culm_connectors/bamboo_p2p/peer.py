@@ -17,20 +17,20 @@ from typing import Self, TypeVar
 from culm_connectors.bamboo_p2p import author
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
+from culm_connectors.bamboo_p2p.errors import FolderInUse
 from culm_connectors.bamboo_p2p.following import Following, ask_for
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, RetentionRule
-from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
-from culm_connectors.bamboo_p2p.policy.retention import retain
-from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
+from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement, retain
+from culm_connectors.bamboo_p2p.remote_peer import News, PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.signatures import verify_in_threads
-from culm_connectors.bamboo_p2p.store.connections_lock import lock_connections
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.clock import steady_s
 from culm_connectors.edge.fair_turns import FairWorker
+from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.reconnect import Backoff, keep_trying
@@ -63,19 +63,16 @@ class BambooPeer:
         policy: FolderPolicy | None = None,
     ) -> None:
         # A payload that can never be whole within the share of who brings it is not taken on.
-        otherwise = settings.connection.policy
-        otherwise = replace(otherwise, max_size=min(otherwise.max_size, store.shares.peer_bytes))
+        said = settings.connection.policy
+        otherwise = replace(said, max_size=min(said.max_size, store.shares.peer_bytes))
         self.identity = identity
         self.settings = settings
         self.listeners: list[Listener] = []
         self.remotes: dict[str, RemotePeer] = {}
         self._store = store
         self._hooks = hooks or PeerHooks()
-        self._peer = Peer(
-            store,
-            replace(settings.connection, policy=otherwise),
-            verify_signatures=verify_in_threads,
-        )
+        connection = replace(settings.connection, policy=otherwise)
+        self._peer = Peer(store, connection, verify_signatures=verify_in_threads)
         self._retention = policy.retention if policy is not None else RetentionRule()
         self._retained_s = float("-inf")
         self.enforcement = PolicyEnforcement(policy, store, otherwise)
@@ -91,7 +88,6 @@ class BambooPeer:
             store, self._worker, self.enforcement, self.remotes, settings.progress_timeout_s
         )
         self._numbers = count(1)
-        self._credit: dict[str, int] = {}
         self._spool = SpoolRoom(store, timeout_s=settings.spool_timeout_s, expires_s=settings.spool_expires_s)
 
     @classmethod
@@ -136,7 +132,14 @@ class BambooPeer:
     ) -> AsyncIterator[Self]:
         """The peer of an open store, whose one user it is; the caller closes it. Error: `FolderInUse`."""
         settings = settings or BambooPeerSettings()
-        lock = lock_connections(store.folder)
+        lock = FolderLock(
+            store.folder,
+            lambda: FolderInUse(
+                f"another process holds connections over {store.folder}",
+                hint="publish, import and drop work beside it; end it to sync or serve",
+            ),
+            file_name="connections.lock",
+        )
         try:
             peer = cls(store, settings, identity or Identity.from_private_key(os.urandom(32)), hooks, policy)
             refreshing = asyncio.create_task(peer._keep_refreshed())
@@ -298,7 +301,6 @@ class BambooPeer:
 
     def _forget(self, remote: RemotePeer) -> None:
         self._peer.disconnect(remote.name)
-        self._credit.pop(remote.name, None)
         self._hooks.ended(remote)
         others = tuple(self.remotes.values())
         if all(one.principal != remote.principal for one in others):
@@ -360,38 +362,34 @@ class BambooPeer:
         self._store.commit()
         self._spool.settled()
         self._count(events_of)
-        told: list[tuple[str, list[BambooP2pEvent], bool, bool]] = []
-        for name, connection in connections:
-            events = events_of[name]
-            control_is_due, data_is_due = bool(connection.control_waiting), connection.data_is_due
-            # Who waits with a proposal waits for credit, or for an answer.
-            if events or control_is_due or data_is_due or connection.credit != self._credit.get(name):
-                self._credit[name] = connection.credit
-                told.append((name, events, control_is_due, data_is_due))
+        told = [
+            (remote, news)
+            for name, connection in connections
+            if (remote := self.remotes.get(name)) is not None
+            and (news := remote.news(connection, events_of[name])) is not None
+        ]
         if told:
             self._loop.call_soon_threadsafe(self._report_events, told)
 
     def _count(self, events_of: Mapping[str, list[BambooP2pEvent]]) -> None:
         """Heed who brought what: whoever has brought as much as it may brings nothing more, at once."""
-        remotes = {name: self.remotes.get(name) for name, events in events_of.items() if events}
         full = {
             remote.principal
-            for name, remote in remotes.items()
-            if remote is not None and self.enforcement.count(remote.principal, events_of[name])
+            for name, events in events_of.items()
+            if events
+            and (remote := self.remotes.get(name)) is not None
+            and self.enforcement.count(remote.principal, events)
         }
-        if full:
-            for remote in tuple(self.remotes.values()):
-                if remote.principal in full:
-                    self.enforcement.enforce(remote.principal, remote.session.connection)
+        for remote in tuple(self.remotes.values()) if full else ():
+            if remote.principal in full:
+                self.enforcement.enforce(remote.principal, remote.session.connection)
 
-    def _report_events(self, told: list[tuple[str, list[BambooP2pEvent], bool, bool]]) -> None:
-        for name, events, control_is_due, data_is_due in told:
-            remote = self.remotes.get(name)
-            if remote is None:
+    def _report_events(self, told: list[tuple[RemotePeer, News]]) -> None:
+        for remote, news in told:
+            if remote.ended.is_set():
                 continue
-            remote.session.wake(control=control_is_due, data=data_is_due)
-            remote.receive_events(events)
-            for event in events:
+            remote.take_news(news)
+            for event in news.events:
                 for listener in self.listeners:
                     listener(remote, event)
 

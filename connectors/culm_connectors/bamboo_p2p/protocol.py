@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from prometheus_client.core import Metric
 
 from culm_connectors.bamboo_p2p.edge.access import LogAccess
+from culm_connectors.bamboo_p2p.edge.apply_records import FOLLOWED
 from culm_connectors.bamboo_p2p.edge.driver import FlavourEdge, open_flavour
-from culm_connectors.bamboo_p2p.edge.from_topics.apply_records import FOLLOWED
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics, families
 from culm_connectors.bamboo_p2p.edge.publisher import SparsePartitions
 from culm_connectors.bamboo_p2p.edge.settings import FlavourName

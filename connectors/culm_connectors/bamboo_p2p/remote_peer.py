@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 from culm_connectors.bamboo_p2p.session import BambooSession
 from culm_connectors.edge.fair_turns import FairWorker, caller_address
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo_p2p.connection import Changes
+from culm_models.bamboo_p2p.connection import Changes, Connection
 from culm_models.bamboo_p2p.errors import NoCredit, Unanswered
 from culm_models.bamboo_p2p.events import BambooP2pEvent, SetupRead
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.wire.messages import CancelCode
+
+
+class News(NamedTuple):
+    """What a step has changed on one connection: events, and whether something is to be sent."""
+
+    events: list[BambooP2pEvent]
+    control_is_due: bool
+    data_is_due: bool
 
 
 class RemotePeer:
@@ -39,6 +48,7 @@ class RemotePeer:
         self.ended = asyncio.Event()
         self._worker = worker
         self._changed = asyncio.Event()
+        self._credit: int | None = None
 
     async def open_requests(self) -> int:
         """How many requests of this connection are not freed."""
@@ -76,9 +86,17 @@ class RemotePeer:
         """End the connection in good order."""
         self.session.stop()
 
-    def receive_events(self, events: list[BambooP2pEvent]) -> None:
+    def news(self, connection: Connection, events: list[BambooP2pEvent]) -> News | None:
+        """In the thread that works on the logs: what a step has changed, None where that is nothing."""
+        news = News(events, bool(connection.control_waiting), connection.data_is_due)
+        # Who waits with a proposal waits for credit, or for an answer.
+        former, self._credit = self._credit, connection.credit
+        return news if any(news) or former != self._credit else None
+
+    def take_news(self, news: News) -> None:
         """Something has changed."""
-        self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in events)
+        self.session.wake(control=news.control_is_due, data=news.data_is_due)
+        self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in news.events)
         self._changed.set()
 
     def gone(self) -> None:

@@ -8,6 +8,14 @@ from typing import ClassVar
 from culm_connectors.errors import ConnectorError
 from culm_models.chotki.events import SessionEvent
 
+LATE = "chotki.late"
+LOOP = "chotki.loop"
+REPEATED = "chotki.repeated"
+ID_REUSED = "chotki.id_reused"
+SOURCE_RESTORED = "chotki.source_restored"
+GAP = "chotki.gap"
+UNIQUE_DUPLICATE = "chotki.unique_duplicate"
+
 
 class StoreIncomplete(ConnectorError):
     """The local store is on its way to an epoch, and has nothing to serve until it is there."""
@@ -31,15 +39,6 @@ class CopyIncomplete(ConnectorError):
     """A replica that was to be read whole ended its session before, or said nothing more."""
 
     code: ClassVar[str] = "chotki.copy_incomplete"
-
-
-LATE = "chotki.late"
-LOOP = "chotki.loop"
-REPEATED = "chotki.repeated"
-ID_REUSED = "chotki.id_reused"
-SOURCE_RESTORED = "chotki.source_restored"
-GAP = "chotki.gap"
-UNIQUE_DUPLICATE = "chotki.unique_duplicate"
 
 
 @dataclass(frozen=True, slots=True)

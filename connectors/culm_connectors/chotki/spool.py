@@ -18,6 +18,17 @@ from culm_connectors.chotki.storage_limits import OperandSizes
 from culm_models.chotki.errors import SpoolFull
 from culm_models.chotki.ids import Id
 
+CHUNK_BYTES: Final = 1 << 20
+"""A chunk that has so much gets no further entry."""
+_LENGTH: Final = 4
+_MEMORY_BYTES: Final = 256 * 1024
+_FIELD_HEAD: Final = 22
+_KEY: Final = 18
+_MOST_PACKETS: Final = 100
+_MOST_BYTES: Final = 1 << 20
+_HEAD: Final = struct.Struct(">QQ?Q")
+"""When it was put here, source, whether it moves the source's entry, and where to."""
+
 
 class SpoolRoom:
     """So many bytes in a folder. What a former run left there is removed.
@@ -61,11 +72,6 @@ class SpoolRoom:
         # It outlives the call.
         file: Any = tempfile.SpooledTemporaryFile(max_size=memory_bytes, dir=str(self._folder))  # noqa: SIM115
         return cast(BinaryIO, file)
-
-
-CHUNK_BYTES: Final = 1 << 20
-"""A chunk that has so much gets no further entry."""
-_LENGTH: Final = 4
 
 
 class Chunk:
@@ -139,11 +145,6 @@ class Chunk:
         self.count = self.size = 0
 
 
-_MEMORY_BYTES: Final = 256 * 1024
-_FIELD_HEAD: Final = 22
-_KEY: Final = 18
-
-
 class DiskSpool:
     """Implements `Spool`. `keep` takes it away from its session: what is in it stays until `close`."""
 
@@ -186,12 +187,6 @@ class DiskSpool:
         self._room.give(self.bytes)
         self.bytes = 0
         self._file.close()
-
-
-_MOST_PACKETS: Final = 100
-_MOST_BYTES: Final = 1 << 20
-_HEAD: Final = struct.Struct(">QQ?Q")
-"""When it was put here, source, whether it moves the source's entry, and where to."""
 
 
 class WaitingPacket(NamedTuple):

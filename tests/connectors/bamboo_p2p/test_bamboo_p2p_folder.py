@@ -24,9 +24,8 @@ from culm_connectors.bamboo_p2p.bundle import (
 from culm_connectors.bamboo_p2p.errors import BundleError, FolderError, LogEnded
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
 from culm_connectors.bamboo_p2p.proof import prove
-from culm_connectors.bamboo_p2p.store.checkpoints import Checkpoints
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
+from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, Checkpoints
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.forks import fork_of

@@ -1,20 +1,27 @@
-"""What the allow-list's table `logs` means here: who may connect, and which logs each may read or write.
+"""Who may connect at an edge, and which logs each may read, bring and keep there.
 
-A name in a list says which logs: an author (64 hex digits), `AUTHOR/ID`, `*/ID`; `read:` before it allows to
-read them alone, `write:` to bring them alone. What is not allowed is answered as what nobody has (128).
-Where there is a file of rules for logs, too, both have to allow it.
+The table `logs` of the allow-list says which logs by name: an author (64 hex digits), `AUTHOR/ID`, `*/ID`;
+`read:` before it allows to read them alone, `write:` to bring them alone. What is not allowed is answered as
+what nobody has (128). Where there is a file of rules, too, both have to allow it; where that is silent, the
+settings say how much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from pydantic import PrivateAttr
+from pydantic import BaseModel, PrivateAttr
 
-from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule
-from culm_connectors.bamboo_p2p.policy.log_pattern import LogPattern, parse_log_pattern
+from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
+from culm_connectors.bamboo_p2p.policy.document import (
+    FolderPolicy,
+    LogPattern,
+    PeerRule,
+    parse_log_pattern,
+    read_policy,
+)
 from culm_connectors.edge.access import AccessWatch
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.principal import Principal
@@ -88,3 +95,41 @@ def _both(some: Iterable[LogPattern], others: Iterable[LogPattern]) -> tuple[Log
         if (one.public_key is None or other.public_key in (None, one.public_key))
         and (one.log_id is None or other.log_id in (None, one.log_id))
     )
+
+
+_Rule = TypeVar("_Rule", bound=BaseModel)
+
+
+def edge_rules(settings: BambooEdgeSettings) -> FolderPolicy:
+    """The rules; without a file everybody may read and write all, within the quotas of the settings.
+
+    Raises `PolicyError`.
+    """
+    policy = FolderPolicy() if settings.policy is None else read_policy(settings.policy)
+
+    def with_quotas(rule: PeerRule) -> PeerRule:
+        quotas = {
+            "quota_bytes": settings.quota_bytes or None,
+            "quota_entries": settings.quota_entries or None,
+            "quota_period_s": settings.quota_period_s,
+        }
+        return _unless_said(rule, quotas)
+
+    retention = {
+        "max_age_s": settings.max_payload_age_s or None,
+        "max_bytes": settings.max_payload_bytes or None,
+    }
+    return policy.model_copy(
+        update={
+            "default": with_quotas(policy.default),
+            "peer": {name: with_quotas(rule) for name, rule in policy.peer.items()},
+            "retention": _unless_said(policy.retention, retention),
+            "quotas": _unless_said(policy.quotas, {"author_bytes": settings.max_bytes_per_author or None}),
+        }
+    )
+
+
+def _unless_said(rule: _Rule, values: dict[str, Any]) -> _Rule:
+    """The rule with these values, but for what the file says of itself."""
+    unsaid = {name: value for name, value in values.items() if name not in rule.model_fields_set}
+    return rule.model_copy(update=unsaid)

@@ -13,22 +13,17 @@ from typing import Final, NamedTuple
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.channels.two_streams import accept_streams
-from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess
-from culm_connectors.bamboo_p2p.edge.budgets import BambooBudget, edge_budgets
-from culm_connectors.bamboo_p2p.edge.from_topics.apply_records import FOLLOWED, LogApplier
-from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
-from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import WAIT_S, ExpectedPayloads
-from culm_connectors.bamboo_p2p.edge.holdings import Holdings
-from culm_connectors.bamboo_p2p.edge.hooks import EdgeHooks
+from culm_connectors.bamboo_p2p.edge.access import EdgePolicy, LogAccess, edge_rules
+from culm_connectors.bamboo_p2p.edge.apply_records import FOLLOWED, LogApplier
+from culm_connectors.bamboo_p2p.edge.awaited_payloads import WAIT_S, AwaitedPayloads, ExpectedPayloads
+from culm_connectors.bamboo_p2p.edge.hooks import BambooBudget, EdgeHooks, edge_budgets
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
-from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.publisher import OutboxPublisher, SparsePartitions
-from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
-from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
-from culm_connectors.bamboo_p2p.edge.rules import edge_rules
+from culm_connectors.bamboo_p2p.edge.reports import Holdings, RefusalReports
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
+from culm_connectors.bamboo_p2p.edge.tables import open_edge_folder
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
@@ -244,7 +239,6 @@ async def open_flavour(
         hooks = EdgeHooks(
             store,
             outbox,
-            DroppablePayloads(tables, outbox, kinds, flavour),
             intake,
             holdings,
             refusals,

@@ -11,15 +11,14 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from culm_connectors.bamboo_p2p.edge.budgets import BambooBudget
-from culm_connectors.bamboo_p2p.edge.holdings import Holdings
+from culm_connectors.bamboo_p2p.channels.budgets import ChannelBudget
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
-from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
+from culm_connectors.bamboo_p2p.edge.reports import Holdings, RefusalReports
+from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.edge.budgets import RememberedBudgets
+from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
 from culm_connectors.edge.intake import Intake
 from culm_connectors.local_store.store_guard import StoreGuard
 from culm_models.bamboo.log_store import LogKey
@@ -35,6 +34,19 @@ _ENDS_WAITING: Final = (
     events.RequestFreed,
 )
 """Behind these a payload may never come that an entry waits for."""
+
+
+class BambooBudget(PrincipalBudget):
+    """Connections and data, and `channels` over TCP and TLS."""
+
+    def __init__(self, settings: BambooEdgeSettings, now_s: float) -> None:
+        super().__init__(settings, now_s)
+        self.channels = ChannelBudget(settings, now_s)
+
+
+def edge_budgets(settings: BambooEdgeSettings) -> RememberedBudgets[str, BambooBudget]:
+    """The budgets of all principals."""
+    return RememberedBudgets(lambda now_s: BambooBudget(settings, now_s))
 
 
 def peer_id(principal: str) -> bytes:
@@ -54,7 +66,6 @@ class EdgeHooks(PeerHooks):
         self,
         store: FolderStore,
         outbox: KafkaOutbox,
-        droppable: DroppablePayloads,
         intake: Intake,
         holdings: Holdings,
         refusals: RefusalReports,
@@ -67,7 +78,6 @@ class EdgeHooks(PeerHooks):
         self._guard = guard
         self._store = store
         self._outbox = outbox
-        self._droppable = droppable
         self._intake = intake
         self._holdings = holdings
         self._refusals = refusals
@@ -136,7 +146,7 @@ class EdgeHooks(PeerHooks):
 
     def may_drop(self, log: LogKey, seq_num: int) -> bool:
         """Whether Kafka has the payload, and nothing here needs it."""
-        return self._droppable.may_drop(log, seq_num)
+        return self._outbox.may_drop_payload(log, seq_num)
 
     def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
         """Retention dropped these."""

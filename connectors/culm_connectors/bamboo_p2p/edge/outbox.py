@@ -19,6 +19,7 @@ from culm_connectors.bamboo_p2p.edge.tables import ENTRY, PAYLOAD, EdgeTables, O
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.kafka import ProducerRecord
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
+from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.store import HeldEntry
@@ -129,6 +130,16 @@ class KafkaOutbox:
     def published(self, log: LogKey) -> int:
         """Up to where a log is on `entries` without a gap."""
         return self._published.get(self._key(log), 0)
+
+    def may_drop_payload(self, log: LogKey, seq_num: int) -> bool:
+        """Whether Kafka has a held payload, and nobody misses it but those who ask for it here."""
+        if self._tables.is_waiting(self._key(log), seq_num):
+            return False
+        if self._store.flavour is YAMF:
+            return True
+        # The first payload tells whose log it is, and p2panda's go to `entries` with their payloads alone.
+        is_published = self._kinds.of(log) is not LogKind.OPERATIONS or seq_num <= self.published(log)
+        return seq_num > 1 and is_published
 
     # What comes in.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culm_connectors.bamboo_p2p.edge.outbox import DuePublication, KafkaOutbox
-from culm_connectors.bamboo_p2p.edge.refusals import RefusalReports
+from culm_connectors.bamboo_p2p.edge.reports import RefusalReports
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.edge.intake import Intake
 from culm_connectors.kafka import BatchProducer, ProducerRecord

@@ -26,6 +26,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -41,16 +42,56 @@ from pydantic import (
 
 from culm_connectors.bamboo_p2p.errors import PolicyError
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.bamboo_p2p.policy.log_pattern import LogPattern, parse_log_pattern
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness
+
+_EVERY: Final = "*"
+_FORM: Final = re.compile(r"(\*|[0-9a-fA-F]{64})(?:/(\*|\d{1,20}))?")
+
 
 POLICY_FILE: Final = "policy.toml"
 """Its name in a folder of logs."""
 _MAX_FILE_BYTES: Final = 1024 * 1024
 _PRINCIPAL: Final = re.compile(r"(?:tls:)?[0-9a-f]{64}")
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, populate_by_name=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPattern:
+    """Logs by author and log id; None stands for every one."""
+
+    public_key: bytes | None = None
+    log_id: int | None = None
+
+    def matches(self, log: LogKey) -> bool:
+        """Whether a log is one of them."""
+        return self.public_key in (None, log[0]) and self.log_id in (None, log[1])
+
+    @property
+    def only_log(self) -> LogKey | None:
+        """The log that it names, where that is one."""
+        if self.public_key is None or self.log_id is None:
+            return None
+        return self.public_key, self.log_id
+
+    def __str__(self) -> str:
+        author = _EVERY if self.public_key is None else self.public_key.hex()
+        return f"{author}/{_EVERY if self.log_id is None else self.log_id}"
+
+
+def parse_log_pattern(text: str) -> LogPattern:
+    """`*`, `KEY`, `KEY/*`, `KEY/ID` or `*/ID`, the key as 64 hex digits. Raises ValueError."""
+    found = _FORM.fullmatch(text)
+    if found is None or (found[2] not in (None, _EVERY) and int(found[2]) >= 2**64):
+        raise ValueError(
+            f"{text[:80]!r} names no logs: write *, KEY, KEY/ID or */ID, the key as 64 hex digits"
+        )
+    return LogPattern(
+        None if found[1] == _EVERY else bytes.fromhex(found[1]),
+        None if found[2] in (None, _EVERY) else int(found[2]),
+    )
+
 
 Size = Annotated[int, Field(ge=0, le=MAX_SIZE)]
 SeqNum = Annotated[int, Field(ge=1, le=MAX_SIZE)]

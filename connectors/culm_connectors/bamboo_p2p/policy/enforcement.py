@@ -1,18 +1,21 @@
-"""The rules of a folder, applied to connections: to proposals as they come, and to requests as things change.
+"""The rules of a folder, applied: to proposals as they come, to requests as things change, to what is kept.
 
-Everything here is called where the store is worked on, by one thread.
+An unknown log and a forbidden one are answered alike, before anything is looked up in the store: 128. What
+may be read is known where something of it is held, or where it is followed. Entries always stay; payloads
+are dropped that are held for too long, and the oldest of too many.
+
+All but `answer` is called where the store is worked on, by one thread.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.bamboo_p2p.policy.answers import LATER, Allowance, answer
-from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule
-from culm_connectors.bamboo_p2p.policy.quota import QuotaLedger
+from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule, RetentionRule, match
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
@@ -20,7 +23,118 @@ from culm_models.bamboo_p2p.errors import CallRefused
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFound, PayloadVerified
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import Answers, Direction, Policy, PolicyAnswer
-from culm_models.bamboo_p2p.wire.messages import CancelCode, Eagerness, Propose
+from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Propose
+
+_AT_A_TIME: Final = 1_000
+
+
+_MAX_PEERS: Final = 65_536
+"""So many peers are kept in mind; beyond, those who brought the least are forgotten."""
+FORBIDDEN = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.REFUSED, reveals=False)
+LATER = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES, reveals=False)
+
+
+def retain(
+    store: FolderStore,
+    rule: RetentionRule,
+    now_s: float,
+    may_drop: Callable[[LogKey, int], bool] = lambda log, seq_num: True,
+) -> list[tuple[LogKey, int]]:
+    """Drop a bounded number of payloads that the rule does not keep; which those were.
+
+    `may_drop` says of a log and sequence number whether nobody needs the payload, whatever the rule says.
+
+    Call it again while it returns something, in `store.exclusively()` or where nobody else writes.
+    """
+    if rule.max_age_s is None and rule.max_bytes is None:
+        return []
+    counted = sum(store.log_bytes(log) for log in store.logs if match(rule.logs, log))
+    dropped: list[tuple[LogKey, int]] = []
+    count = _AT_A_TIME
+    while True:
+        oldest = store.oldest_payloads(count)
+        for log, seq_num, size, held_at in oldest:
+            is_old = rule.max_age_s is not None and now_s - held_at > rule.max_age_s
+            is_too_much = rule.max_bytes is not None and counted > rule.max_bytes
+            if not is_old and not is_too_much:
+                return dropped
+            if match(rule.logs, log) and may_drop(log, seq_num):
+                store.drop_payload(log, seq_num)
+                counted -= size
+                dropped.append((log, seq_num))
+        if dropped or len(oldest) < count:
+            return dropped
+        # All of these are needed, or of logs that the rule is not about: look behind them.
+        count *= 2
+
+
+@dataclass(slots=True)
+class _Brought:
+    amount: float = 0.0
+    at_s: float = 0.0
+
+
+class QuotaLedger:
+    """Bytes, or anything, by peer. Times in seconds, on any clock that goes forward."""
+
+    def __init__(self) -> None:
+        self._brought: dict[str, _Brought] = {}
+
+    def add(self, peer: str, amount: int, now_s: float, *, quota: int, period_s: float) -> None:
+        """A peer with this quota brought so much."""
+        found = self._brought.setdefault(peer, _Brought())
+        found.amount = self._now(found, now_s, quota, period_s) + amount
+        found.at_s = now_s
+        if len(self._brought) > _MAX_PEERS:
+            least = min(self._brought, key=lambda name: self._brought[name].amount)
+            del self._brought[least]
+
+    def is_full(self, peer: str, now_s: float, *, quota: int, period_s: float) -> bool:
+        """Whether a peer with this quota is to bring nothing for now."""
+        found = self._brought.get(peer)
+        return found is not None and self._now(found, now_s, quota, period_s) >= quota
+
+    @staticmethod
+    def _now(found: _Brought, now_s: float, quota: int, period_s: float) -> float:
+        flown = max(0.0, now_s - found.at_s) * quota / period_s
+        return max(0.0, found.amount - flown)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is allowed of a log to a peer when a proposal comes."""
+
+    is_known: bool
+    is_paused: bool = False
+    author_is_full: bool = False
+    """As much is kept of the log's author as there may be."""
+    peer_is_full: bool = False
+    """The peer has brought as much as it may for now."""
+
+
+def answer(rule: PeerRule, log: LogKey, allowance: Allowance, *, largest: int = MAX_SIZE) -> Policy:
+    """The policy for a proposal; no payload above `largest` bytes is taken."""
+    is_readable, is_writable = rule.may_read(log), rule.may_write(log)
+    sends = is_readable and allowance.is_known
+    if not sends and not is_writable:
+        return FORBIDDEN
+    if allowance.is_paused:
+        return LATER
+    takes = is_writable and not (allowance.author_is_full or allowance.peer_is_full)
+    if not sends and not takes:
+        # More of an author is not wanted at all; of a peer, later.
+        return FORBIDDEN if allowance.author_is_full else LATER
+    # A log that is not there yet may be read by those who bring it.
+    direction = Direction.BOTH if is_readable else Direction.PULL
+    return Policy(
+        eagerness=rule.eagerness,
+        threshold=rule.threshold if rule.eagerness is Eagerness.THRESHOLD else None,
+        may_skip=not rule.mandatory,
+        min_size=rule.min_size,
+        max_size=min(rule.max_size, largest),
+        direction=direction if takes else Direction.PUSH,
+        reveals=sends,
+    )
 
 
 def log_name(log: LogKey) -> str:

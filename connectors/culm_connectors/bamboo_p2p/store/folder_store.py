@@ -14,14 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from culm_connectors.bamboo_p2p.store.checkpoints import Checkpoints
-from culm_connectors.bamboo_p2p.store.kept_log import KeptLog
-from culm_connectors.bamboo_p2p.store.kept_logs import KeptLogs
-from culm_connectors.bamboo_p2p.store.payload_chunks import PayloadParts
+from culm_connectors.bamboo_p2p.store.kept_logs import KeptLog, KeptLogs
+from culm_connectors.bamboo_p2p.store.payloads import PayloadParts, insert_verified, read_held
 from culm_connectors.bamboo_p2p.store.runs import RunKind
 from culm_connectors.bamboo_p2p.store.spool_shares import SpoolShares
-from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, number_key, open_database
-from culm_connectors.bamboo_p2p.store.whole_entries import insert_verified, read_held
+from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, Checkpoints, number_key, open_database
 from culm_connectors.clock import steady_s
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour

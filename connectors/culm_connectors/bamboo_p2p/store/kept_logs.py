@@ -1,13 +1,103 @@
-"""All logs of a folder as they are known, transactions over them, and what other processes do meanwhile."""
+"""What is known of the logs of a folder without looking at their rows: which entries and payloads are there.
+
+A transaction begins with what other processes have committed, and ends with what changed.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass, field
 
-from culm_connectors.bamboo_p2p.store.kept_log import KeptLog, read_kept_logs, write_kept_log
-from culm_connectors.bamboo_p2p.store.tables import number_key
+from culm_connectors.bamboo_p2p.store.runs import RunChanges, RunKind, read_runs, write_runs
+from culm_connectors.bamboo_p2p.store.tables import IN_PARTS, number_key
 from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.connection import Changes
+
+
+@dataclass(slots=True, eq=False)
+class KeptLog:
+    """One log. `row` is its number in the tables; `parts` are payloads that are not verified yet.
+
+    `dropped` are payloads that were here, and are not wanted again; `payload_bytes` counts those held.
+    What `add` and `remove` change is written by `write_kept_log`.
+    """
+
+    row: int
+    entries: RangeSet = field(default_factory=RangeSet)
+    payloads: RangeSet = field(default_factory=RangeSet)
+    dropped: RangeSet = field(default_factory=RangeSet)
+    payload_bytes: int = 0
+    parts: dict[int, RangeSet] = field(default_factory=dict)
+    end_of_log: int | None = None
+    fork: tuple[bytes, bytes] | None = None
+    changes: dict[RunKind, RunChanges] = field(default_factory=dict)
+    is_changed: bool = False
+
+    def ranges(self, kind: RunKind) -> RangeSet:
+        """What is there of a kind."""
+        if kind is RunKind.ENTRIES:
+            return self.entries
+        return self.payloads if kind is RunKind.PAYLOADS else self.dropped
+
+    def add(self, kind: RunKind, start: int, end: int) -> None:
+        """The numbers from `start` up to, without, `end` are there."""
+        self.ranges(kind).add(start, end)
+        self.changes.setdefault(kind, RunChanges()).add(start, end)
+
+    def remove(self, kind: RunKind, start: int, end: int) -> None:
+        """They are not there any more."""
+        self.ranges(kind).remove(start, end)
+        self.changes.setdefault(kind, RunChanges()).remove(start, end)
+
+    def count_bytes(self, difference: int) -> None:
+        """So many bytes of held payloads more, or less."""
+        self.payload_bytes += difference
+        self.is_changed = True
+
+    def ended_at(self, seq_num: int) -> None:
+        """This entry ends the log."""
+        self.end_of_log = seq_num
+        self.is_changed = True
+
+
+def read_kept_logs(database: sqlite3.Connection) -> dict[LogKey, KeptLog]:
+    """All logs as the tables have them now."""
+    runs = read_runs(database)
+    logs: dict[LogKey, KeptLog] = {}
+    rows: dict[int, KeptLog] = {}
+    query = "SELECT log, public_key, log_id, fork_one, fork_other, payload_bytes, ends_at FROM logs"
+    for row, public_key, log_id, one, other, payload_bytes, ends_at in database.execute(query):
+        kinds = runs.get(row, {})
+        log = logs[public_key, int.from_bytes(log_id, "big")] = rows[row] = KeptLog(
+            row,
+            kinds.get(RunKind.ENTRIES, RangeSet()),
+            kinds.get(RunKind.PAYLOADS, RangeSet()),
+            kinds.get(RunKind.DROPPED, RangeSet()),
+            payload_bytes,
+        )
+        log.fork = (one, other) if one is not None else None
+        log.end_of_log = int.from_bytes(ends_at, "big") if ends_at is not None else None
+    query = "SELECT payload, log, seq_num FROM payloads WHERE is_held = 0"
+    assert IN_PARTS == 0, "the index of what is in parts is for this number, written out"
+    for payload, row, key in database.execute(query).fetchall():
+        held = rows[row].parts[int.from_bytes(key, "big")] = RangeSet()
+        query = "SELECT offset, length(data) FROM parts WHERE payload = ? ORDER BY offset"
+        for offset, length in database.execute(query, (payload,)):
+            held.add(offset, offset + length)
+    return logs
+
+
+def write_kept_log(database: sqlite3.Connection, log: KeptLog) -> None:
+    """Write what changed; in the transaction that changed the rows."""
+    for kind, changes in log.changes.items():
+        write_runs(database, log.row, kind, changes)
+    log.changes.clear()
+    if log.is_changed:
+        ends_at = number_key(log.end_of_log) if log.end_of_log is not None else None
+        query = "UPDATE logs SET payload_bytes = ?, ends_at = ? WHERE log = ?"
+        database.execute(query, (log.payload_bytes, ends_at, log.row))
+        log.is_changed = False
 
 
 class KeptLogs:

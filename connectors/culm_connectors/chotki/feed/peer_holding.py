@@ -11,6 +11,11 @@ from culm_connectors.chotki.feed.packet_tail import RelayedPacket
 from culm_models.chotki.rdx import write_vector
 from culm_topics.chotki.records import Behind, HoldingRecord
 
+_AGAIN_MS: Final = 60_000
+_MOST_SOURCES: Final = 1_000
+_MOST_HELD: Final = 100_000
+"""What a peer says that it holds is told of so many sources: a record of Kafka has them."""
+
 
 class Delivery(Enum):
     """What becomes of a packet for one peer."""
@@ -49,12 +54,6 @@ class PeerHolding:
             return Delivery.LATER
         self.vector[packet.src] = packet.pro
         return Delivery.SEND
-
-
-_AGAIN_MS: Final = 60_000
-_MOST_SOURCES: Final = 1_000
-_MOST_HELD: Final = 100_000
-"""What a peer says that it holds is told of so many sources: a record of Kafka has them."""
 
 
 class PeerLag:

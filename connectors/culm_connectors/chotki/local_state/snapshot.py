@@ -20,6 +20,11 @@ _START: Final = 17
 """The bytes of a key without its letter."""
 
 
+_FIRST_CHUNK: Final = 16
+_CHUNK_FIELDS: Final = 1_024
+_CHUNK_BYTES: Final = 1 << 20
+
+
 class BlockSizes:
     """The bytes of all values of blocks, by the beginning of their keys; for any thread.
 
@@ -68,11 +73,6 @@ def _start_of(key: bytes, further: int = 0) -> bytes:
     """Where the block of a key begins, or the one that is so much further."""
     progress = (int.from_bytes(key[9:_START], "big") & ~BLOCK_MASK) + further
     return key[:9] + progress.to_bytes(8, "big")
-
-
-_FIRST_CHUNK: Final = 16
-_CHUNK_FIELDS: Final = 1_024
-_CHUNK_BYTES: Final = 1 << 20
 
 
 class EpochSnapshot:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.bamboo_p2p.notified import NotifiedTotals, count_notified
+from culm_connectors.bamboo_p2p.interest import FollowedLog, NotifiedTotals, count_notified
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.enforcement import log_name
 from culm_connectors.bamboo_p2p.session import Trace, no_trace

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
+from culm_connectors.bamboo_p2p.edge.access import edge_rules
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
-from culm_connectors.bamboo_p2p.edge.retention import DroppablePayloads
-from culm_connectors.bamboo_p2p.edge.rules import edge_rules
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import RetentionRule
-from culm_connectors.bamboo_p2p.policy.retention import retain
+from culm_connectors.bamboo_p2p.policy.enforcement import retain
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.kafka import ProducerRecord
@@ -42,9 +41,8 @@ KEEPS_TWO = "[retention]\nmax_bytes = 250\ninterval_s = 0.01\n"
 def dropped(folder: OutboxedFolder, kind_is_operations: bool = False) -> list[int]:
     """The payloads that go when everything is too old."""
     read: ReadFacts = (lambda payload: None) if kind_is_operations else _none  # type: ignore[assignment, return-value]
-    kinds = LogKinds(folder.store, read)
-    droppable = DroppablePayloads(folder.tables, folder.outbox, kinds, folder.store.flavour)
-    gone = retain(folder.store, ALL_OLD, 1e12, droppable.may_drop)
+    folder.outbox._kinds = LogKinds(folder.store, read)
+    gone = retain(folder.store, ALL_OLD, 1e12, folder.outbox.may_drop_payload)
     return [seq_num for _, seq_num in gone]
 
 

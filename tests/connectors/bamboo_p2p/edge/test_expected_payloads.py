@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import ExpectedPayloads
+from culm_connectors.bamboo_p2p.edge.awaited_payloads import ExpectedPayloads
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange

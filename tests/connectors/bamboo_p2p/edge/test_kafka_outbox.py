@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
-from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
-from culm_connectors.bamboo_p2p.edge.from_topics.expected_payloads import ExpectedPayloads
+from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads, ExpectedPayloads
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
-from culm_connectors.bamboo_p2p.edge.opening import open_edge_folder
 from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.tables import open_edge_folder
 from culm_connectors.bamboo_p2p.errors import FolderError
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from culm_connectors.bamboo_p2p.edge.access import TABLE, EdgePolicy, LogAccess
-from culm_connectors.bamboo_p2p.edge.budgets import edge_budgets
+from culm_connectors.bamboo_p2p.edge.hooks import edge_budgets
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
 from culm_connectors.edge.access import AccessWatch

@@ -8,11 +8,21 @@ import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.errors import PolicyError
-from culm_connectors.bamboo_p2p.policy.answers import FORBIDDEN, LATER, Allowance, answer
-from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule, RetentionRule, read_policy
-from culm_connectors.bamboo_p2p.policy.log_pattern import parse_log_pattern
-from culm_connectors.bamboo_p2p.policy.quota import QuotaLedger
-from culm_connectors.bamboo_p2p.policy.retention import retain
+from culm_connectors.bamboo_p2p.policy.document import (
+    FolderPolicy,
+    PeerRule,
+    RetentionRule,
+    parse_log_pattern,
+    read_policy,
+)
+from culm_connectors.bamboo_p2p.policy.enforcement import (
+    FORBIDDEN,
+    LATER,
+    Allowance,
+    QuotaLedger,
+    answer,
+    retain,
+)
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.hashes import YASMF
 from culm_models.bamboo_p2p.settings import Direction, PolicyAnswer

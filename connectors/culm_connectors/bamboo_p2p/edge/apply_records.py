@@ -11,7 +11,7 @@ from typing import Final
 
 from confluent_kafka import Message
 
-from culm_connectors.bamboo_p2p.edge.from_topics.awaited_payloads import AwaitedPayloads
+from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
 from culm_connectors.bamboo_p2p.edge.outbox import KafkaOutbox
