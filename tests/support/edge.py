@@ -14,9 +14,8 @@ import pytest
 from culm_connectors.connector import Connector
 from culm_connectors.kafka import TopicReader
 from culm_connectors.kafka.backlog import BatchSender
-from culm_connectors.logs.hub import LogHub
+from culm_connectors.logs.hub import LogHub, LogPublisher
 from culm_connectors.logs.index import IndexWriter
-from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.warm_start import WarmStart
 from culm_connectors.p2panda.aquadoggo.links import NodeLinks
 from culm_connectors.p2panda.driver import Driver

@@ -6,8 +6,8 @@
 - `budgets`: what one principal may use. `serving`: who is connected, and how a connection ends.
 - `fair_turns`: threads, and event loops, that work for callers in fair turns. `pump`: who reads and writes a
   connection whose machine is bytes in and bytes out.
-- `feed`: topics are followed into a protocol's store. `intake`: what peers sent is produced;
-  `memory_outbox`: where it waits in memory.
+- `feed`: topics are followed into a protocol's store. `intake`: what peers sent is produced,
+  and where it waits in memory.
 - `metrics`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every protocol is
   measured by, in families that they share.
 """

@@ -2,15 +2,22 @@
 
 A protocol contributes an `Outbox` for each kind of batch. A batch stays in its outbox until Kafka has
 acknowledged all of it, so whatever a crash interrupts is produced again.
+
+A `MemoryOutbox` is one queue for whoever makes durable what waits in it, in order and bounded. Where nothing
+is taken on, `wait_for_capacity` is what stops connections: all of them, or those of the owner whose share is
+full.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from culm_connectors.edge.protocol_metrics import Durations
+from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics
 
 Batch = TypeVar("Batch")
 
@@ -93,3 +100,128 @@ class Intake:
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much may wait: more is taken on only below both; one item may go beyond the bytes."""
+
+    items: int
+    size_bytes: int
+
+
+@dataclass(slots=True, eq=False)
+class Share:
+    """What one owner has waiting."""
+
+    items: int = 0
+    size_bytes: int = 0
+
+    def is_below(self, bounds: Bounds) -> bool:
+        """Whether its owner may bring more."""
+        return self.items < bounds.items and self.size_bytes < bounds.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting(Generic[Item]):
+    item: Item
+    size_bytes: int
+    share: Share | None
+    since_s: float
+
+
+_ANY: Final = Bounds(2**63, 2**63)
+
+
+class MemoryOutbox(Generic[Item]):
+    """Implements `Outbox`. `run` must be running; whatever `store` raises ends it."""
+
+    def __init__(
+        self,
+        store: Callable[[Sequence[Item]], Awaitable[None]],
+        metrics: ProtocolMetrics,
+        bounds: Bounds,
+        batch: Bounds,
+        share: Bounds = _ANY,
+    ) -> None:
+        """`store` returns when a batch is durable. `share`: the bounds of what one owner has waiting."""
+        self._store = store
+        self._metrics = metrics
+        self._bounds = bounds
+        self._batch = batch
+        self._share = share
+        self._total = Share()
+        self._waiting: deque[_Waiting[Item]] = deque()
+        self._added = self._stored = 0
+        self._intake = Intake(metrics.accept_latency)
+        self._intake.add(self)
+
+    def add(self, items: Iterable[tuple[Item, int]], share: Share | None = None) -> None:
+        """Have items stored that have these sizes, in this order, after all that were added before."""
+        now_s = time.monotonic()
+        for item, size_bytes in items:
+            self._waiting.append(_Waiting(item, size_bytes, share, now_s))
+            self._added += 1
+            _change(self._total, 1, size_bytes)
+            if share is not None:
+                _change(share, 1, size_bytes)
+        self._measure()
+        self._intake.wake()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is taken on, whoever brings it."""
+        return not self._total.is_below(self._bounds)
+
+    async def wait_for_capacity(self, share: Share | None = None) -> None:
+        """Wait while too much waits, of all owners or of this one."""
+        await self._intake.wait_until(
+            lambda: not self.is_full and (share is None or share.is_below(self._share))
+        )
+
+    async def drained(self) -> None:
+        """Wait until everything that was added so far is durable."""
+        last = self._added
+        await self._intake.wait_until(lambda: self._stored >= last)
+
+    async def run(self) -> None:
+        """Store what is added, until cancelled."""
+        await self._intake.run()
+
+    async def take(self) -> list[_Waiting[Item]] | None:
+        """Return the next items, at least one where any wait."""
+        batch: list[_Waiting[Item]] = []
+        left = self._batch.size_bytes
+        while self._waiting and len(batch) < self._batch.items:
+            left -= self._waiting[0].size_bytes
+            if batch and left < 0:
+                break
+            batch.append(self._waiting.popleft())
+        return batch or None
+
+    async def produce(self, batch: list[_Waiting[Item]]) -> list[_Waiting[Item]]:
+        """Store a batch."""
+        await self._store([one.item for one in batch])
+        return batch
+
+    async def acknowledged(self, batch: list[_Waiting[Item]]) -> Sequence[float]:
+        """A batch is durable: it weighs on nobody any more."""
+        for one in batch:
+            _change(self._total, -1, -one.size_bytes)
+            if one.share is not None:
+                _change(one.share, -1, -one.size_bytes)
+        self._stored += len(batch)
+        self._measure()
+        now_s = time.monotonic()
+        return [now_s - one.since_s for one in batch]
+
+    def _measure(self) -> None:
+        self._metrics.staged, self._metrics.staged_bytes = self._total.items, self._total.size_bytes
+
+
+def _change(share: Share, items: int, size_bytes: int) -> None:
+    share.items += items
+    share.size_bytes += size_bytes

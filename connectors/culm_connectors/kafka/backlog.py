@@ -59,16 +59,12 @@ class BatchSender:
 
     def __init__(self, producer: BatchProducer) -> None:
         self.dropped: Counter[str] = Counter()
-        self._producer = producer
+        self.producer = producer
         self._sources: list[tuple[str, Callable[[], Sequence[ProducerRecord]]]] = []
 
     def add(self, topic: str, take: Callable[[], Sequence[ProducerRecord]]) -> None:
         """Produce to a topic what `take` gives each time."""
         self._sources.append((topic, take))
-
-    async def send_now(self, topic: str, records: Sequence[ProducerRecord]) -> None:
-        """Produce these without waiting for a turn; return when Kafka has acknowledged them."""
-        await self._producer.send(topic, records)
 
     async def send_for_ever(self, interval_s: float = 0.1) -> None:
         """Produce what waits, again and again; run it as a task."""
@@ -79,4 +75,4 @@ class BatchSender:
     async def send(self) -> None:
         """Produce what waits; what is not its turn yet when this is cancelled goes on waiting."""
         for topic, take in self._sources:
-            await self.send_now(topic, take())
+            await self.producer.send(topic, take())

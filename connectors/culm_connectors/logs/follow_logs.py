@@ -15,10 +15,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Any, Protocol
 
 from confluent_kafka import Message
+from prometheus_client.core import Metric
 
 from culm_connectors.kafka import Progress, TopicReader
-from culm_connectors.logs.index.reading import Pair
+from culm_connectors.logs.index.layout import Pair
 from culm_connectors.logs.replicated_logs import ReplicatedLogs
+from culm_connectors.metric_families import counters
 from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_topics.logs.records import LogRecord
@@ -171,7 +173,8 @@ class LogsFollower:
                 # A further interest must not have to wait for the next record of `logs`.
                 if batch.done():
                     await self._take(batch.result())
-                    await self._warm_start.settle(reader.positions)
+                    if self._warm_start.claims.anything:
+                        await self._warm_start.settle(reader.positions)
                     batch = asyncio.ensure_future(reader.get())
         finally:
             batch.cancel()
@@ -183,6 +186,13 @@ class LogsFollower:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._schemas.changed.wait(), _FORGETTING_INTERVAL_S)
             self._schemas.pass_time(time.monotonic())
+
+    def metrics(self) -> Iterator[Metric]:
+        """What is measured: entries taken from `logs`, and logs that were cut back."""
+        yield from counters(
+            ("culm_logs_entries", "entries taken from the logs topic", self.taken),
+            ("culm_logs_corrections", "logs cut back by the truth", self.corrected),
+        )
 
     # Records.
 
@@ -205,7 +215,8 @@ class LogsFollower:
         # A log that should hold more by now is read again when the index is compared with `blocks`.
         claims = self._warm_start.claims
         gaps = [one for one in commit.gaps if not claims.awaits_before(one.log, one.entry.seq_num)]
-        self.gaps.found(gaps, whole=self._is_whole)
+        if gaps:
+            self.gaps.found(gaps, whole=self._is_whole)
         self.taken += len(commit.stored)
         self.corrected += len(commit.truncated)
 

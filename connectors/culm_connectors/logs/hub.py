@@ -8,20 +8,266 @@ What the hub promises, in this order:
 
 So nobody learns of an entry that a kill could take away, and nobody is given one before it can be read.
 A protocol's driver knows the hub, never another driver.
+
+Entries are produced before they count as stored. What else goes to topics (the proof of forks, refusals,
+receipts) goes in batches a few times a second; what waits for that is bounded, and receipts merge while they
+wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from culm_connectors.logs.index import Commit, IndexWriter
+from culm_connectors.kafka import ProducerRecord
+from culm_connectors.kafka.backlog import Backlog, BatchSender
+from culm_connectors.logs.index import Commit, IndexGap, IndexWriter
 from culm_connectors.logs.index.commit import Offsets
-from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.index.layout import Pair
 from culm_connectors.logs.warm_start.claims import Claims
+from culm_models.bamboo import decode_entry
 from culm_models.bamboo.checks import SoundEntry
-from culm_topics.records import split_log_key
+from culm_models.bamboo.log_store import LogKey
+from culm_models.errors import CulmError
+from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.logs.records import EntryRecord, ReceiptRecord
+from culm_topics.records import log_key, rejection, split_log_key
+
+logger = logging.getLogger(__name__)
+
+_NO_SESSION = 0
+_RECEIPT_ROWS = 1_000
+_MAX_RECEIPTS = 500_000
+_MAX_RECEIPTS_A_PEER = 125_000
+_MAX_WAITING = 10_000
+_MAX_WAITING_BYTES = 8 * 1024 * 1024
+MAX_FAULTY_LOGS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A checked entry that a remote brought, to be stored; the order of arrivals is the order to store in."""
+
+    checked: SoundEntry
+    remote: bytes
+    session_id: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of what is to be stored."""
+        return self.checked.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedEntry:
+    """An entry, or bytes that were to be one, that a remote brought and that was refused."""
+
+    code: str
+    detail: str
+    remote: bytes
+    entry: bytes | None = None
+    payload: bytes | None = None
+
+
+class ReportedFaults:
+    """The first place in each log at which its author contradicts itself, as far as it was reported.
+
+    A fork is proven once, however often it is brought again. Of the `MAX_FAULTY_LOGS` logs that it was last
+    asked about: others are reported again.
+    """
+
+    def __init__(self) -> None:
+        self._first: OrderedDict[bytes, int] = OrderedDict()
+
+    def is_first(self, log_key: bytes, seq_num: int) -> bool:
+        """Whether a fault in this place is to be reported; what comes behind it follows from it."""
+        first = self._first.get(log_key)
+        self._first[log_key] = seq_num if first is None else min(first, seq_num)
+        self._first.move_to_end(log_key)
+        if len(self._first) > MAX_FAULTY_LOGS:
+            self._first.popitem(last=False)
+        return first is None or seq_num < first
+
+
+class LogPublisher:
+    """Writes to `entries`, `rejected` and `receipts`."""
+
+    def __init__(self, sender: BatchSender, kafka: KafkaSettings, connector_id: bytes) -> None:
+        self.repeated_faults = 0
+        self._sender = sender
+        self._connector_id = connector_id
+        self._entries_topic = kafka.topic("entries")
+        self._rejected = Backlog(_MAX_WAITING, 2 * _MAX_WAITING_BYTES)
+        self._forks = Backlog(_MAX_WAITING, _MAX_WAITING_BYTES)
+        self._receipts: dict[bytes, dict[LogKey, int]] = {}
+        self._receipt_count = 0
+        self._faults = ReportedFaults()
+        sender.add(self._entries_topic, self._forks.take)
+        sender.add(kafka.topic("rejected"), self._rejected.take)
+        sender.add(kafka.topic("receipts"), self._take_receipts)
+
+    async def entries(self, arrivals: Sequence[Arrival]) -> None:
+        """Produce what peers bring; return when Kafka has acknowledged it. Raises ProduceFailed."""
+        records = [
+            self._entry_record(
+                arrival.checked.entry_bytes,
+                arrival.checked.payload_bytes,
+                arrival.checked.schema_id,
+                log_key(*arrival.checked.log),
+                arrival.remote,
+                arrival.session_id,
+            )
+            for arrival in arrivals
+        ]
+        await self._sender.producer.send(self._entries_topic, records)
+
+    async def entries_again(
+        self, log: LogKey, pairs: Sequence[Pair], schema_id: str, brought_by: bytes
+    ) -> None:
+        """Produce entries that the index holds once more; return when Kafka has acknowledged it.
+
+        Raises ProduceFailed.
+        """
+        key = log_key(*log)
+        records = [
+            self._entry_record(entry, payload, schema_id, key, brought_by, _NO_SESSION)
+            for entry, payload in pairs
+        ]
+        await self._sender.producer.send(self._entries_topic, records)
+
+    def _entry_record(
+        self, entry: bytes, payload: bytes, schema_id: str, key: bytes, remote: bytes, session_id: int
+    ) -> ProducerRecord:
+        value = EntryRecord(entry, payload, schema_id, remote, session_id, self._connector_id)
+        return ProducerRecord(key, value.encode())
+
+    # What is refused.
+
+    def refused(self, refusal: RefusedEntry) -> None:
+        """What a remote brought was refused, with the reason."""
+        place = _place(refusal.entry)
+        self._reject(
+            refusal.code, refusal.detail, refusal.entry, refusal.payload, place, brought_by=refusal.remote
+        )
+
+    def contradicted(self, refusal: RefusedEntry, fork: Callable[[], tuple[str, int]] | None = None) -> None:
+        """An entry was refused where its log contradicts itself, or is over a quota.
+
+        The first such place of a log is reported: `repeated_faults` counts the rest. Where `fork` gives the
+        entry's schema and session, the entry is of another branch, for the truth path to judge.
+        """
+        place = key, seq_num = _place(refusal.entry)
+        if seq_num is not None and not self._faults.is_first(key, seq_num):
+            self.repeated_faults += 1
+            return
+        self._reject(
+            refusal.code,
+            refusal.detail,
+            refusal.entry,
+            refusal.payload,
+            place,
+            brought_by=refusal.remote,
+        )
+        if fork is not None and refusal.entry is not None and refusal.payload is not None:
+            schema_id, session_id = fork()
+            record = self._entry_record(
+                refusal.entry, refusal.payload, schema_id, key, refusal.remote, session_id
+            )
+            if not self._forks.add(record):
+                self._sender.dropped["forks"] += 1
+
+    def withheld(self, code: str, detail: str, entry: bytes) -> None:
+        """Peers are sent nothing of a log from this held entry on; reported once, however many lack it."""
+        place = key, seq_num = _place(entry)
+        if seq_num is not None and self._faults.is_first(key, seq_num):
+            logger.warning("log %s is not sent on from entry %d: %s (%s)", key.hex(), seq_num, detail, code)
+            self._reject(code, detail, entry, None, place, brought_by=None)
+
+    def refused_record(
+        self, error: CulmError, source: tuple[str, int, int], value: bytes | None, brought_by: bytes | None
+    ) -> None:
+        """A record of Kafka's that is none of ours, or holds an entry that is none."""
+        self._reject(error.code, str(error), value, None, _place(value), brought_by=brought_by, source=source)
+
+    def gap(self, checked: SoundEntry, detail: str) -> None:
+        """An entry of `logs` that stands above a gap."""
+        place = log_key(*checked.log), checked.entry.seq_num
+        self._reject(
+            IndexGap.code, detail, checked.entry_bytes, checked.payload_bytes, place, brought_by=None
+        )
+
+    def _reject(
+        self,
+        code: str,
+        detail: str,
+        entry: bytes | None,
+        payload: bytes | None,
+        place: tuple[bytes, int | None],
+        *,
+        brought_by: bytes | None,
+        source: tuple[str, int, int] | None = None,
+    ) -> None:
+        size = len(entry or b"") + len(payload or b"")
+        key, seq_num = place
+        # Where too many wait, the reasons are kept and the bytes are not: half of the room is for reasons.
+        if self._rejected.size_bytes + size > _MAX_WAITING_BYTES:
+            entry = payload = None
+        record = rejection(
+            code,
+            detail,
+            entry=entry,
+            operation=payload,
+            brought_by=brought_by,
+            source=source,
+            seq_num=seq_num,
+        )
+        if not self._rejected.add(ProducerRecord(key, record.encode())):
+            self._sender.dropped["rejected"] += 1
+
+    # What peers hold.
+
+    def receipts(self, remote: bytes, rows: Iterable[tuple[bytes, int, int]]) -> None:
+        """Note log heights that a peer holds; they merge with what waits."""
+        held = self._receipts.setdefault(remote, {})
+        for public_key, log_id, seq_num in rows:
+            log = (public_key, log_id)
+            before = held.get(log)
+            if before is None:
+                if self._receipt_count >= _MAX_RECEIPTS or len(held) >= _MAX_RECEIPTS_A_PEER:
+                    self._sender.dropped["receipts"] += 1
+                    continue
+                self._receipt_count += 1
+            if before is None or seq_num > before:
+                held[log] = seq_num
+
+    def _take_receipts(self) -> list[ProducerRecord]:
+        records = [
+            ProducerRecord(remote, ReceiptRecord(rows).encode())
+            for remote, held in self._receipts.items()
+            for rows in _cut([(*log, seq_num) for log, seq_num in held.items()])
+        ]
+        self._receipts.clear()
+        self._receipt_count = 0
+        return records
+
+
+def _place(entry: bytes | None) -> tuple[bytes, int | None]:
+    """The log key and sequence number of an entry, as far as it can be read."""
+    if entry is None:
+        return b"", None
+    try:
+        decoded = decode_entry(entry)
+    except CulmError:
+        return b"", None
+    return log_key(decoded.public_key, decoded.log_id), decoded.seq_num
+
+
+def _cut(rows: list[tuple[bytes, int, int]]) -> Iterable[tuple[tuple[bytes, int, int], ...]]:
+    for start in range(0, len(rows), _RECEIPT_ROWS):
+        yield tuple(rows[start : start + _RECEIPT_ROWS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +307,9 @@ class LogHub:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Give a subscriber what is stored from now on."""
-        self._subscribers.append(subscriber)
+        """Give a subscriber what is stored from now on, once however often it asks."""
+        if subscriber not in self._subscribers:
+            self._subscribers.append(subscriber)
 
     async def store(self, arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[Arrival]:
         """Take what peers bring, in this order; returns what the index could not take.

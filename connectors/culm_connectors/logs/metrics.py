@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from culm_connectors.kafka.backlog import BatchSender
-from culm_connectors.logs.early_entries import EarlyEntries
+from culm_connectors.logs.hub import LogPublisher
 from culm_connectors.logs.index import IndexWriter
-from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
 from culm_connectors.metric_families import counter_by, counters, gauge
@@ -39,19 +38,3 @@ def of_publishing(publisher: LogPublisher, sender: BatchSender, in_checks: int) 
         ("culm_repeated_faults", "faults of authors reported before", publisher.repeated_faults)
     )
     yield counter_by("culm_dropped_records", "records dropped before a slow Kafka", "kind", sender.dropped)
-
-
-def of_followers(
-    early: EarlyEntries, *, entries: int, attached: int, logs: int, corrected: int
-) -> Iterator[Metric]:
-    """Counts of entries taken from the topics `entries` and `logs`, and of those that wait above a gap."""
-    yield gauge("culm_live_waiting_logs", "logs whose next entry has not come yet", early.waiting_logs)
-    yield gauge("culm_live_longest_wait_seconds", "age of the oldest such gap", early.longest_wait_s())
-    yield gauge("culm_live_early_entries", "entries that wait for an earlier one of their log", len(early))
-    yield from counters(
-        ("culm_live_entries", "entries taken from other connectors", entries),
-        ("culm_live_attached_entries", "of them, those that had waited for an earlier one", attached),
-        ("culm_live_dropped_entries", "early entries given up: the logs topic brings them", early.dropped),
-        ("culm_logs_entries", "entries taken from the logs topic", logs),
-        ("culm_logs_corrections", "logs cut back by the truth", corrected),
-    )

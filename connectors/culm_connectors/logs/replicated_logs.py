@@ -20,12 +20,11 @@ from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.kafka import BatchProducer, Progress, TopicReaders, ask_origin, watch_origin
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.logs.check_pool import CheckPool
-from culm_connectors.logs.hub import LogHub
+from culm_connectors.logs.hub import LogHub, LogPublisher
 from culm_connectors.logs.index import IndexDamaged, IndexWriter, close_index, condemn, open_index
 from culm_connectors.logs.lost_entries.settings import RepairSettings
 from culm_connectors.logs.lost_entries.watch import LostEntriesWatch, ask_state
 from culm_connectors.logs.metrics import of_index, of_publishing
-from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.logs.warm_start.repair import LogGaps
 from culm_connectors.logs.warm_start.warm_start import WarmStart
 from culm_models.bamboo.checks import check_many
@@ -66,7 +65,6 @@ class ReplicatedLogs:
         self.warm_start = WarmStart(kafka, index, pool, topics.whole_logs, progress)
         self.hub = LogHub(self.publisher, index, self.warm_start.claims)
         self.gaps = LogGaps(self.hub, index.store, pool, topics.whole_logs, self.publisher.gap)
-        self.hub.subscribe(self.gaps)
         administration, origin = watched
         partitions = origin.partition_counts[kafka.topic("entries")]
         self.lost_entries = LostEntriesWatch(

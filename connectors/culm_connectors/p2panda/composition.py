@@ -15,7 +15,7 @@ from culm_connectors.logs.warm_start.claims import ClaimingStore
 from culm_connectors.p2panda.access import SchemaAccess
 from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.aquadoggo.links import NodeLinks
-from culm_connectors.p2panda.driver import Driver
+from culm_connectors.p2panda.driver import Driver, nothing_to_settle
 from culm_connectors.p2panda.interest import Interest
 from culm_connectors.p2panda.peer_events import PeerEvents
 from culm_connectors.p2panda.quotas import Quotas
@@ -23,6 +23,7 @@ from culm_connectors.p2panda.settings import peer_settings
 from culm_connectors.p2panda.topic_followers import TopicFollowers
 from culm_connectors.settings import ConnectorSettings
 from culm_models.keys import KeyPair
+from culm_models.p2panda.ingest import Admit, admit_everything
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_topics.kafka.clients import KafkaSettings
@@ -55,9 +56,14 @@ def assemble(
     `set_state` is given what is missing before peers are served.
     """
     index = logs.index
-    quotas = Quotas(
-        index.store, author_bytes=settings.max_bytes_per_author, peer_bytes=settings.max_bytes_per_peer
-    )
+    admit: Admit = admit_everything
+    settled = nothing_to_settle
+    # They are asked for every entry: a connector without quotas has nobody to ask.
+    if settings.max_bytes_per_author or settings.max_bytes_per_peer:
+        quotas = Quotas(
+            index.store, author_bytes=settings.max_bytes_per_author, peer_bytes=settings.max_bytes_per_peer
+        )
+        admit, settled = quotas.admit, quotas.arrived
     announcements = AnnouncementTopic(
         logs.sender, kafka.topic("announcements"), logs.publisher.refused_record
     )
@@ -73,7 +79,7 @@ def assemble(
             compat=settings.p2panda.compat,
         ),
         random_seed=secrets.randbits(64),
-        admit=quotas.admit,
+        admit=admit,
     )
     driver = Driver(
         peer,
@@ -85,7 +91,7 @@ def assemble(
         permit=access.permit,
         schemas_of=access.schemas_of,
         claims=logs.warm_start.claims,
-        settled=quotas.arrived,
+        settled=settled,
     )
     logs.hub.subscribe(driver)
     announce_served = partial(interest.announce_served, driver.announce)
@@ -102,8 +108,8 @@ def assemble(
             transport=settings.transport,
             permit=access.permit,
             schemas_of=access.schemas_of,
-            admit=quotas.admit,
-            settled=quotas.arrived,
+            admit=admit,
+            settled=settled,
         )
     followers = TopicFollowers(
         logs,

@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from culm_connectors.clock import steady_ms
-from culm_connectors.edge.memory_outbox import Bounds, MemoryOutbox
+from culm_connectors.edge.intake import Bounds, MemoryOutbox
 from culm_connectors.edge.serving import Links
 from culm_connectors.logs.check_pool import CheckPool
-from culm_connectors.logs.hub import Stored
-from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.hub import Arrival, Stored
 from culm_connectors.logs.warm_start.claims import Claims
 from culm_connectors.p2panda.connections.budgets import Budgets, own_announcements
 from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
@@ -74,6 +73,10 @@ def no_restriction(remote: bytes) -> None:
     """Every schema, for everybody."""
 
 
+def nothing_to_settle(arrivals: Sequence[Arrival]) -> None:
+    """Nobody waits for what remotes brought to be stored."""
+
+
 class Driver:
     """One local peer and the connections to its remotes.
 
@@ -93,7 +96,7 @@ class Driver:
         permit: Filter = permit_everything,
         schemas_of: SchemasOf = no_restriction,
         claims: Claims | None = None,
-        settled: Callable[[Sequence[Arrival]], None] = lambda _: None,
+        settled: Callable[[Sequence[Arrival]], None] = nothing_to_settle,
         now_ms: Callable[[], int] = steady_ms,
         arrange: Arrange | None = None,
     ) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from culm_connectors.edge.protocol_metrics import added
-from culm_connectors.logs.metrics import of_followers
 from culm_connectors.metric_families import counter_by, counters, gauge
 from culm_connectors.p2panda.composition import Composition
 from culm_connectors.p2panda.metrics import DriverMetrics
@@ -27,14 +26,8 @@ def measured(parts: Composition) -> DriverMetrics:
 
 def families(parts: Composition) -> Iterator[Metric]:
     """Of what its followers of replicated logs take, of peers, and of nodes where they are linked."""
-    entries, logs = parts.followers.entries, parts.followers.logs
-    yield from of_followers(
-        entries.early,
-        entries=entries.taken,
-        attached=entries.attached,
-        logs=logs.taken,
-        corrected=logs.corrected,
-    )
+    yield from parts.followers.entries.metrics()
+    yield from parts.followers.logs.metrics()
     driver = parts.driver.metrics
     yield gauge("culm_p2panda_schemas", "schemas that are served", len(parts.interest.served))
     yield gauge(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from culm_connectors.logs.publish import LogPublisher, RefusedEntry
+from culm_connectors.logs.hub import LogPublisher, RefusedEntry
 from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.interest import Interest
 from culm_models.bamboo.errors import ForkError

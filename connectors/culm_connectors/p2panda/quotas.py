@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
+from culm_connectors.logs.hub import Arrival
 from culm_connectors.logs.index import LmdbLogStore
-from culm_connectors.logs.publish import Arrival
 from culm_connectors.rate_limit import LimitedLog
 from culm_models.p2panda.ingest import NotAdmittedError
 from culm_models.p2panda.operations.operation import CheckedOperation
@@ -46,14 +46,8 @@ class Quotas:
         self._by_author: Counter[bytes] = Counter()
         self._by_peer: Counter[bytes] = Counter()
 
-    @property
-    def _are_set(self) -> bool:
-        return bool(self._author_bytes or self._peer_bytes)
-
     def admit(self, checked: CheckedOperation, remote: bytes) -> None:
         """Count an entry that a remote brings as on its way. Raises AuthorQuotaError, PeerQuotaError."""
-        if not self._are_set:
-            return
         author, size = checked.entry.public_key, checked.size_bytes
         of_author, of_peer = self._store.usage(author, remote)
         if 0 < self._author_bytes < of_author + self._by_author[author] + size:
@@ -77,8 +71,6 @@ class Quotas:
 
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
         """These are in the index now, or could not be stored."""
-        if not self._are_set:
-            return
         for arrival in arrivals:
             for counts, name in (
                 (self._by_author, arrival.checked.entry.public_key),

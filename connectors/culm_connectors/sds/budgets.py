@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
-from culm_connectors.edge.memory_outbox import Share
+from culm_connectors.edge.intake import Share
 from culm_connectors.rate_limit import TokenBucket
 from culm_connectors.sds.settings import SdsEdgeSettings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from culm_connectors.edge.memory_outbox import Bounds, MemoryOutbox
+from culm_connectors.edge.intake import Bounds, MemoryOutbox
 from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.link import MemberLink
 from culm_connectors.sds.metrics import SdsMetrics

@@ -212,9 +212,11 @@ def read_place(data: bytes) -> tuple[bytes, int, int] | None:
     For whoever only asks whether an entry is held; `decode_entry` judges what is not.
     """
     try:
-        log_id, size = varu64.decode(data, _LOG_ID_OFFSET)
-        seq_num, _ = varu64.decode(data, _LOG_ID_OFFSET + size)
-    except varu64.VarU64Error:
+        log_id, seq_num = data[_LOG_ID_OFFSET], data[_LOG_ID_OFFSET + 1]
+        if log_id >= _INLINE_LIMIT or seq_num >= _INLINE_LIMIT:
+            log_id, size = varu64.decode(data, _LOG_ID_OFFSET)
+            seq_num, _ = varu64.decode(data, _LOG_ID_OFFSET + size)
+    except (IndexError, varu64.VarU64Error):
         return None
     return data[1:_LOG_ID_OFFSET], log_id, seq_num
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from culm_connectors import connector as connector_module
-from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
 from culm_connectors.transport import CloseCode, ConnectError, connect

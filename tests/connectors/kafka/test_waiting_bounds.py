@@ -10,8 +10,8 @@ import pytest
 
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_connectors.kafka.backlog import Backlog, BatchSender
-from culm_connectors.logs import publish
-from culm_connectors.logs.publish import LogPublisher
+from culm_connectors.logs import hub
+from culm_connectors.logs.hub import LogPublisher
 from culm_connectors.p2panda import announcements
 from culm_connectors.p2panda.announcements import Announcements, AnnouncementTopic
 from culm_connectors.p2panda.interest import Interest
@@ -173,7 +173,7 @@ async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brough
 async def test_receipts_of_one_peer_leave_room_for_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(publish, "_MAX_RECEIPTS_A_PEER", 100)
+    monkeypatch.setattr(hub, "_MAX_RECEIPTS_A_PEER", 100)
     produced = Produced()
     publisher, sender = publisher_to(produced)
     publisher.receipts(b"m" * 32, unknown_heights(200))

@@ -52,7 +52,7 @@ class Edge:
         self.lost_entries = SimpleNamespace(on_logs=lambda heights: None)
         self.hub = self.publisher = self.pool = self
         self.index = SimpleNamespace(store=self)
-        self.warm_start = SimpleNamespace(claims=None)
+        self.warm_start = SimpleNamespace(claims=SimpleNamespace(anything=False))
         self.topics = SimpleNamespace(whole_logs=None)
         self.connector_id = b"this edge's"
         self.missing: frozenset[str] = frozenset()

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.logs.early_entries import OVERHEAD_BYTES, EarlyEntries
-from culm_connectors.logs.follow_entries import EntriesFollower
+from culm_connectors.logs.follow_entries import OVERHEAD_BYTES, EarlyEntries, EntriesFollower
 from culm_connectors.logs.hub import LogHub, Stored
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
 from culm_connectors.logs.warm_start.claims import Claims

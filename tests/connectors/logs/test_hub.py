@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from culm_connectors.kafka import ProduceFailed
-from culm_connectors.logs.hub import LogHub, Stored
+from culm_connectors.logs.hub import Arrival, LogHub, Stored
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
-from culm_connectors.logs.publish import Arrival
 from culm_connectors.logs.warm_start.claims import Claims
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.p2panda.operations.operation import peek

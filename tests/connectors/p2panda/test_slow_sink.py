@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from culm_connectors.clock import steady_ms
-from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from culm_connectors.logs.index.reading import Pair, Range
+from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.warm_start.claims import Listener
 from culm_connectors.p2panda.connections import writer as writing
 from culm_connectors.p2panda.connections.link import Deliveries

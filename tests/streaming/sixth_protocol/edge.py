@@ -15,7 +15,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.budgets import OpenConnections, RememberedBudgets
 from culm_connectors.edge.doors import QuicDoor
 from culm_connectors.edge.feed import Feed, RefusedRecord, apply_each
-from culm_connectors.edge.memory_outbox import Bounds, MemoryOutbox, Share
+from culm_connectors.edge.intake import Bounds, MemoryOutbox, Share
 from culm_connectors.edge.protocol import EdgeContext, until_cancelled
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.pump import Pump

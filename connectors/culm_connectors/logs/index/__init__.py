@@ -4,13 +4,11 @@ How a file is opened, grown, owned and closed is that of every local store (`cul
 
 | module | what it holds |
 |---|---|
-| layout | keys and values of every database of the file |
-| commit | one write transaction: entries, heights and the Kafka offsets that cover them |
+| layout | keys and values of every database, checked as they are read; rows, some of them in memory |
+| commit | one write transaction: entries, heights, usage, and the Kafka offsets that cover them |
 | documents | which document each log belongs to, found out whenever the operations that it follows come |
 | upgrade | an index of an earlier format, brought up to date in place |
 | audit | whether the records agree with each other; logs taken out to be read anew |
-| usage | how many bytes each author and each peer takes |
-| reading | parts of logs, in pieces of bounded size; the rows of logs, some of them in memory |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | sync_ranges | the sync range of each schema in memory, with fingerprints |
 | opening | trust, or drop and start anew |

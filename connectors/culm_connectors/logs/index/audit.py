@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from culm_connectors.logs.index import layout
-from culm_connectors.logs.index.commit import Commit
-from culm_connectors.logs.index.usage import UsageWriter
+from culm_connectors.logs.index.commit import Commit, UsageWriter
 from culm_models.bamboo import hash_bytes
 
 _SEQ_NUM_AT = layout.LOG_KEY_SIZE

@@ -19,14 +19,27 @@ from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.local_store.sizes import DEFAULT_MAP_SIZE_BYTES, MAX_SIZE_BYTES
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.audit import contradictory_logs, forget_logs
-from culm_connectors.logs.index.commit import Commit, Offsets, write_commit
+from culm_connectors.logs.index.commit import (
+    Commit,
+    Offsets,
+    author_name,
+    peer_name,
+    read_usage,
+    write_commit,
+)
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexConflict, IndexDamaged, IndexGap
-from culm_connectors.logs.index.layout import Place
-from culm_connectors.logs.index.reading import Pair, Range, RowCache, checked_entry, read_chunk, read_ranges
+from culm_connectors.logs.index.layout import (
+    Pair,
+    Place,
+    Range,
+    RowCache,
+    checked_entry,
+    read_chunk,
+    read_ranges,
+)
 from culm_connectors.logs.index.sync_ranges import SyncRanges, read_heights
 from culm_connectors.logs.index.upgrade import EARLIER_FORMATS, upgrade
-from culm_connectors.logs.index.usage import author_name, peer_name, read_usage
 from culm_connectors.logs.ranges import RangeSnapshot
 from culm_connectors.logs.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.bamboo.checks import SoundEntry

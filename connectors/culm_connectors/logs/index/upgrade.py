@@ -17,9 +17,9 @@ from typing import Any
 
 from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index import layout
+from culm_connectors.logs.index.commit import UsageWriter
 from culm_connectors.logs.index.documents import DocumentWriter, ReadFacts
 from culm_connectors.logs.index.layout import LogRow
-from culm_connectors.logs.index.usage import UsageWriter
 from culm_models.bamboo import hash_bytes
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from culm_connectors.local_store.writer import WritingThread
 from culm_connectors.logs.index.commit import Commit, Offsets
 from culm_connectors.logs.index.errors import IndexDamaged
-from culm_connectors.logs.index.reading import Pair, Range
+from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.index.store import LmdbLogStore
 from culm_models.bamboo.checks import SoundEntry
 

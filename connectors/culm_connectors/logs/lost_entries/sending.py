@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from culm_connectors.logs.hub import LogPublisher
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.lost_entries.survey import LostPart
-from culm_connectors.logs.publish import LogPublisher
 from culm_topics.records import split_log_key
 
 _PIECE_BYTES = 256 * 1024

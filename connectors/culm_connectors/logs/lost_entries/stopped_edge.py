@@ -13,12 +13,12 @@ from culm_connectors.kafka import BatchProducer, Progress, TopicReaders, ask_ori
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.local_store.lmdb_file import DATA_FILE, lock_store
 from culm_connectors.local_store.opening import in_doubt
+from culm_connectors.logs.hub import LogPublisher
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore, check_origin, close_index, mark_open
 from culm_connectors.logs.index.documents import ReadFacts
 from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexMissing
 from culm_connectors.logs.lost_entries.sending import produce_again
 from culm_connectors.logs.lost_entries.survey import LostPart, find_lost
-from culm_connectors.logs.publish import LogPublisher
 from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings, admin, producer
 from culm_topics.kafka.job_positions import read_positions

@@ -21,12 +21,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from prometheus_client.core import Metric
 
 from culm_connectors.kafka import ConsumeFailed, OffsetLost, ProduceFailed, TopicReaders
-from culm_connectors.logs.hub import Stored
+from culm_connectors.logs.hub import LogPublisher, Stored
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.lost_entries.sending import produce_again
 from culm_connectors.logs.lost_entries.settings import RepairSettings
 from culm_connectors.logs.lost_entries.survey import LostPart, find_lost
-from culm_connectors.logs.publish import LogPublisher
 from culm_connectors.metric_families import counters, gauge
 from culm_connectors.rate_limit import LimitedLog
 from culm_models.bamboo.log_store import LogKey

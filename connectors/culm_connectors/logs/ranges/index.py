@@ -54,6 +54,7 @@ class RangeIndex:
         self._pending: dict[bytes, int] = {}
         # What was put into the overlay since the base was given out to be merged.
         self._since: list[Updates] | None = None
+        self._is_due = False
 
     def __len__(self) -> int:
         base, overlay = self.layers()
@@ -110,7 +111,7 @@ class RangeIndex:
     @property
     def merge_is_due(self) -> bool:
         """Whether `merge_work` would give something to do."""
-        return self._since is None and self._is_grown(1)
+        return self._is_due
 
     def merge_work(self) -> Callable[[], None] | None:
         """The work of merging, to be run once in any thread; None when there is none to do."""
@@ -119,7 +120,7 @@ class RangeIndex:
                 return None
             self._fold()
             base, overlay = self._base, self._overlay
-            self._since = []
+            self._since, self._is_due = [], False
         return lambda: self._merge(base, overlay)
 
     def _merge(self, base: Columns, overlay: Overlay) -> None:
@@ -134,6 +135,7 @@ class RangeIndex:
                         self._base, self._overlay = merged, Overlay.empty(self.lift)
                         for updates in since:
                             self._put(updates)
+                    self._is_due = self._is_grown(1)
 
     def _is_grown(self, factor: int) -> bool:
         limits = self._limits
@@ -164,3 +166,4 @@ class RangeIndex:
             self._since = None
         elif self._since is not None:
             self._since.append(updates)
+        self._is_due = self._since is None and self._is_grown(1)

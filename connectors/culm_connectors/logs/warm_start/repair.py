@@ -18,7 +18,7 @@ from culm_connectors.kafka import ConsumeFailed, Progress, TopicReader
 from culm_connectors.logs.check_pool import EntryChecker
 from culm_connectors.logs.hub import LogHub, Stored
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
-from culm_connectors.logs.index.reading import Pair
+from culm_connectors.logs.index.layout import Pair
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.errors import CulmError
 from culm_topics.errors import RecordError
@@ -80,7 +80,7 @@ async def _entries_of(
 
 
 class LogGaps:
-    """The logs of one index that have gaps, a subscriber of its hub; of one event loop.
+    """The logs of one index that have gaps, a subscriber of its hub while there are any; of one event loop.
 
     `from_start` opens `logs` at its start, `report` is given entries that stand behind a gap.
     """
@@ -176,6 +176,7 @@ class LogGaps:
         if len(self._set_aside) >= _MAX_LOGS:
             del self._set_aside[next(iter(self._set_aside))]
         self._set_aside[log_key(*checked.log)] = (height, checked)
+        self._hub.subscribe(self)
 
     def _height(self, checked: SoundEntry) -> int:
         return self._held.height(*checked.log)

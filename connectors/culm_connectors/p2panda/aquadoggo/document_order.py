@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
-from culm_connectors.logs.index.reading import Pair
+from culm_connectors.logs.index.layout import Pair
 from culm_connectors.p2panda.aquadoggo.deletion import DELETES_LOOKED_AT, up_to_the_delete
 from culm_connectors.p2panda.aquadoggo.operation_order import Documents, OperationOrder, Plan, Step
 from culm_connectors.p2panda.aquadoggo.refusals import Refusals

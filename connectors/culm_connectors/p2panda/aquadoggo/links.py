@@ -16,8 +16,8 @@ from functools import partial
 
 from culm_connectors.edge.doors import Judge, Libp2pDoor
 from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.hub import Arrival
 from culm_connectors.logs.index import IndexWriter
-from culm_connectors.logs.publish import Arrival
 from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
 from culm_connectors.p2panda.connections.shared import Filter, Observer
 from culm_connectors.p2panda.driver import Driver, SchemasOf, Sink

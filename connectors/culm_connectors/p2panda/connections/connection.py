@@ -20,7 +20,7 @@ from typing import ParamSpec
 from culm_connectors.edge.access import AccessError
 from culm_connectors.edge.serving import LinkEnded, first_ending
 from culm_connectors.logs.check_pool import Checked
-from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.connections.link import PeerLink, Work
 from culm_connectors.p2panda.connections.shared import Shared
 from culm_connectors.p2panda.connections.writer import Writer

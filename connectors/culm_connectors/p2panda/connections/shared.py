@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from culm_connectors.edge.memory_outbox import MemoryOutbox
+from culm_connectors.edge.intake import MemoryOutbox
 from culm_connectors.logs.check_pool import CheckPool
-from culm_connectors.logs.index.reading import Pair, Range
-from culm_connectors.logs.publish import Arrival
+from culm_connectors.logs.hub import Arrival
+from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.warm_start.claims import Claims
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.metrics import DriverMetrics

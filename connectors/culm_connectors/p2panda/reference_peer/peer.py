@@ -21,8 +21,8 @@ from typing import Any, Literal
 from culm_connectors.edge.access import EVERYTHING
 from culm_connectors.edge.keyfile import load_key
 from culm_connectors.logs.check_pool import CheckPool
+from culm_connectors.logs.hub import Arrival
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
-from culm_connectors.logs.publish import Arrival
 from culm_connectors.p2panda.connections.leave import leave
 from culm_connectors.p2panda.driver import Driver
 from culm_connectors.p2panda.reference_peer.authoring import Author, Draft

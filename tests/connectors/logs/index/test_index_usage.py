@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_connectors.logs.index import LmdbLogStore, layout, upgrade
-from culm_connectors.logs.index.usage import author_name, peer_name
+from culm_connectors.logs.index.commit import author_name, peer_name
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from tests.support.index_formats import write_index
 from tests.support.logs import author, make_log

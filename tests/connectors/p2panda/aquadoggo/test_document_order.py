@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_connectors.logs.index import LmdbLogStore
-from culm_connectors.logs.index.reading import Pair, Range
+from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.p2panda.aquadoggo import operation_order, refusals
 from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
 from culm_connectors.p2panda.connections.link import PeerLink
