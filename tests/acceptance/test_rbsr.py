@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.acceptance import wire
-from tests.acceptance.naive import Message, NaiveSide
+from tests.acceptance.naive import Message, NaiveSide, reconcile
 from tests.acceptance.peers import Lines
 
 LETTERS = st.sets(st.sampled_from("abcdefghijklmnopqrstuvwxyz"))
@@ -211,3 +211,34 @@ def test_a_side_that_is_done_is_silent(kind: str) -> None:
     message: Message = ("terminal",) if kind == "terminal" else ("lower_bound", "a")
     for side in (one, other):
         assert side.receive(message) == [] and side.done
+
+
+SETTINGS = st.tuples(st.integers(1, 4), st.integers(2, 5))
+
+
+def side(items: set[str], settings: tuple[int, int], *, absorb: bool = True, gaps: bool = False) -> NaiveSide:
+    return NaiveSide(list(items), joined, *settings, absorb=absorb, gaps=gaps)
+
+
+@given(LETTERS, LETTERS, SETTINGS, SETTINGS)
+def test_both_end_with_the_union(a: set[str], b: set[str], x: tuple[int, int], y: tuple[int, int]) -> None:
+    one, other = side(a, x), side(b, y)
+    reconcile(one, other)
+    assert one.done and other.done
+    assert set(one.items) == set(other.items) == a | b
+
+
+@given(LETTERS, LETTERS, SETTINGS, SETTINGS)
+def test_ranges_called_equal_are_equal(
+    a: set[str], b: set[str], x: tuple[int, int], y: tuple[int, int]
+) -> None:
+    one, other = side(a, x, absorb=False), side(b, y, absorb=False)
+    reconcile(one, other)
+    for lower, upper in one.equal + other.equal:
+        assert one.range(lower, upper) == other.range(lower, upper)
+
+
+def test_silence_in_place_of_a_done_loses_nothing() -> None:
+    one, other = side(set("abcdefgh"), (2, 2), gaps=True), side(set("aceg"), (2, 2), gaps=True)
+    reconcile(one, other)
+    assert set(one.items) == set(other.items) == set("abcdefgh")

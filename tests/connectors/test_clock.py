@@ -1,8 +1,10 @@
-"""A wall clock that jumps by a day, and what does not go by it."""
+"""A wall clock that jumps by a day, and what does not go by it; how many files a process may open."""
 
 from __future__ import annotations
 
 import inspect
+import logging
+import resource
 import time
 from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from culm_connectors import open_files
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.chotki.local_state.state_follower import StateFollower
 from culm_connectors.clock import steady_ms, steady_s, wall_ms
@@ -92,3 +95,28 @@ async def test_an_event_of_sds_that_is_missing_is_waited_for_a_minute(
 
     assert await events(0) == []
     assert await events(120_000) == [found]
+
+
+@pytest.mark.parametrize(("hard", "is_warned"), [(open_files.ENOUGH, False), (1_024, True)])
+def test_the_soft_limit_becomes_the_hard_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, hard: int, is_warned: bool
+) -> None:
+    limits = {resource.RLIMIT_NOFILE: (256, hard)}
+    monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
+    monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
+    with caplog.at_level(logging.WARNING):
+        assert open_files.allow_open_files() == hard
+    assert limits == {resource.RLIMIT_NOFILE: (hard, hard)}
+    assert ("ulimit -n" in caplog.text) == is_warned
+
+
+def test_a_limit_that_cannot_be_raised_stays(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert open_files.allow_open_files() == 256
+    assert "not allowed" in caplog.text

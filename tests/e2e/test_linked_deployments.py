@@ -65,7 +65,7 @@ async def far_deployment(world: World, folder: Path) -> AsyncIterator[Far]:
             process.stop()
 
 
-@pytest.mark.soak  # tests/connectors/p2panda/test_connector_links.py links connectors in every run
+@pytest.mark.soak  # tests/connectors/p2panda/test_receipts.py links connectors in every run
 async def test_entries_cross_a_link_without_kafka_and_are_in_both_logs(world: World, tmp_path: Path) -> None:
     schema = new_schema("linked")
     before = write_logs(1, schema, [5, 1, 12])

@@ -1,4 +1,4 @@
-"""Two processes over each channel: a large payload goes on at the byte where a SIGKILL stopped it."""
+"""`culm bamboo` in two processes and more: logs, proofs, failover, payloads that go on after a SIGKILL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -16,13 +17,155 @@ import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
+from tests.support.bamboo_commands import command, running, serving
 from tests.support.channels import Certificates
 
-AUTHOR = KeyPair.generate(b"author of a large payload")
-LOG = (AUTHOR.public_key, 0)
-NAME = f"{AUTHOR.public_key.hex()}/0"
+AUTHOR = KeyPair.generate(b"author of logs for commands")
+KEY = AUTHOR.public_key.hex()
+LOG, NAME = (AUTHOR.public_key, 0), f"{KEY}/0"
+LONG = 10_000
+
+
+def filled(folder: Path, length: int, *, log_ids: tuple[int, ...] = (0,), size: int = 20) -> Path:
+    store = FolderStore(folder, YAMF)
+    with store.exclusively():
+        for log_id in log_ids:
+            for number in range(length):
+                publish(store, AUTHOR, log_id, number.to_bytes(size, "big"))
+    store.close()
+    return folder
+
+
+async def test_a_log_comes_whole_and_a_dry_run_tells_of_it_before(tmp_path: Path) -> None:
+    theirs = str(tmp_path / "theirs")
+    async with serving(filled(tmp_path / "mine", 50)) as served:
+        to_them = ("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.5")
+        [would] = await command(*to_them, "--dry-run")
+        [row] = would["notified"]
+        assert (row["height"], row["new_entries"], row["new_payloads"]) == (50, 50, 50)
+        assert (row["bytes"], row["payloads_of_unknown_size"], would["entries"]) == (0, 50, 0)
+        [sized] = await command(*to_them, "--dry-run", "--sizes")
+        [row] = sized["notified"]
+        assert (row["new_entries"], row["new_payloads"], row["bytes"]) == (50, 50, 50 * 20)
+        assert row["payloads_of_unknown_size"] == 0
+        *looks, came = await command(*to_them, "--progress")
+        assert came["payloads"] == 50 and came["error"] is None
+        assert looks[-1]["payloads"] == 50 and looks[-1]["payloads_to_come"] == 0
+        assert all(look["payloads"] + look["payloads_to_come"] in (0, 50) for look in looks)
+    [held] = await command("coverage", "--dir", theirs)
+    assert held["entries"] == held["payloads"] == [[1, 50]]
+
+
+async def test_a_sparse_reader_proves_one_entry_with_exactly_its_pool(tmp_path: Path) -> None:
+    theirs, seq_num = str(tmp_path / "theirs"), 7_777
+    async with serving(filled(tmp_path / "mine", LONG)) as served:
+        one = ("--log", NAME, "--from", str(seq_num), "--to", str(seq_num))
+        [came] = await command("sync", served.url, "--dir", theirs, *one, "--idle", "1")
+        pool = {number for number in (*lower_pool(seq_num), *upper_pool(seq_num)) if number <= LONG}
+        assert (came["entries"], came["payloads"]) == (len(pool), 1)
+        [proof] = await command("verify", str(seq_num), "--dir", theirs, "--log", NAME)
+        assert proof["proven"] and set(proof["pool"]) == pool
+        newest = ("--log", NAME, "--sparse", "--from", str(seq_num), "--idle", "2")
+        [came] = await command("sync", served.url, "--dir", theirs, *newest)
+        [proof] = await command("verify", str(LONG), "--dir", theirs, "--log", NAME)
+        assert proof["proven"] and came["entries"] < 60
+
+
+async def test_what_is_published_beside_a_process_that_serves_comes_live(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    [first] = await command("publish", "first", "--dir", str(mine))
+    log = first["log"]
+    async with (
+        serving(mine) as one,
+        serving(theirs, "--peer", one.url, "--log", log) as other,
+    ):
+        assert (await other.next_event("payload"))["seq_num"] == 1
+        await command("publish", "second", "--dir", str(mine))
+        assert (await other.next_event("payload"))["seq_num"] == 2
+        await command("pause", "--dir", str(mine), "--log", log)
+        await other.next_event("cancelled")
+        [listed] = await command("pause", "--dir", str(mine))
+        assert listed == {"paused": [log]}
+        await command("resume", "--dir", str(mine), "--log", log)
+
+
+async def test_what_comes_live_is_printed_as_it_comes_and_who_leaves_is_named(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    [first] = await command("publish", "first", "--dir", str(mine))
+    live = ("--log", first["log"], "--dir", str(theirs), "--flavour", "yamf", "--live")
+    async with serving(mine) as one:
+        async with running("sync", one.url, *live) as other:
+            assert (await other.next_event("entry"))["seq_num"] == 1
+            await command("publish", "second", "--dir", str(mine))
+            assert [(await other.next_event(kind))["seq_num"] for kind in ("entry", "payload")] == [2, 2]
+        assert (await one.next_event("ended"))["remote"]
+
+
+async def test_a_request_that_the_peer_refuses_is_told_with_a_remedy(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    [first] = await command("publish", "first", "--dir", str(mine))
+    await command("publish", "other", "--dir", str(theirs))
+    async with serving(theirs) as one:
+        [came] = await command("sync", one.url, "--dir", str(mine), "--log", first["log"], status=3)
+        assert came["cancelled"] == {"refused": 1}
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGSTOP])
+async def test_another_source_takes_over_from_one_that_dies_or_stands_still(
+    tmp_path: Path, stop: signal.Signals
+) -> None:
+    filled(tmp_path / "one", 30, size=50_000)
+    filled(tmp_path / "two", 40, size=50_000)
+    theirs = tmp_path / "theirs"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        later = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    async with serving(tmp_path / "one") as one:
+        sources = ("--peer", one.url, "--peer", later, "--log", NAME, "--progress-timeout", "1")
+        async with serving(theirs, *sources, "--flavour", "yamf") as reader:
+            await reader.next_event("payload")
+            async with serving(tmp_path / "two", url=later) as two:
+                await two.next_event("proposed")
+                one.process.send_signal(stop)
+                while (await reader.next_event("payload"))["seq_num"] < 40:
+                    pass
+    store = FolderStore(theirs)
+    assert store.payloads(LOG).covers(1, 41)
+    store.close()
+
+
+async def test_a_forbidden_log_cannot_be_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    mine = filled(tmp_path / "mine", 3, log_ids=(0, 1))
+    (mine / "policy.toml").write_text(f'[default]\nread = ["{KEY}/0"]\nwrite = []\n')
+    [row, _] = await command("policy", "--dir", str(mine))
+    assert row["read"] == [NAME]
+    theirs = str(tmp_path / "theirs")
+    passed: list[tuple[bytes, ...]] = []
+    async with serving(mine) as served:
+        for name in (f"{KEY}/1", f"{KEY}/2"):
+            trace = tmp_path / f"trace-{name[-1]}"
+            seen = ("--trace", str(trace), "--idle", "0.3")
+            [told] = await command("sync", served.url, "--dir", theirs, "--log", name, *seen, status=3)
+            assert told["cancelled"] == {"refused": 1} and told["entries"] == 0
+            passed.append(tuple((trace / f"{one}-received").read_bytes() for one in ("control", "data")))
+        [told] = await command("sync", served.url, "--dir", theirs, "--log", NAME, "--idle", "0.3")
+        assert told["entries"] == 3
+        (mine / "policy.toml").write_text("[default]\nwrite = []\n")
+        await served.next_event("policy")
+        [told] = await command("sync", served.url, "--dir", theirs, "--log", f"{KEY}/1", "--idle", "0.3")
+        assert told["entries"] == 3
+    assert passed[0] == passed[1]
+
+
+async def test_rules_that_are_none_are_told_with_their_place(tmp_path: Path) -> None:
+    mine = filled(tmp_path / "mine", 1)
+    (mine / "policy.toml").write_text("[default]\nreads = []\n")
+    assert await command("policy", "--dir", str(mine), status=1) == []
+
+
 CULM = (sys.executable, "-c", "from culm_infra.cli import main; main()", "bamboo")
 DYING = """
 import asyncio, os, pathlib, signal, sys

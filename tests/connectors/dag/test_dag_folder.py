@@ -25,6 +25,8 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SEEDS, SPACES, DagScenario, draw_scenario, large_shard
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
+from tests.support import frozen
+from tests.support.freeze import dag_folder
 
 SPACE = SPACES[0]
 PEER, OTHER = SEEDS[0], SEEDS[1]
@@ -280,3 +282,18 @@ def test_a_ucan_is_no_prior_whatever_came_first(folder: DagFolder, is_ucan_first
     outcomes = folder.put_blocks(KEYS[0], blocks, received_at=NOW)
     assert [one.code for one in outcomes] == [None, None]
     assert folder.published(KEYS[0]).waiting == (above.cid,)
+
+
+@pytest.mark.parametrize("name", dag_folder.NAMES)
+def test_a_folder_of_an_earlier_program_is_read_as_it_was_and_its_spool_goes_on(
+    name: str, tmp_path: Path
+) -> None:
+    folder = frozen.unpack(name, tmp_path)
+    frozen.assert_as_kept(name, dag_folder.read(folder))
+    dags = DagFolder(folder, clock_s=lambda: NOW)
+    shard, data = dag_folder.spooled_shard()
+    dags.spool(dag_folder.PEER, shard, 1_835_008, data[1_835_008:])
+    assert dags.accept_spool(dag_folder.PEER, shard)
+    dags.commit()
+    assert dags.read_shard(shard, 0, len(data)) == data
+    dags.close()

@@ -9,11 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from culm_connectors.edge.keyfile import load_key
 from culm_connectors.sds.errors import StateError
+from culm_connectors.sds.participants.client import Place
 from culm_connectors.sds.participants.participant import Participant, Step
 from culm_connectors.sds.participants.state import StateFolder
 from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.settings import SdsSettings
+from tests.support import frozen
+from tests.support.freeze import stores
+from tests.support.logs import author
 from tests.support.sds_edge import message
 
 START_MS = 1_700_000_000_000
@@ -280,3 +285,14 @@ def test_time_that_goes_back_is_not_followed(tmp_path: Path) -> None:
         assert [told.time_ms for told in alice.history()] == []
         alice.commit()
         assert [told.time_ms for told in alice.history()] == [START_MS + 5_000] * 2
+
+
+def test_kept_participants_go_on_with_the_same_bytes(tmp_path: Path) -> None:
+    home = frozen.unpack("participants", tmp_path)
+    frozen.assert_as_kept("participants", stores.read_participants(home))
+
+
+def test_the_key_of_a_kept_home_and_the_place_of_its_client_are_found(tmp_path: Path) -> None:
+    home = frozen.unpack("participants", tmp_path)
+    assert load_key(home).public_key == author("ann of the channels").public_key
+    assert stores.place(home) == Place(17, b"cursor")

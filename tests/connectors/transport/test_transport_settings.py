@@ -1,8 +1,9 @@
-"""Settings say no to nonsense, debugging files appear on request alone, and sockets fail politely."""
+"""Small parts of a listener: settings, files that appear on request, handlers by protocol, logging."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import stat
 from pathlib import Path
@@ -11,11 +12,28 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from culm_connectors.transport import CloseCode, TransportSettings, connect, serve
+from culm_connectors.rate_limit import LimitedLog
+from culm_connectors.transport import (
+    Authorise,
+    CloseCode,
+    ConnectError,
+    Connection,
+    Identity,
+    Listener,
+    Refusal,
+    Service,
+    TransportSettings,
+    connect,
+    serve,
+    serve_all,
+)
 from culm_connectors.transport.codes import describe
+from culm_connectors.transport.principal import neighbourhood
 from culm_connectors.transport.quic.endpoint import UdpEndpoint
-from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
-from tests.support.waiting import until
+from culm_connectors.transport.quic.listener import allow_everybody
+from tests.support.hostile_quic import initial, sparse_crypto
+from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings, raw_socket
+from tests.support.waiting import until, while_working
 
 
 @pytest.mark.parametrize(
@@ -118,3 +136,129 @@ async def test_datagrams_that_the_kernel_does_not_take_at_once_are_sent_in_order
     assert not asyncio.get_running_loop().remove_writer(sender._socket.fileno())
     sender.close()
     receiver.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "who"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("a name", "a name"),
+    ],
+)
+def test_who_has_a_network_whole_is_one_client(host: str, who: str) -> None:
+    assert neighbourhood(host) == who
+
+
+OTHER = "culm/other/1"
+SETTINGS = quick_settings()
+
+
+def saying(word: bytes) -> Service:
+    async def handler(connection: Connection) -> None:
+        await (await connection.open_stream()).write(word)
+        await connection.wait_closed()
+
+    return Service(handler, allow_everybody)
+
+
+async def heard(listener: Listener, client: Identity, alpn: str) -> tuple[Connection, bytes]:
+    connection = await connect(listener.address, client, None, SETTINGS, alpn=alpn)
+    stream = await connection.accept_stream()
+    return connection, await stream.read()
+
+
+async def test_each_protocol_reaches_its_own_handler() -> None:
+    services = {ALPN: saying(b"first"), OTHER: saying(b"other")}
+    async with serve_all(LOOPBACK, identity(1), SETTINGS, services) as at:
+        heard_words = {}
+        for alpn in (ALPN, OTHER):
+            connection, heard_words[alpn] = await heard(at, identity(2), alpn)
+            await connection.close()
+        assert heard_words == {ALPN: b"first", OTHER: b"other"}
+        with pytest.raises(ConnectError):
+            await connect(at.address, identity(2), None, SETTINGS, alpn="culm/unknown/1")
+
+
+async def test_who_may_come_in_is_judged_by_protocol() -> None:
+    shut = {OTHER}
+
+    def judge(alpn: str) -> Authorise:
+        return lambda peer_id, address: Refusal("not here") if alpn in shut else None
+
+    services = {alpn: Service(saying(alpn.encode()).on_connection, judge(alpn)) for alpn in (ALPN, OTHER)}
+    async with serve_all(LOOPBACK, identity(1), SETTINGS, services) as at:
+        one, _ = await heard(at, identity(2), ALPN)
+        with pytest.raises(ConnectError):
+            await connect(at.address, identity(2), None, SETTINGS, alpn=OTHER)
+        shut.clear()
+        two, _ = await heard(at, identity(2), OTHER)
+        shut.add(OTHER)
+        assert at.judge_again() == 1
+        async with while_working():
+            assert (await two.wait_closed()).code == CloseCode.REVOKED
+        assert one.close_reason is None
+        shut.add(ALPN)
+        assert at.judge_again() == 1
+        await until(lambda: not at.connections)
+
+
+SERVER, CLIENT = identity(1), identity(2)
+NAME = CLIENT.peer_id.hex()[:16]
+
+
+async def test_a_connection_is_logged_when_it_is_made_and_when_it_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = quick_settings()
+    with caplog.at_level(logging.INFO, "culm_connectors.transport"):
+        async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+            client = await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
+            await client.close()
+            await until(lambda: not listener.connections)
+    made, ended = caplog.messages
+    assert made.startswith(f"peer {NAME} connected from 127.0.0.1 port ")
+    assert ended.startswith(f"peer {NAME} at 127.0.0.1 port ")
+    assert ended.endswith("is gone: remote, normal (0x100)")
+
+
+async def test_another_application_protocol_is_logged_as_a_failed_handshake(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = quick_settings()
+    with caplog.at_level(logging.INFO, "culm_connectors.transport"):
+        async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+            with pytest.raises(ConnectError):
+                await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn="something/else")
+    (failed,) = caplog.messages
+    assert "failed: local, QUIC error 0x178: No common ALPN protocols" in failed
+
+
+async def test_a_close_that_the_handler_logs_is_not_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(connection: Connection) -> None:
+        await (await connection.open_stream()).write(b"!")
+        connection.abort(CloseCode.PROTOCOL, "no such message")
+
+    settings = quick_settings()
+    with caplog.at_level(logging.INFO, "culm_connectors.transport"):
+        async with serve(LOOPBACK, SERVER, settings, handler, alpn=ALPN) as listener:
+            with pytest.raises(ConnectError):
+                await connect(listener.address, CLIENT, SERVER.peer_id, settings, alpn=ALPN)
+    assert len(caplog.messages) == 1
+
+
+async def test_handshakes_that_fail_in_a_row_write_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    settings = quick_settings(retry_above_failures=0)
+    with caplog.at_level(logging.INFO, "culm_connectors.transport"):
+        async with serve(LOOPBACK, SERVER, settings, greet_and_echo, alpn=ALPN) as listener:
+            listener._log = LimitedLog(logging.getLogger("culm_connectors.transport"), interval_s=3_600)
+            with raw_socket(listener.address) as raw:
+                for _ in range(40):
+                    raw.send(initial(sparse_crypto(1, 200)))
+                await until(lambda: sum(listener._log._left_out.values()) == 39)
+    assert len(caplog.messages) == 1

@@ -1,4 +1,4 @@
-"""Bamboo peers at two edges of one deployment, over TCP and QUIC and a real broker."""
+"""Bamboo peers at two edges of one deployment, over TCP and QUIC and a real broker; forgers are told of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -19,17 +20,23 @@ from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import free_ports
 from culm_models.bamboo.certificate_pool import lower_pool
+from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
+from culm_models.bamboo_p2p.errors import DataInvalid, EvidenceBogus
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
-from culm_models.bamboo_p2p.wire.messages import Eagerness
+from culm_models.bamboo_p2p.wire.control import encode_control
+from culm_models.bamboo_p2p.wire.data import encode_data
+from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Eagerness, RawPayload
+from culm_models.bymux.endpoint import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, HoldingRecord, decode_fragment
-from culm_topics.records import log_key
+from culm_topics.records import RejectedRecord, log_key
 from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held, until_payload
-from tests.support.edge import reference_peer, topics, write_document
+from tests.support.edge import Edge, reference_peer, topics, write_document
+from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
 from tests.support.logs import SCHEMA, author
 from tests.support.topic_io import read_all
 from tests.support.waiting import until, while_working
@@ -226,3 +233,85 @@ async def test_a_broker_that_is_away_stops_the_peer_and_not_the_edge(
     finally:
         with contextlib.suppress(Exception):
             await asyncio.to_thread(stack.down)
+
+
+STRANGER = KeyPair.generate(b"a stranger at an edge")
+_QUIC = "bamboo-p2p/2019-10"
+
+
+@pytest.fixture
+async def edge(tmp_path: Path, kafka: KafkaSettings) -> AsyncIterator[Edge]:
+    async with bamboo_edge(tmp_path / "edge", kafka, listen=("quic://127.0.0.1:0/yamf",)) as running:
+        yield running
+
+
+async def rejected(kafka: KafkaSettings) -> RejectedRecord:
+    """The first record there, once it is."""
+    async with while_working():
+        while not (found := await asyncio.to_thread(read_all, kafka, "rejected")):
+            pass
+    value = found[0][1]
+    assert value is not None
+    return RejectedRecord.decode(value)
+
+
+def _with_payload(payload: bytes) -> bytes:
+    return first_entry(AUTHOR, b"sound") + encode_data(RawPayload(len(payload))) + payload
+
+
+def _forged_signature() -> bytes:
+    data = bytearray(first_entry(AUTHOR, b"sound"))
+    data[-1] ^= 1
+    return bytes(data)
+
+
+@pytest.mark.parametrize("forged", [_forged_signature, lambda: _with_payload(b"false")])
+async def test_what_is_forged_is_told_with_who_brought_it(
+    edge: Edge, kafka: KafkaSettings, forged: Callable[[], bytes]
+) -> None:
+    url = address(edge, _QUIC)
+    async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
+        await channels.write(CONTROL, open_proposal(0, AUTHOR))
+        await channels.write(DATA, forged())
+        found = await rejected(kafka)
+    assert (found.code, found.brought_by) == (DataInvalid.code, STRANGER.public_key)
+
+
+async def test_bogus_evidence_is_told_with_who_brought_it_and_what(edge: Edge, kafka: KafkaSettings) -> None:
+    one, other = (sign_entry(AUTHOR, log_id, 1, b"sound", flavour=YAMF) for log_id in (0, 1))
+    url = address(edge, _QUIC)
+    async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
+        bogus = encode_control(Cancel(0, CancelCode.FORKED, entries=(one, other)))
+        await channels.write(CONTROL, open_proposal(0, AUTHOR) + bogus)
+        found = await rejected(kafka)
+    assert (found.code, found.brought_by) == (EvidenceBogus.code, STRANGER.public_key)
+    assert (found.first, found.entry) == (one, other)
+
+
+async def test_what_was_verified_before_a_forgery_is_in_kafka(
+    tmp_path: Path, edge: Edge, kafka: KafkaSettings
+) -> None:
+    url = address(edge, _QUIC)
+    async with peer_at(tmp_path / "reader", url, FollowedLog(LOG)) as reader:
+        async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
+            await channels.write(CONTROL, open_proposal(0, AUTHOR))
+            await channels.write(DATA, _with_payload(b"sound") + first_entry(AUTHOR, b"again"))
+            assert (await rejected(kafka)).brought_by == STRANGER.public_key
+        await until_held(reader, LOG, 1)
+    async with while_working():
+        while not (found := await asyncio.to_thread(read_all, kafka, "entries")):
+            pass
+    assert [EntryRecord.decode(value).operation for _, value in found] == [b"sound"]
+
+
+async def test_a_fork_is_told_with_its_proof(tmp_path: Path, edge: Edge, kafka: KafkaSettings) -> None:
+    url = address(edge, _QUIC)
+    async with peer_at(tmp_path / "one", url, offering(LOG)) as one:
+        first = await one.publish(AUTHOR, 0, b"one branch")
+        async with peer_at(tmp_path / "reader", url, FollowedLog(LOG)) as reader:
+            await until_held(reader, LOG, 1)
+        async with peer_at(tmp_path / "other", url, offering(LOG)) as other:
+            second = await other.publish(AUTHOR, 0, b"the other")
+            found = await rejected(kafka)
+    assert found.code == "bamboo.fork"
+    assert {found.first, found.entry} == {first.entry_bytes, second.entry_bytes}

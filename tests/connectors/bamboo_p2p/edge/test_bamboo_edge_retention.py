@@ -24,8 +24,7 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadSkipped, Payloa
 from culm_models.keys import KeyPair
 from culm_topics.logs.records import HoldingRecord, LogRecord, payload_chunk_key
 from culm_topics.records import log_key
-from tests.connectors.bamboo_p2p.edge.test_kafka_outbox import LOG as OUTBOXED
-from tests.connectors.bamboo_p2p.edge.test_kafka_outbox import OutboxedFolder
+from tests.connectors.bamboo_p2p.edge.test_kafka_outbox import OUTBOXED, OutboxedFolder
 from tests.support.bamboo_edge import offering, peer_at
 from tests.support.brokerless_bamboo import KAFKA, MemoryTopics, brokerless_edge
 from tests.support.waiting import until

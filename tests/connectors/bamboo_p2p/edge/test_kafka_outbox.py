@@ -1,4 +1,4 @@
-"""What goes to which topic, and when: the outbox of an edge's folder, without Kafka."""
+"""What goes to which topic, and when, without Kafka: the outbox of an edge, and payloads on their way."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
 from culm_connectors.protocols import LOG_PAYLOADS, load
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo_p2p.connection import Changes
+from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.requests.proposals import RequestedRange
+from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 from culm_topics.kafka.origin import Origin
 from culm_topics.logs.records import EntryRecord
+from tests.models.bamboo_p2p.logs import LOG, Pair, make_log
 
-AUTHOR = KeyPair.generate(b"author of an outbox")
-LOG: LogKey = (AUTHOR.public_key, 0)
+OWN_AUTHOR = KeyPair.generate(b"author of an outbox")
+OUTBOXED: LogKey = (OWN_AUTHOR.public_key, 0)
 ORIGIN = Origin("cluster", {"culm.entries": "one"})
 OWN = BroughtBy(bytes(32), 0)
 PEER = BroughtBy(b"p" * 32, 7, "peer #1")
@@ -38,7 +43,7 @@ class OutboxedFolder:
         self.source = FolderStore(path / "source", flavour)
         with self.source.exclusively():
             for payload in payloads or (b"payload",) * 20:
-                publish(self.source, AUTHOR, 0, payload)
+                publish(self.source, OWN_AUTHOR, 0, payload)
         self.store, self.tables = open_edge_folder(path / "edge", flavour, ORIGIN, max_spool_bytes=1 << 20)
         self.start()
 
@@ -55,21 +60,21 @@ class OutboxedFolder:
         )
 
     def bring(self, seq_num: int, *, payload: bool = True) -> None:
-        held = self.source.entry(LOG, seq_num)
+        held = self.source.entry(OUTBOXED, seq_num)
         assert held is not None
-        self.store.put_entry(LOG, held)
+        self.store.put_entry(OUTBOXED, held)
         if payload:
             self.bring_payload(seq_num)
         else:
-            self.outbox.brought(LOG, seq_num, PEER)
+            self.outbox.brought(OUTBOXED, seq_num, PEER)
 
     def bring_payload(self, seq_num: int) -> None:
-        held = self.source.entry(LOG, seq_num)
+        held = self.source.entry(OUTBOXED, seq_num)
         assert held is not None
         size = held.entry.payload_size
-        self.store.put_unverified(LOG, seq_num, 0, self.source.read_payload(LOG, seq_num, 0, size))
-        assert self.store.verify_payload(LOG, seq_num)
-        self.outbox.brought(LOG, seq_num, PEER)
+        self.store.put_unverified(OUTBOXED, seq_num, 0, self.source.read_payload(OUTBOXED, seq_num, 0, size))
+        assert self.store.verify_payload(OUTBOXED, seq_num)
+        self.outbox.brought(OUTBOXED, seq_num, PEER)
 
     def due(self) -> tuple[list[tuple[int, bytes]], int, list[int]]:
         """What is due: entries with their payloads, how many fragments, payloads; all is acknowledged."""
@@ -86,7 +91,7 @@ class OutboxedFolder:
         return entries, fragments, payloads
 
     def held(self) -> list[HeldEntry]:
-        return [one for number in range(1, 21) if (one := self.store.entry(LOG, number)) is not None]
+        return [one for number in range(1, 21) if (one := self.store.entry(OUTBOXED, number)) is not None]
 
 
 @pytest.fixture
@@ -118,10 +123,10 @@ def test_a_gap_that_a_topic_closes_is_closed(folder: OutboxedFolder) -> None:
     folder.bring(3)
     assert folder.due() == ([], 1, [3])
     for number in (1, 2):
-        held = folder.source.entry(LOG, number)
+        held = folder.source.entry(OUTBOXED, number)
         assert held is not None
-        folder.store.put_entry(LOG, held)
-        folder.outbox.seen(LOG, number, is_gap_free=False)
+        folder.store.put_entry(OUTBOXED, held)
+        folder.outbox.seen(OUTBOXED, number, is_gap_free=False)
     assert folder.due() == ([(3, b"payload")], 0, [])
 
 
@@ -167,16 +172,16 @@ def test_a_log_whose_first_payload_is_not_held_is_in_fragments_until_it_is(tmp_p
 
 def test_payloads_and_entries_of_topics_find_each_other_in_any_order(folder: OutboxedFolder) -> None:
     awaited = AwaitedPayloads(folder.store, folder.tables, ExpectedPayloads(), max_bytes=100)
-    held = folder.source.entry(LOG, 1)
+    held = folder.source.entry(OUTBOXED, 1)
     assert held is not None
     assert awaited.chunk(held.entry.payload_hash, 0, b"payload") == []
-    folder.store.put_entry(LOG, held)
-    assert awaited.entry(LOG, held) and folder.store.has_payload(LOG, 1)
-    second = folder.source.entry(LOG, 2)
+    folder.store.put_entry(OUTBOXED, held)
+    assert awaited.entry(OUTBOXED, held) and folder.store.has_payload(OUTBOXED, 1)
+    second = folder.source.entry(OUTBOXED, 2)
     assert second is not None
-    folder.store.put_entry(LOG, second)
-    assert not awaited.entry(LOG, second)
-    assert awaited.chunk(second.entry.payload_hash, 0, b"payload") == [(LOG, 2)]
+    folder.store.put_entry(OUTBOXED, second)
+    assert not awaited.entry(OUTBOXED, second)
+    assert awaited.chunk(second.entry.payload_hash, 0, b"payload") == [(OUTBOXED, 2)]
     awaited.chunk(YAMF.hash(b"nobody's"), 0, b"x" * 101)
     assert awaited.has_dropped and not folder.tables.unclaimed_bytes()
 
@@ -196,3 +201,52 @@ def test_a_folder_of_other_topics_is_refused_and_a_damaged_one_is_made_anew(tmp_
     assert store.logs == [] and tables.topics.kept() == {}
     store.close()
     assert sqlite3.connect(tmp_path / "edge" / DATABASE_FILE).execute("PRAGMA quick_check").fetchone()
+
+
+ENTRIES = make_log(3)
+
+
+class Relay:
+    """An edge that holds three entries and two payloads, and a reader that asks for all of them."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.expected = ExpectedPayloads(2.0, lambda: self.now_s)
+        settings = PeerSettings(expects_payload=lambda log, seq_num: (log, seq_num) in self.expected)
+        self.pair = Pair(settings)
+        first, second, third = ENTRIES
+        self.pair.peers[0].add([first, GivenEntry(second.entry_bytes), third])
+        self.expected.expect(LOG, 2)
+        self.pair.talk()
+        self.pair.ends[1].propose(RequestedRange(*LOG, 1, end=3, upper=3, direction=Direction.PULL))
+        self.pair.talk()
+
+    def held(self) -> list[bool]:
+        """Which payloads the reader holds."""
+        return [self.pair.store(1).has_payload(LOG, seq_num) for seq_num in (1, 2, 3)]
+
+
+def test_what_is_expected_is_sent_when_it_comes() -> None:
+    relay = Relay()
+    assert relay.held() == [True, False, False]
+    relay.pair.peers[0].add(ENTRIES[1:2])
+    relay.expected.came(LOG, 2)
+    relay.pair.talk()
+    assert relay.held() == [True, True, True] and not relay.pair.ends[1].requests
+
+
+def test_what_does_not_come_is_unavailable_and_nothing_more_is_expected_of_its_log() -> None:
+    relay = Relay()
+    relay.now_s = 1.9
+    assert relay.expected.take_overdue() == []
+    relay.now_s = 2.0
+    overdue = relay.expected.take_overdue()
+    assert overdue == [(LOG, 2)]
+    relay.pair.peers[0].notify_connections(Changes(overdue))
+    relay.pair.talk()
+    assert relay.held() == [True, False, True]
+    relay.expected.expect(LOG, 2)
+    assert (LOG, 2) not in relay.expected
+    relay.expected.came(LOG, 3)
+    relay.expected.expect(LOG, 2)
+    assert (LOG, 2) in relay.expected

@@ -1,7 +1,4 @@
-"""A connector's links to nodes, with peers of ours in the nodes' place: they speak the nodes' dialect.
-
-What a real node does with it is in `tests/e2e/aquadoggo/test_aquadoggo.py`.
-"""
+"""A connector's links to nodes, with peers of ours in the nodes' place: they speak the nodes' dialect."""
 
 from __future__ import annotations
 
@@ -18,18 +15,18 @@ from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import ConnectError
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
 from culm_connectors.transport.libp2p.endpoints import dial_libp2p, serve_libp2p
-from culm_connectors.transport.libp2p.multiaddr import Multiaddr
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr, parse_multiaddr
 from culm_connectors.transport.reconnect import keep_calling
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from culm_topics.readers.whole_topic import read_to_end
-from tests.support.edge import Edge, connector, reference_peer, running, write_document
+from tests.connectors.edge.test_edge_commands import culm, serving
+from tests.support.edge import Edge, connector, reference_peer, running, topics, write_document
 from tests.support.logs import SCHEMA, author, pairs
 from tests.support.quic import LOOPBACK, quick_settings
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.kafka
 TRANSPORT = quick_settings()
 
 
@@ -58,6 +55,7 @@ async def dialling(node: ReferencePeer, edge: Edge) -> AsyncIterator[None]:
         await asyncio.wait({calling})
 
 
+@pytest.mark.kafka
 async def test_a_node_and_a_live_peer_have_what_either_writes(tmp_path: Path, kafka: KafkaSettings) -> None:
     async with (
         running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,), listen_libp2p=LOOPBACK)) as edge,
@@ -84,6 +82,7 @@ async def test_a_node_and_a_live_peer_have_what_either_writes(tmp_path: Path, ka
         assert not edge.nodes.driver.metrics.rejects
 
 
+@pytest.mark.kafka
 async def test_a_node_has_receipts_for_what_it_shows_alone(tmp_path: Path, kafka: KafkaSettings) -> None:
     async with (
         running(connector(tmp_path / "edge", kafka, schemas=(SCHEMA,), listen_libp2p=LOOPBACK)) as edge,
@@ -107,6 +106,7 @@ async def test_a_node_has_receipts_for_what_it_shows_alone(tmp_path: Path, kafka
             await until(lambda: (*log[0].log, 4) in rows())
 
 
+@pytest.mark.kafka
 async def test_a_connector_calls_a_node(tmp_path: Path, kafka: KafkaSettings) -> None:
     async with a_node(tmp_path) as node:
         identity = Libp2pIdentity.from_private_key(node.key_pair.private_key)
@@ -129,6 +129,7 @@ async def test_a_connector_calls_a_node(tmp_path: Path, kafka: KafkaSettings) ->
                 await until(lambda: edge.index.store.height(*log[0].log) == 5)
 
 
+@pytest.mark.kafka
 async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSettings) -> None:
     rules = tmp_path / "peers.toml"
     rules.write_text(f'[peers]\n{author("node").public_key.hex()} = ["*"]\n')
@@ -155,3 +156,32 @@ async def test_the_allow_list_is_for_nodes_too(tmp_path: Path, kafka: KafkaSetti
             await until(lambda: node.peer_id in links)
             rules.write_text("[peers]\n")
             await until(lambda: node.peer_id not in links)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--dial", "/ip4/nowhere/udp/1/quic-v1"), "no ip4 address"),
+        (("--dial", "/ip4/127.0.0.1/tcp/2022"), "/udp/2022/quic-v1"),
+        (("--listen-libp2p", "nowhere"), "HOST:PORT"),
+    ],
+)
+def test_a_wrong_address_of_a_node_is_answered_with_a_right_one(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = culm("connector", "run", *arguments, "--dir", tmp_path, check=False, CULM_BOOTSTRAP="127.0.0.1:1")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.kafka
+def test_a_connector_says_where_nodes_reach_it(
+    tmp_path: Path, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    topics(kafka_bootstrap, topic_prefix)
+    options = ("--bootstrap", kafka_bootstrap, "--prefix", topic_prefix, "--log-format", "json")
+    with serving("connector", "run", *options, "--dir", tmp_path, "--listen-libp2p", "127.0.0.1:0") as where:
+        nodes = parse_multiaddr(where["libp2p"])
+        assert nodes.peer_id == bytes.fromhex(where["peer_id"])
+        assert nodes.address[1] > 0
