@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 
 from bench.harness import Ratio, Settings, say
-from culm_models.sds.output import Outbound
+from culm_models.sds.events import Outbound
 from culm_models.sds.settings import SdsSettings
 from culm_models.testing.sds.network import SdsNetwork
 

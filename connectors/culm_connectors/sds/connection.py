@@ -25,9 +25,15 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ReceiveStream, SendStream
 from culm_models.errors import CulmError
-from culm_models.sds.errors import EmptyContentError, OtherChannelError, OversizeError
+from culm_models.sds.errors import (
+    EmptyContentError,
+    FrameError,
+    FrameKindError,
+    FrameTooLargeError,
+    OtherChannelError,
+    OversizeError,
+)
 from culm_models.sds.frames.codec import FrameReader
-from culm_models.sds.frames.errors import FrameError, FrameKindError, FrameTooLargeError
 from culm_models.sds.frames.messages import (
     VERSION,
     Accepted,

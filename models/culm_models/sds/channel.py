@@ -14,12 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 from culm_models.sds import receive as receiving
 from culm_models.sds import send as sending
-from culm_models.sds.channel_state import ChannelState
-from culm_models.sds.errors import ParticipantError
-from culm_models.sds.output import ChannelOutput, Collected
-from culm_models.sds.settings import SdsSettings
-from culm_models.sds.state import snapshot
-from culm_models.sds.status import (
+from culm_models.sds.channel_state import (
+    ChannelState,
     OutgoingStatus,
     Status,
     Summary,
@@ -28,7 +24,11 @@ from culm_models.sds.status import (
     summary_of,
     weight_of,
 )
-from culm_models.sds.wire.entry_codec import id_bytes
+from culm_models.sds.errors import ParticipantError
+from culm_models.sds.events import ChannelOutput, Collected
+from culm_models.sds.settings import SdsSettings
+from culm_models.sds.state import snapshot
+from culm_models.sds.wire.fields import id_bytes
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 
 Part: TypeAlias = Literal["incoming", "outgoing", "sync", "repair"]

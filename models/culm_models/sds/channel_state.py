@@ -1,4 +1,8 @@
-"""What a channel is made of: one record of its parts, for the modules that send, receive and keep it."""
+"""What a channel is made of, and what it knows and waits for.
+
+One record of the parts, for the modules that send, receive and keep it; `Status` shows it to people. What a
+driver asks again and again has a price that does not depend on what the channel holds.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ from culm_models.sds.delivery.delivery import Delivery
 from culm_models.sds.delivery.log import WireCache
 from culm_models.sds.delivery.missing import FetchRule
 from culm_models.sds.delivery.missing import Missing as MissingBook
-from culm_models.sds.delivery.quarantine import Quarantine
-from culm_models.sds.draws import draw
+from culm_models.sds.delivery.waiting import Quarantine
+from culm_models.sds.events import OutgoingState
 from culm_models.sds.repair.repair import RepairBook, RepairRule
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
+from culm_models.sds.timing import draw
 from culm_models.sds.wire.codec import Decoder, bloom_field
-from culm_models.sds.wire.messages import Profile
-from culm_models.sds.wire.profiles import PROFILES, WireProfile
+from culm_models.sds.wire.messages import PROFILES, HistoryEntry, Profile, WireProfile
 
 _KNOWN_SYNCS: Final = 64
 
@@ -178,3 +182,140 @@ class ChannelState:
         if mark % 1_024 == 0:
             # What no journal has yet, a restart will need.
             self.delivery.filter.forget(min(self.least_filter_mark(), self.delivery.journal.filter_mark))
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingStatus:
+    """An unacknowledged message; `evidence`: senders whose filters hold it."""
+
+    participant_id: str
+    message_id: str
+    state: OutgoingState
+    evidence: tuple[str, ...]
+    attempts: int
+    next_due_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStatus:
+    """A message that waits; `missing`: ids of its causal history that are not in the log."""
+
+    message_id: str
+    missing: tuple[str, ...]
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MissingStatus:
+    """A message that is not held; `attempts`: fetches so far."""
+
+    entry: HistoryEntry
+    since_ms: int
+    attempts: int
+    next_due_ms: int | None
+    lost_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One channel. `log`: (Lamport, id) in order; `log_start`: messages that have left it at its front."""
+
+    participants: tuple[str, ...]
+    lamport_timestamp: int
+    log: tuple[tuple[int, str], ...]
+    log_start: int
+    outgoing: tuple[OutgoingStatus, ...]
+    incoming: tuple[WaitingStatus, ...]
+    missing: tuple[MissingStatus, ...]
+    lost: tuple[str, ...]
+    quarantined: tuple[str, ...]
+    bloom_filter: bytes
+    journal_mark: int
+    next_due_ms: int | None
+
+
+def status_of(parts: ChannelState, next_due_ms: int | None) -> Status:
+    """The record of a channel as it is now."""
+    delivery = parts.delivery
+    return Status(
+        participants=tuple(parts.participants),
+        lamport_timestamp=delivery.lamport,
+        log=tuple(delivery.log.keys()),
+        log_start=delivery.log.left,
+        outgoing=tuple(
+            OutgoingStatus(
+                one.participant_id, one.message_id, one.state, one.evidence, one.attempts, one.next_due_ms
+            )
+            for one in parts.outgoing
+        ),
+        incoming=tuple(
+            WaitingStatus(held.message_id, tuple(held.unmet), held.since_ms) for held in delivery.waiting
+        ),
+        missing=tuple(
+            MissingStatus(
+                one.entry,
+                one.since_ms,
+                one.attempts,
+                one.next_due_ms,
+                None if parts.settings.lost_timeout_ms is None else one.lost_at_ms,
+            )
+            for one in delivery.missing
+        ),
+        lost=tuple(delivery.lost),
+        quarantined=tuple(aside.message_id for aside in parts.quarantine),
+        bloom_filter=delivery.filter.value(),
+        journal_mark=delivery.journal.mark,
+        next_due_ms=next_due_ms,
+    )
+
+
+ENTRY_BYTES: Final = 300
+"""About how much memory a log entry takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Counts: `waiting` messages with unmet dependencies, `missing` ids, `outgoing` unacknowledged ones."""
+
+    lamport_timestamp: int
+    log: int
+    waiting: int
+    missing: int
+    outgoing: int
+    participants: int
+
+
+def summary_of(parts: ChannelState) -> Summary:
+    """The channel as it is now."""
+    delivery = parts.delivery
+    return Summary(
+        delivery.lamport,
+        len(delivery.log),
+        len(delivery.waiting),
+        len(delivery.missing),
+        len(parts.outgoing),
+        len(parts.participants),
+    )
+
+
+def outgoing_message(parts: ChannelState, message_id: str) -> OutgoingStatus | None:
+    """An unacknowledged message as it stands; None when it is none."""
+    one = parts.outgoing.get(message_id)
+    if one is None:
+        return None
+    return OutgoingStatus(
+        one.participant_id, one.message_id, one.state, one.evidence, one.attempts, one.next_due_ms
+    )
+
+
+def weight_of(parts: ChannelState) -> int:
+    """About how much memory it takes, in log entries."""
+    delivery = parts.delivery
+    return (
+        len(delivery.log)
+        + delivery.filter.byte_count // ENTRY_BYTES
+        + delivery.filter.mark // 8
+        + 4 * (len(delivery.waiting) + len(delivery.missing) + len(parts.outgoing))
+        + len(delivery.old) // 2
+        + len(parts.quarantine)
+    )

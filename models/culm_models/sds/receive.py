@@ -9,19 +9,18 @@ from typing import Final, TypeAlias
 from culm_models.errors import CulmError
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter
 from culm_models.sds.channel_state import ChannelState
-from culm_models.sds.delivery.incoming_buffer import Held
-from culm_models.sds.delivery.quarantine import Quarantined
+from culm_models.sds.delivery.waiting import Held, Quarantined
 from culm_models.sds.errors import (
     DisputedIdError,
+    FieldMissingError,
     LamportAheadError,
+    MessageError,
     OtherChannelError,
     OwnMessageError,
 )
-from culm_models.sds.events import Delivered, Received, Rejected, SyncReceived
-from culm_models.sds.output import Collected
+from culm_models.sds.events import Collected, Delivered, Received, Rejected, SyncReceived
 from culm_models.sds.state.journal import RELEASED
-from culm_models.sds.wire.entry_codec import MAX_ID_BYTES
-from culm_models.sds.wire.errors import FieldMissingError, MessageError
+from culm_models.sds.wire.fields import MAX_ID_BYTES
 from culm_models.sds.wire.messages import HistoryEntry, Message
 
 FROM_STORE: Final = "store"

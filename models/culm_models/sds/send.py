@@ -7,7 +7,6 @@ from typing import Final
 
 from culm_models.sds.acks.outgoing import Pending, Stripped
 from culm_models.sds.channel_state import ChannelState
-from culm_models.sds.draws import draw_below
 from culm_models.sds.errors import (
     ClockAheadError,
     EmptyContentError,
@@ -18,8 +17,10 @@ from culm_models.sds.errors import (
 )
 from culm_models.sds.events import (
     ClockAhead,
+    Collected,
     Delivered,
     GaveUp,
+    Outbound,
     RepairAnswered,
     RepairRequested,
     Sent,
@@ -28,10 +29,9 @@ from culm_models.sds.events import (
     content_delivered,
     content_sent,
 )
-from culm_models.sds.output import Collected, Outbound
-from culm_models.sds.state.journal import pending_record
+from culm_models.sds.timing import draw_below
 from culm_models.sds.wire.codec import assemble, bloom_field
-from culm_models.sds.wire.entry_codec import MAX_ID_BYTES, id_bytes
+from culm_models.sds.wire.fields import MAX_ID_BYTES, id_bytes
 from culm_models.sds.wire.messages import HistoryEntry, content_message_id
 
 _NAMED_IN_PASSING: Final = 16
@@ -82,7 +82,7 @@ def send_content(
     )
     wire = b"".join((before, bloom_field(value, profile), after))
     stripped = Stripped(before, mark, after)
-    delivery.note(pending_record(message_id, stripped), len(before) + len(after))
+    delivery.note(stripped.record(message_id), len(before) + len(after))
     position, pair = delivery.append_own(message_id, lamport, participant_id, retrieval_hint, content)
     parts.outgoing.add(participant_id, message_id, pair, stripped, now_ms)
     parts.wires.put(message_id, participant_id, wire)

@@ -4,10 +4,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Final, Self
 
 from culm_models.errors import require
-from culm_models.sds.bloom.rolling_filter import Rollover
-from culm_models.sds.wire.errors import ChannelSettingsError
-from culm_models.sds.wire.messages import Profile
-from culm_models.sds.wire.profiles import PROFILES
+from culm_models.sds.bloom.filters import Rollover
+from culm_models.sds.errors import ChannelSettingsError
+from culm_models.sds.wire.messages import PROFILES, Profile
 
 _MS_PER_H: Final = 3_600_000
 # Counts, bytes and milliseconds alike: far above what any of them can usefully be.

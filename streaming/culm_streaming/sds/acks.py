@@ -10,8 +10,15 @@ from dataclasses import dataclass
 import cbor2
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import Acknowledged, Event, GaveUp, PossiblyAcknowledged, Sent
-from culm_models.sds.output import ChannelOutput, Outbound
+from culm_models.sds.events import (
+    Acknowledged,
+    ChannelOutput,
+    Event,
+    GaveUp,
+    Outbound,
+    PossiblyAcknowledged,
+    Sent,
+)
 from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind, name_of

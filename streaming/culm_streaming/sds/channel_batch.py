@@ -9,8 +9,7 @@ import cbor2
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
 from culm_models.sds.errors import DisputedIdError, JournalForgottenError, WaitingFullError
-from culm_models.sds.events import Event, Lost, Received, Rejected
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput, Event, Lost, Received, Rejected
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StateMissingError
 from culm_streaming.sds.acks import ChangedAcks

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import cbor2
 
+from culm_models.sds.errors import ChannelSettingsError
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.wire.errors import ChannelSettingsError
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StreamingError
 from culm_streaming.sds.settings import ChannelsSettings

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from culm_models.errors import CulmError
 from culm_models.sds.errors import KnownMessageError, OwnMessageError, ParticipantError
-from culm_models.sds.events import Rejected
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput, Rejected
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StreamingError
 from culm_streaming.sds.channel_batch import Input, OpenChannel

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, cast
 
-from culm_models.sds.events import Delivered, Event, Received, Sent
-from culm_models.sds.output import Fetch, Outbound
+from culm_models.sds.events import Delivered, Event, Fetch, Outbound, Received, Sent
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from culm_topics.records import rejection
 from culm_topics.sds.records import (

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models import cbor
+from culm_models.sds.errors import FrameError
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames import messages as frames
-from culm_models.sds.frames.errors import FrameError
 from culm_models.sds.frames.messages import Frame
 from culm_models.sds.wire.messages import HistoryEntry
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import Delivered, Event
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput, Delivered, Event
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile

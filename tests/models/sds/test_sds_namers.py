@@ -1,6 +1,6 @@
 """Ids by who named them: the one with the most gives way, and what two name counts for whoever has fewer."""
 
-from culm_models.sds.namers import Namers
+from culm_models.sds.delivery.missing import Namers
 
 
 def namers_of(**counts: int) -> Namers:

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 
 import pytest
 
+from culm_models.sds.errors import ChannelSettingsError
 from culm_models.sds.settings import LARGEST_SETTING, SdsSettings
-from culm_models.sds.wire.errors import ChannelSettingsError
 
 
 def test_profiles_differ_in_what_their_peers_do() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culm_models.sds.errors import SdsError
 from culm_models.sds.wire.codec import encode
-from culm_models.sds.wire.errors import SdsError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from culm_streaming.sds.output_records import Topic
 from culm_streaming.sds.rows import Source

@@ -24,10 +24,10 @@ from culm_connectors.sds.link import MemberLink, Membership
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.sds.staging import Staging
+from culm_models.sds.errors import SdsError
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames.messages import EventFrame, Refused, SdsMessage
 from culm_models.sds.wire.codec import Decoder
-from culm_models.sds.wire.errors import SdsError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from culm_topics.sds.records import SdsEventRecord, SdsFetchRecord, SdsInRecord
 

@@ -17,10 +17,10 @@ from culm_connectors.sds.errors import OwnedSenderError
 from culm_connectors.sds.link import MemberLink, Membership
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
+from culm_models.sds.errors import SdsError
 from culm_models.sds.frames.codec import DEFAULT_MAX_FRAME_BYTES
 from culm_models.sds.frames.messages import MAX_ENTRIES, Fetch, Fetched
 from culm_models.sds.wire.codec import decode
-from culm_models.sds.wire.errors import SdsError
 from culm_models.sds.wire.messages import HistoryEntry
 
 Wire = tuple[bytes, bytes | None]

@@ -23,8 +23,8 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.interface import ReceiveStream
 from culm_connectors.transport.reconnect import keep_trying
+from culm_models.sds.errors import FrameError
 from culm_models.sds.frames import codec as wire
-from culm_models.sds.frames.errors import FrameError
 from culm_models.sds.frames.messages import VERSION, Frame, Hello, Refused
 
 logger = logging.getLogger(__name__)

@@ -16,10 +16,9 @@ from culm_connectors.sds.errors import StateError
 from culm_connectors.sds.participants.state import Snapshot, StateFolder, log_entries
 from culm_models.errors import CulmError
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import Delivered, Event, Received, Sent
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.channel_state import Status
+from culm_models.sds.events import ChannelOutput, Delivered, Event, Received, Sent
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.status import Status
 from culm_models.sds.wire.messages import Profile
 
 _SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND, _CLOCK, _REACHED, _WITHDRAW = range(9)

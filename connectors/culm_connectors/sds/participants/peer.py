@@ -31,7 +31,10 @@ from culm_connectors.sds.participants.passing_time import PassingTime, elapsed_m
 from culm_connectors.sds.participants.state import StateFolder
 from culm_connectors.transport import Address, Identity, TransportSettings
 from culm_models.keys import KeyPair
+from culm_models.sds.channel_state import Status
+from culm_models.sds.errors import SdsError
 from culm_models.sds.events import Acknowledged, Event, GaveUp
+from culm_models.sds.events import Fetch as Lacking
 from culm_models.sds.frames.messages import (
     MAX_ENTRIES,
     Fetch,
@@ -45,10 +48,7 @@ from culm_models.sds.frames.messages import (
     Refused,
     SdsMessage,
 )
-from culm_models.sds.output import Fetch as Lacking
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.status import Status
-from culm_models.sds.wire.errors import SdsError
 from culm_models.sds.wire.messages import Profile
 
 logger = logging.getLogger(__name__)

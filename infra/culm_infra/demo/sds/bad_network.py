@@ -26,8 +26,8 @@ from culm_connectors.transport import (
     connect,
     serve,
 )
+from culm_models.sds.errors import FrameError
 from culm_models.sds.frames import codec as wire
-from culm_models.sds.frames.errors import FrameError
 from culm_models.sds.frames.messages import SdsMessage
 
 _READ_BYTES = 256 * 1024

@@ -10,8 +10,7 @@ from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.conform.sds.messages import profile_of
 from culm_models.conform.sds.settings import settings_from_json
 from culm_models.sds.channel import PARTS, Channel, Part
-from culm_models.sds.events import Event, Missing
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput, Event, Missing
 from culm_models.sds.wire.messages import HistoryEntry
 
 _CHANNELS: Final = Kind[Channel]("sds")

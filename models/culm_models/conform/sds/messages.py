@@ -8,10 +8,9 @@ from culm_models.conform.arguments import ArgumentError, Arguments
 from culm_models.conform.forms import Record
 from culm_models.conform.operation import Machines, Operation
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, filter_of
+from culm_models.sds.errors import BloomShapeError
 from culm_models.sds.wire.codec import decode, encode
-from culm_models.sds.wire.errors import BloomShapeError
-from culm_models.sds.wire.messages import Message, Profile
-from culm_models.sds.wire.profiles import PROFILES
+from culm_models.sds.wire.messages import PROFILES, Message, Profile
 
 _LARGEST_MESSAGE_BYTES = 1 << 25
 _LARGEST_CAPACITY = 1 << 32

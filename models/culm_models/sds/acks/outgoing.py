@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from culm_models.sds.acks.acknowledgement import AckEvent, Acknowledgements, Filter, HashPair
-from culm_models.sds.draws import Draw, wait_ms
+from culm_models.sds.errors import SdsError
 from culm_models.sds.events import Acknowledged, OutgoingState
-from culm_models.sds.state.packed import pack, unpacked
-from culm_models.sds.timer_queue import TimerQueue
-from culm_models.sds.wire.errors import SdsError
+from culm_models.sds.state.journal import PENDING, Record, pack, unpacked
+from culm_models.sds.timing import Draw, TimerQueue, wait_ms
 
 _FORMAT: Final = 1
 _ITEMS: Final = 3
@@ -44,6 +43,10 @@ class Stripped:
     before: bytes
     filter_mark: int
     after: bytes
+
+    def record(self, message_id: str) -> Record:
+        """The journal's record of this message, which was sent and is not acknowledged."""
+        return PENDING, message_id, self.filter_mark, self.before, self.after
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,21 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
-from culm_models.sds.bloom.received_filter import Recent
-from culm_models.sds.delivery.incoming_buffer import Held, WaitingRoom
+from culm_models.sds.bloom.filters import Recent
 from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
 from culm_models.sds.delivery.missing import Missing as MissingBook
 from culm_models.sds.delivery.missing import Wanted
-from culm_models.sds.delivery.quarantine import Quarantine, Quarantined
+from culm_models.sds.delivery.waiting import Held, Quarantine, Quarantined, WaitingRoom
 from culm_models.sds.errors import WaitingFullError
-from culm_models.sds.events import Lost, Missing, Rejected, content_delivered, content_received
-from culm_models.sds.output import Collected, Fetch
+from culm_models.sds.events import (
+    Collected,
+    Fetch,
+    Lost,
+    Missing,
+    Rejected,
+    content_delivered,
+    content_received,
+)
 from culm_models.sds.repair.repair import RepairBook
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.state.journal import (
@@ -33,12 +39,9 @@ from culm_models.sds.state.journal import (
     WITHDRAWN,
     Journal,
     Record,
-    quarantine_record,
-    waiting_record,
 )
 from culm_models.sds.wire.codec import encode_entry
-from culm_models.sds.wire.messages import HistoryEntry, message_digest
-from culm_models.sds.wire.profiles import WireProfile
+from culm_models.sds.wire.messages import HistoryEntry, WireProfile, message_digest
 
 FETCH_ENTRIES_MOST: Final = 256
 _DEPENDENCY_BYTES: Final = 64
@@ -138,7 +141,7 @@ class Delivery:
             return pair
         held.unmet = {entry.message_id: None for entry in unmet}
         self.waiting.put(held)
-        self.note(waiting_record(held), len(held.content) + _DEPENDENCY_BYTES * len(held.unmet))
+        self.note(held.record(), len(held.content) + _DEPENDENCY_BYTES * len(held.unmet))
         if self.stuck_check_ms is None and self.settings.lost_timeout_ms is not None:
             self.stuck_check_ms = now_ms + self.settings.lost_timeout_ms
         self.want(message_id, held.sender_id, named, now_ms, collected)
@@ -218,7 +221,7 @@ class Delivery:
             return False
         self.missing.got(aside.message_id)
         self.repair.forget(aside.message_id)
-        self.note(quarantine_record(aside), aside.size)
+        self.note(aside.record(), aside.size)
         return True
 
     def withdraw(self, latest: int) -> list[LogEntry]:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from culm_models import cbor
-from culm_models.sds.frames import messages as frames
-from culm_models.sds.frames.errors import (
+from culm_models.sds.errors import (
     FrameContentError,
     FrameKindError,
     FrameShapeError,
     FrameTooLargeError,
     FrameTruncatedError,
 )
+from culm_models.sds.frames import messages as frames
 from culm_models.sds.frames.messages import Frame
 from culm_models.sds.wire.messages import HistoryEntry
 

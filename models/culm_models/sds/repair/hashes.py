@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from culm_models.sds.bloom.farmhash import fingerprint64
-from culm_models.sds.wire.profiles import RepairHash
+from culm_models.sds.wire.messages import RepairHash
 
 _SIGN: Final = 1 << 63
 _RANGE: Final = 1 << 64

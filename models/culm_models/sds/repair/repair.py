@@ -23,12 +23,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Self
 
-from culm_models.sds.namers import Namers
+from culm_models.sds.delivery.missing import Namers
 from culm_models.sds.repair.hashes import in_response_group, request_offset_ms, response_offset_ms
-from culm_models.sds.state.packed import pack, unpacked
-from culm_models.sds.timer_queue import TimerQueue
-from culm_models.sds.wire.messages import HistoryEntry
-from culm_models.sds.wire.profiles import RepairHash
+from culm_models.sds.state.journal import pack, unpacked
+from culm_models.sds.timing import TimerQueue
+from culm_models.sds.wire.messages import HistoryEntry, RepairHash
 
 _FORMAT: Final = 1
 _ITEMS: Final = 5

@@ -1,1 +1,1 @@
-"""A channel over a restart: `snapshot` (all of it), `journal` (changes since), `packed` (their outline)."""
+"""A channel over a restart: `snapshot` (all of it), `journal` (changes since, and the outline of both)."""

@@ -3,16 +3,53 @@
 A driver appends what is new to what it keeps, so that a step costs what it changed and not what the channel
 holds. A chunk is a CBOR array: format, kind (whole or continued), channel id, profile, the marks before and
 after it, then in a continued one the filter's pairs and the records; a whole one has what `snapshot` says.
+
+All that is kept of a channel is packed as a CBOR array whose first item is a format number. The bytes are
+this side's own, so only their outline is checked, not each value as of foreign ones: a driver of many
+channels reads and writes little else. What does not fit is a `SnapshotError`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
-from culm_models.sds.acks.outgoing import Stripped
-from culm_models.sds.delivery.incoming_buffer import Held
-from culm_models.sds.delivery.quarantine import Quarantined
-from culm_models.sds.errors import JournalForgottenError
+import cbor2
+
+from culm_models.sds.errors import BloomSnapshotError, JournalForgottenError, SnapshotError
+
+
+def pack(format_number: int, *items: Any) -> bytes:
+    """The bytes of a part: equal for equal items."""
+    return cbor2.dumps([format_number, *items])
+
+
+@contextmanager
+def unpacked(data: bytes, format_number: int, count: int, *, appended: int = 0) -> Iterator[list[Any]]:
+    """The items that `pack` wrote; what is wrong with them inside of the block is a SnapshotError.
+
+    There are `count` of them and as many `appended` ones, which are None in what an earlier version wrote.
+    """
+    try:
+        value = cbor2.loads(data)
+        if (
+            not isinstance(value, list)
+            or len(value) not in (count + 1, count + 1 + appended)
+            or value[0] != format_number
+        ):
+            raise SnapshotError(f"no part of a channel in format {format_number}")
+        yield value[1:] + [None] * (count + 1 + appended - len(value))
+    except (
+        BloomSnapshotError,
+        cbor2.CBORError,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        LookupError,
+    ) as error:
+        raise SnapshotError(f"no part of a channel: {error}") from error
+
 
 LOGGED: Final = 0
 """[0, id, Lamport, sender, hint, digest]: it is in the log, and waits no more. The digest may be absent."""
@@ -91,37 +128,3 @@ class Journal:
                 f"the journal is kept from {self._base} to {self.mark}, not from {mark}"
             )
         return self._records[behind:], self._filter_marks[behind - 1] if behind else self._base_filter_mark
-
-
-def waiting_record(held: Held) -> Record:
-    """A message that waits from now on."""
-    return (
-        WAITS,
-        held.message_id,
-        held.lamport_timestamp,
-        held.sender_id,
-        held.retrieval_hint,
-        held.content,
-        held.since_ms,
-        tuple(held.unmet),
-        tuple(held.gap),
-    )
-
-
-def pending_record(message_id: str, stripped: Stripped) -> Record:
-    """A message that was sent and is not acknowledged."""
-    return PENDING, message_id, stripped.filter_mark, stripped.before, stripped.after
-
-
-def quarantine_record(aside: Quarantined) -> Record:
-    """A message that is kept aside."""
-    return (
-        QUARANTINED,
-        aside.due_ms,
-        aside.message_id,
-        aside.sender_id,
-        aside.lamport_timestamp,
-        aside.content,
-        tuple((entry.message_id, entry.retrieval_hint, entry.sender_id) for entry in aside.causal_history),
-        aside.retrieval_hint,
-    )

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from culm_models.sds.acks.outgoing import OutgoingBuffer, Stripped
 from culm_models.sds.channel_state import ChannelState
-from culm_models.sds.delivery.incoming_buffer import Held
 from culm_models.sds.delivery.log import LogEntry
 from culm_models.sds.delivery.missing import Missing
-from culm_models.sds.delivery.quarantine import Quarantined
+from culm_models.sds.delivery.waiting import Held, Quarantined
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.repair.repair import RepairBook
 from culm_models.sds.state.journal import (
@@ -30,11 +29,9 @@ from culm_models.sds.state.journal import (
     WAITS,
     WITHDRAWN,
     Record,
-    pending_record,
-    quarantine_record,
-    waiting_record,
+    pack,
+    unpacked,
 )
-from culm_models.sds.state.packed import pack, unpacked
 from culm_models.sds.sync.schedule import SyncSchedule
 from culm_models.sds.wire.messages import HistoryEntry
 
@@ -70,10 +67,10 @@ def journal_whole(parts: ChannelState) -> bytes:
             )
             for entry in delivery.log
         ),
-        *(waiting_record(held) for held in delivery.waiting),
+        *(held.record() for held in delivery.waiting),
         *((DISPUTED, held.message_id) for held in delivery.waiting if held.is_disputed),
-        *(quarantine_record(aside) for aside in parts.quarantine),
-        *(pending_record(pending.message_id, pending.stripped) for pending in parts.outgoing),
+        *(aside.record() for aside in parts.quarantine),
+        *(pending.stripped.record(pending.message_id) for pending in parts.outgoing),
     ]
     places = {message_id: place for place, (_, message_id) in enumerate(delivery.log.keys())}
     recent = [places[message_id] for message_id in delivery.recent.ids()]

@@ -1,4 +1,4 @@
 """Sync messages (SDS, "periodic sync").
 
-`schedule` (when), `group` (among how many, and who answers content), `names` (which messages they name).
+`schedule` (when, among how many, and who answers content), `names` (which messages they name).
 """

@@ -1,5 +1,4 @@
 """Messages and their bytes, in three profiles (SDS, "messages").
 
-`messages`, `profiles` (what differs between the deployed dialects), `codec` (bytes and messages, over
-`entry_codec` and `protobuf`). Errors in `errors`.
+`messages` (and what differs between the deployed dialects), `codec` (bytes and messages, over `fields`).
 """

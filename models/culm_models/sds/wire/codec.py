@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from culm_models.frozen import unfrozen
-from culm_models.sds.wire.entry_codec import EntryReader, entry_body, id_bytes, read_id
-from culm_models.sds.wire.errors import (
+from culm_models.sds.errors import (
     FieldMissingError,
     LamportRangeError,
     MalformedMessageError,
@@ -19,9 +18,29 @@ from culm_models.sds.wire.errors import (
     TruncatedMessageError,
     WireTypeError,
 )
-from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
-from culm_models.sds.wire.profiles import NAMES, NUMBERS, PROFILES, TAG_BYTES, TAGS, TEXT_FIELDS, WireProfile
-from culm_models.sds.wire.protobuf import read_length, read_tag, read_varint, skip, with_length
+from culm_models.sds.wire.fields import (
+    EntryReader,
+    entry_body,
+    id_bytes,
+    read_id,
+    read_length,
+    read_tag,
+    read_varint,
+    skip,
+    with_length,
+)
+from culm_models.sds.wire.messages import (
+    NAMES,
+    NUMBERS,
+    PROFILES,
+    TAG_BYTES,
+    TAGS,
+    TEXT_FIELDS,
+    HistoryEntry,
+    Message,
+    Profile,
+    WireProfile,
+)
 from culm_models.varint import write_varint
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 1 << 20

@@ -1,12 +1,21 @@
-"""What a participant of an SDS channel says (specification "Payloads"), whatever the bytes look like.
+"""Messages of an SDS channel (specification "Payloads"), and what differs between the dialects of SDS.
 
 Ids of our own follow from what is said: they are unique for equal contents, and the same again when an input
 is replayed. Values are checked where bytes come in (`codec`); here they are plain facts.
+
+A profile is one row of facts, with its tags. `spec` has the field numbers of the specification with its
+later additions (64-bit Lamport timestamps in milliseconds, field 13 and the sender of a history entry). `js`
+is what @waku/sds 0.0.8 puts on the wire; `nim` what nim-sds and all that is built on it do. js and nim do not
+understand each other at all.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+
+from culm_models.varint import write_varint
 
 Profile: TypeAlias = Literal["spec", "js", "nim"]
 """How a channel is written on the wire; every participant of one channel uses the same (see `profiles`)."""
@@ -69,3 +78,185 @@ def message_digest(sender_id: str, content: bytes) -> bytes:
     digest = blake2b(content, digest_size=_DIGEST_BYTES)
     digest.update(sender_id.encode())
     return digest.digest()
+
+
+BloomLayout: TypeAlias = Literal["spec", "js", "nim"]
+RepairHash: TypeAlias = Literal["sha256", "farmhash"]
+"""How SDS-R spreads repair requests: `sha256` as the specification and js do, `farmhash` as nim does."""
+
+VARINT: Final = 0
+LENGTH: Final = 2
+"""Wire types of protobuf."""
+
+ENTRY_MESSAGE_ID: Final = 1
+ENTRY_RETRIEVAL_HINT: Final = 2
+ENTRY_SENDER_ID: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNumbers:
+    """The protobuf field number of each part of a message; those of a history entry are the same in all."""
+
+    sender_id: int
+    message_id: int
+    channel_id: int
+    lamport_timestamp: int
+    causal_history: int
+    bloom_filter: int
+    repair_request: int
+    content: int
+
+
+@dataclass(frozen=True, slots=True)
+class WireProfile:
+    """One dialect.
+
+    `before_bloom` and `after_bloom`: the fields in the order in which they are written, around the filter.
+    `required`: fields that a message must have; `required_filled`: those that must not be empty either.
+    `strict`: refuses numbers that are not in their shortest form, and groups, which protobuf allows.
+    `empty_is_absent`: empty strings and bytes mean "none", so fields that have no other way to be absent
+    (nim's content and filter) are always written, and empty hints and senders never. `kinds`: what this
+    dialect has words for. `lamport_most`: the largest Lamport timestamp; `lamport_unit_ms`: the length of
+    its unit in milliseconds; `lamport_receipt_step`: what is added to max(own, received) on receipt.
+    """
+
+    name: Profile
+    fields: FieldNumbers
+    before_bloom: tuple[str, ...]
+    after_bloom: tuple[str, ...]
+    required: frozenset[str]
+    required_filled: frozenset[str]
+    strict: bool
+    empty_is_absent: bool
+    kinds: frozenset[MessageKind]
+    lamport_most: int
+    lamport_unit_ms: int
+    lamport_receipt_step: int
+    bloom_layout: BloomLayout
+    repair_hash: RepairHash
+
+    def lamport_now(self, now_ms: int) -> int:
+        """The Lamport timestamp that belongs to a time, in this profile's unit."""
+        return now_ms // self.lamport_unit_ms
+
+    def lamport_to_send(self, own: int, now_ms: int) -> int:
+        """The Lamport timestamp of the next message of whoever stands at `own`."""
+        return max(self.lamport_now(now_ms), own + 1)
+
+    def lamport_after(self, own: int, received: int) -> int:
+        """Where whoever stands at `own` stands after a message with the timestamp `received`."""
+        return max(own, received) + self.lamport_receipt_step
+
+
+_SPEC_FIELDS: Final = FieldNumbers(
+    sender_id=1,
+    message_id=2,
+    channel_id=3,
+    lamport_timestamp=10,
+    causal_history=11,
+    bloom_filter=12,
+    repair_request=13,
+    content=20,
+)
+_NIM_FIELDS: Final = FieldNumbers(
+    message_id=1,
+    lamport_timestamp=2,
+    causal_history=3,
+    channel_id=4,
+    content=5,
+    bloom_filter=6,
+    sender_id=7,
+    repair_request=13,
+)
+_BEFORE_BLOOM: Final = ("sender_id", "message_id", "channel_id", "lamport_timestamp", "causal_history")
+_AFTER_BLOOM: Final = ("repair_request", "content")
+_IDS: Final = frozenset({"sender_id", "message_id", "channel_id"})
+_ALL_KINDS: Final[frozenset[MessageKind]] = frozenset({"content", "sync", "ephemeral"})
+
+PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
+    {
+        "spec": WireProfile(
+            name="spec",
+            fields=_SPEC_FIELDS,
+            before_bloom=_BEFORE_BLOOM,
+            after_bloom=_AFTER_BLOOM,
+            required=_IDS,
+            required_filled=_IDS,
+            strict=False,
+            empty_is_absent=False,
+            kinds=_ALL_KINDS,
+            lamport_most=(1 << 64) - 1,
+            lamport_unit_ms=1,
+            lamport_receipt_step=0,
+            bloom_layout="spec",
+            repair_hash="sha256",
+        ),
+        "js": WireProfile(
+            name="js",
+            fields=_SPEC_FIELDS,
+            before_bloom=_BEFORE_BLOOM,
+            after_bloom=_AFTER_BLOOM,
+            required=frozenset(),
+            required_filled=frozenset(),
+            strict=False,
+            empty_is_absent=False,
+            kinds=_ALL_KINDS,
+            lamport_most=(1 << 64) - 1,
+            lamport_unit_ms=1,
+            lamport_receipt_step=0,
+            bloom_layout="js",
+            repair_hash="sha256",
+        ),
+        "nim": WireProfile(
+            name="nim",
+            fields=_NIM_FIELDS,
+            before_bloom=("message_id", "lamport_timestamp", "causal_history", "channel_id", "content"),
+            after_bloom=("sender_id", "repair_request"),
+            required=frozenset({"message_id", "lamport_timestamp", "channel_id", "content"}),
+            required_filled=frozenset(),
+            strict=True,
+            empty_is_absent=True,
+            kinds=frozenset({"content"}),
+            lamport_most=(1 << 63) - 1,
+            lamport_unit_ms=1_000,
+            lamport_receipt_step=1,
+            bloom_layout="nim",
+            repair_hash="farmhash",
+        ),
+    }
+)
+
+
+TEXT_FIELDS: Final = ("sender_id", "message_id", "channel_id")
+_FIELDS: Final = (
+    *TEXT_FIELDS,
+    "lamport_timestamp",
+    "causal_history",
+    "repair_request",
+    "bloom_filter",
+    "content",
+)
+
+
+def tag(number: int, wire_type: int) -> int:
+    """The tag of a field, as a number."""
+    return number << 3 | wire_type
+
+
+def _tag_of(profile: WireProfile, name: str) -> int:
+    number: int = getattr(profile.fields, name)
+    return tag(number, VARINT if name == "lamport_timestamp" else LENGTH)
+
+
+TAGS: Final[Mapping[Profile, Mapping[str, int]]] = {
+    name: {field: _tag_of(profile, field) for field in _FIELDS} for name, profile in PROFILES.items()
+}
+TAG_BYTES: Final[Mapping[Profile, Mapping[str, bytes]]] = {
+    name: {field: write_varint(found) for field, found in tags.items()} for name, tags in TAGS.items()
+}
+NAMES: Final[Mapping[Profile, Mapping[int, str]]] = {
+    name: {found: field for field, found in tags.items()} for name, tags in TAGS.items()
+}
+NUMBERS: Final[Mapping[Profile, frozenset[int]]] = {
+    name: frozenset(found >> 3 for found in tags.values()) for name, tags in TAGS.items()
+}

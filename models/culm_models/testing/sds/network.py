@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import Event
-from culm_models.sds.output import ChannelOutput, Outbound
+from culm_models.sds.events import ChannelOutput, Event, Outbound
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
 from culm_models.testing.simulation import START_MS, Faults, Network, SimulatedNode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.output import ChannelOutput, Fetch
+from culm_models.sds.events import ChannelOutput, Fetch
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.sds.scenario import Scenario
 from culm_models.testing.sds.witness import Ledger, Witness

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from culm_models.sds.events import Acknowledged, Delivered, Event, GaveUp, Lost, Sent
-from culm_models.sds.output import ChannelOutput, Outbound
+from culm_models.sds.events import Acknowledged, ChannelOutput, Delivered, Event, GaveUp, Lost, Outbound, Sent
 from culm_models.sds.repair.repair import RepairRule
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode

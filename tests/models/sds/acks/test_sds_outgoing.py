@@ -9,9 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from culm_models.sds.acks.acknowledgement import HashPair
 from culm_models.sds.acks.outgoing import Due, OutgoingBuffer, OutgoingFullError, ResendRule, Stripped
-from culm_models.sds.draws import draw
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.events import Acknowledged
+from culm_models.sds.timing import draw
 from tests.models.sds.acks.filters_for_tests import ExactFilter
 
 DRAW = partial(draw, b"seed")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.errors import ParticipantError
+from culm_models.sds.errors import ParticipantError, SdsError
 from culm_models.sds.events import Acknowledged, Delivered, GaveUp, PossiblyAcknowledged, Sent, SyncSent
-from culm_models.sds.wire.errors import SdsError
 from tests.models.sds.channels_for_tests import CHANNEL, NOW, Peer, kinds, made, read, settings_of
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_models.sds.events import Delivered, Lost, Rejected, Sent
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput, Delivered, Lost, Rejected, Sent
 from tests.models.sds.channels_for_tests import NOW, Peer, made
 
 IDS = [f"m{number}" for number in range(10)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from culm_models.sds.output import Outbound
+from culm_models.sds.events import Outbound
 from culm_models.sds.wire.codec import decode
 from tests.models.sds.channels_for_tests import NOW, Peer
 

@@ -8,13 +8,15 @@ from culm_models.sds.acks.outgoing import OutgoingFullError
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter
 from culm_models.sds.errors import (
     EmptyContentError,
+    IdSizeError,
     KindError,
     KnownMessageError,
     OversizeError,
     ParticipantError,
+    SdsError,
+    TextError,
 )
 from culm_models.sds.events import Sent
-from culm_models.sds.wire.errors import IdSizeError, SdsError, TextError
 from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made, read
 

@@ -7,12 +7,12 @@ import pytest
 from culm_models.sds.events import (
     Acknowledged,
     GaveUp,
+    Outbound,
     PossiblyAcknowledged,
     RepairAnswered,
     RepairRequested,
     SyncSent,
 )
-from culm_models.sds.output import Outbound
 from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made, read
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from culm_models.sds.channel import Channel
 from culm_models.sds.errors import JournalForgottenError, SnapshotError
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput
 from culm_models.sds.wire.messages import Profile
 from tests.models.sds.channels_for_tests import CHANNEL, NOW, Peer, made, settings_of
 

@@ -9,10 +9,9 @@ from typing import Any, Final
 import pytest
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import Event
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.errors import SdsError
+from culm_models.sds.events import ChannelOutput, Event
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.wire.errors import SdsError
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 from tests.models.sds.conversations.script import OPENED_MS, Json
 from tests.models.sds.conversations.wires import CHANNEL

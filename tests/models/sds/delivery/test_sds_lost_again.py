@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from culm_models.sds.bloom import filter_of
-from culm_models.sds.events import Lost
-from culm_models.sds.output import ChannelOutput
+from culm_models.sds.events import ChannelOutput, Lost
 from tests.models.sds.channels_for_tests import NOW, Peer, kinds, made
 
 HOUR_MS = 3_600_000

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from culm_models.sds.delivery.missing import FetchRule, Missing, MissingDue
-from culm_models.sds.draws import draw
 from culm_models.sds.errors import SnapshotError
+from culm_models.sds.timing import draw
 from culm_models.sds.wire.messages import HistoryEntry
 from tests.models.sds.channels_for_tests import NOW, Peer, made, read
 

@@ -11,7 +11,7 @@ from culm_models.sds.repair.hashes import (
     request_offset_ms,
     response_offset_ms,
 )
-from culm_models.sds.wire.profiles import RepairHash
+from culm_models.sds.wire.messages import RepairHash
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "sds"
 RULES: dict[RepairHash, dict[str, Any]] = {

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from culm_models.sds.draws import draw
 from culm_models.sds.errors import SnapshotError
-from culm_models.sds.sync.group import GroupSize
 from culm_models.sds.sync.names import MOST_NAMED, MOST_REPEATED
-from culm_models.sds.sync.schedule import SyncRule, SyncSchedule
+from culm_models.sds.sync.schedule import GroupSize, SyncRule, SyncSchedule
+from culm_models.sds.timing import draw
 from tests.models.sds.acks.filters_for_tests import ExactFilter
 
 DRAW = partial(draw, b"seed")

@@ -11,8 +11,8 @@ import pytest
 
 from culm_models.conform.sds.messages import message_from_json, message_to_json
 from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, RollingFilter
+from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import decode, encode
-from culm_models.sds.wire.errors import MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message
 from tests.support import waku_sds
 from tests.support.waku_sds import WakuSds

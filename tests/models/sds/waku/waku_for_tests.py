@@ -7,8 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from culm_models.sds.channel import Channel
-from culm_models.sds.events import Delivered, Event
-from culm_models.sds.output import ChannelOutput, OutboundKind
+from culm_models.sds.events import ChannelOutput, Delivered, Event, OutboundKind
 from culm_models.sds.settings import SdsSettings
 from tests.support.waku_sds import WakuSds
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
-from culm_models.sds.wire.profiles import PROFILES
+from culm_models.sds.wire.messages import PROFILES, HistoryEntry, Message, Profile
 
 ANY_PROFILE = st.sampled_from(sorted(PROFILES))
 TEXTS = st.text(max_size=40) | st.text("0123456789abcdef", min_size=64, max_size=64)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import Decoder, decode, encode
-from culm_models.sds.wire.errors import MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 ENTRIES = (HistoryEntry("e1", b"hint", "bob"), HistoryEntry("e2" * 70), HistoryEntry("e3", b"\x00"))

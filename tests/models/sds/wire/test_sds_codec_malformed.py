@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import MAX_ENTRIES, Decoder, decode, encode
-from culm_models.sds.wire.entry_codec import MAX_ID_BYTES
-from culm_models.sds.wire.errors import MessageError
+from culm_models.sds.wire.fields import MAX_ID_BYTES
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 SPEC_IDS = "0a0173" + "120169" + "1a0163"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import Decoder, assemble, bloom_field, decode, encode, encode_entry
-from culm_models.sds.wire.errors import MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from tests.models.sds.wire.drawn_messages import ANY_PROFILE, MESSAGES, entries
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from culm_models.conform.sds.messages import message_from_json
+from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import Decoder, assemble, bloom_field, decode, encode, encode_entry
-from culm_models.sds.wire.errors import MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "sds"

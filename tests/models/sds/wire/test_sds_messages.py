@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from culm_models.sds.wire.messages import Message, MessageKind
-from culm_models.sds.wire.profiles import PROFILES
+from culm_models.sds.wire.messages import PROFILES, Message, MessageKind
 
 
 @pytest.mark.parametrize(

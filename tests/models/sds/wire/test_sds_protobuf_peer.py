@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import decode, encode
-from culm_models.sds.wire.errors import MessageError
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from tests.models.sds.wire.drawn_messages import messages
 

@@ -1,14 +1,22 @@
-"""Messages with unmet causal dependencies (specification "Receive Message"), by what they wait for.
+"""Messages that are not in the log yet: with unmet dependencies, or too far ahead in time.
 
-When a message is delivered, exactly those that name it are looked at. Bounded in messages, bytes and
+Messages with unmet causal dependencies (specification "Receive Message") are kept by what they wait for: when
+a message is delivered, exactly those that name it are looked at. They are bounded in messages, bytes and
 dependencies; when there are too many, the latest go, because the earliest can be delivered first.
+
+Messages whose Lamport timestamp is too far ahead are kept aside until their time has come, so a fast clock
+delays its own messages alone. What would have to wait for longer than a day is not kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Final
+
+from culm_models.sds.state.journal import QUARANTINED, WAITS, Record
+from culm_models.sds.wire.messages import HistoryEntry
 
 _SHARE: Final = 16
 """Of a full buffer one in so many is dropped at a time, so that it is not sorted for each message."""
@@ -37,6 +45,20 @@ class Held:
     def key(self) -> tuple[int, str]:
         """Its place in the log."""
         return self.lamport_timestamp, self.message_id
+
+    def record(self) -> Record:
+        """The journal's record of a message that waits from now on."""
+        return (
+            WAITS,
+            self.message_id,
+            self.lamport_timestamp,
+            self.sender_id,
+            self.retrieval_hint,
+            self.content,
+            self.since_ms,
+            tuple(self.unmet),
+            tuple(self.gap),
+        )
 
 
 class WaitingRoom:
@@ -127,3 +149,104 @@ class WaitingRoom:
                     freed.add(waiter)
                     edge.append(waiter)
         return [held for held in self._held.values() if held.message_id not in freed]
+
+
+_LONGEST_MS: Final = 86_400_000
+_ENTRY_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A message with content, and when it is taken, by the wall clock."""
+
+    due_ms: int
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    content: bytes
+    causal_history: tuple[HistoryEntry, ...]
+    retrieval_hint: bytes | None
+
+    @property
+    def size(self) -> int:
+        """About what it takes, in bytes: the content, and what each history entry brings along."""
+        return len(self.content) + sum(
+            len(entry.message_id) + len(entry.retrieval_hint or b"") + _ENTRY_BYTES
+            for entry in self.causal_history
+        )
+
+    def record(self) -> Record:
+        """The journal's record of a message that is kept aside."""
+        return (
+            QUARANTINED,
+            self.due_ms,
+            self.message_id,
+            self.sender_id,
+            self.lamport_timestamp,
+            self.content,
+            tuple((entry.message_id, entry.retrieval_hint, entry.sender_id) for entry in self.causal_history),
+            self.retrieval_hint,
+        )
+
+
+class Quarantine:
+    """What is kept aside, by when it is taken."""
+
+    __slots__ = ("_by_id", "_bytes", "_due", "_most", "_most_bytes")
+
+    def __init__(self, *, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._by_id: dict[str, Quarantined] = {}
+        self._due: list[tuple[int, str]] = []
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._by_id
+
+    def __iter__(self) -> Iterator[Quarantined]:
+        return iter(self._by_id.values())
+
+    def put(self, message: Quarantined, clock_ms: int) -> bool:
+        """Keep a message aside; False where its time is too far, there is no room, or it is there already."""
+        size = message.size
+        if (
+            message.due_ms - clock_ms > _LONGEST_MS
+            or len(self._by_id) >= self._most
+            or self._bytes + size > self._most_bytes
+            or message.message_id in self._by_id
+        ):
+            return False
+        self.restore(message)
+        return True
+
+    def restore(self, message: Quarantined) -> None:
+        """A message is kept aside, as a journal tells."""
+        self._by_id[message.message_id] = message
+        self._bytes += message.size
+        heappush(self._due, (message.due_ms, message.message_id))
+
+    def take_due(self, clock_ms: int) -> list[Quarantined]:
+        """The messages whose time has come, earliest first."""
+        found: list[Quarantined] = []
+        while self._due and self._due[0][0] <= clock_ms:
+            found.append(self._remove(heappop(self._due)[1]))
+        return found
+
+    def take(self, message_id: str) -> None:
+        """One message is taken, as a journal tells."""
+        message = self._by_id[message_id]
+        self._due.remove((message.due_ms, message_id))
+        self._due.sort()
+        self._remove(message_id)
+
+    def next_due_ms(self) -> int | None:
+        """When the first of them is taken."""
+        return self._due[0][0] if self._due else None
+
+    def _remove(self, message_id: str) -> Quarantined:
+        message = self._by_id.pop(message_id)
+        self._bytes -= message.size
+        return message
