@@ -19,7 +19,8 @@ from culm_models.sds.settings import SdsSettings
 from culm_streaming.progress import BatchProgress
 from culm_streaming.sds.job import SdsJobSettings
 from culm_topics.kafka.clients import KafkaSettings, producer
-from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, shard_of
+from culm_topics.sds.keys import shard_of
+from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
 from culm_topics.topic_spec import DEFAULT_PARTITIONS
 
 _GOAL = 0.25

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from culm_models.sds.channel import Channel
 from culm_models.sds.settings import SdsSettings
-from culm_streaming.sds.cache import Cache
-from culm_streaming.sds.rows import Row, Source
+from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind
-from culm_streaming.sds.step import step
+from culm_streaming.sds.step import Row, Source, step
 from culm_streaming.stateful.job_state import MemoryState, Variable
 from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
 

@@ -24,7 +24,8 @@ from culm_streaming.stateful.shard_step import (
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import rejection
-from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, check_of, index_key, split_channel_key
+from culm_topics.sds.keys import index_key, split_channel_key
+from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, check_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from culm_connectors.p2panda.announcements import AnnouncementTopic
 from culm_connectors.p2panda.driver import Driver
 from culm_connectors.sds.history import replay
 from culm_connectors.sds.history.replay import read_events
-from culm_topics.sds.records import channel_key
+from culm_topics.sds.keys import channel_key
 
 _DAY_MS = 86_400_000
 _JUMPS = pytest.mark.parametrize("days", [-2, -1, 1, 2])

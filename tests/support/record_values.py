@@ -20,6 +20,7 @@ from culm_topics.dag import records as dags
 from culm_topics.logs import records as logs
 from culm_topics.records import RejectedRecord
 from culm_topics.sds import records as sds
+from culm_topics.sds.keys import MAX_ID_BYTES
 
 Strategy = st.SearchStrategy[Any]
 
@@ -84,7 +85,7 @@ LOGS: dict[type, Strategy] = {
 
 # Channels of SDS.
 profiles = words(Profile)
-ids = st.text(min_size=1, max_size=80) | st.just("i" * sds.MAX_ID_BYTES)
+ids = st.text(min_size=1, max_size=80) | st.just("i" * MAX_ID_BYTES)
 hints = st.none() | st.binary(max_size=40) | st.just(bytes(1024))
 peers = st.none() | keys
 details = st.dictionaries(

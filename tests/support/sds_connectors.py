@@ -13,16 +13,8 @@ from culm_connectors.connector import Connector
 from culm_models.sds.wire.codec import decode
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.sds.records import (
-    SdsIndexRecord,
-    SdsMessageRecord,
-    SdsOwnerRecord,
-    channel_key,
-    check_of,
-    index_key,
-    owner_key,
-    shard_of,
-)
+from culm_topics.sds.keys import channel_key, index_key, owner_key, shard_of
+from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, SdsOwnerRecord, check_of
 from tests.support.edge import connector, running
 from tests.support.quic import identity
 from tests.support.sds_edge import Remote, remote

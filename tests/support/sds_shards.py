@@ -9,13 +9,13 @@ from culm_models.sds.channel import Channel
 from culm_models.sds.frames.messages import Join, Leave, SdsMessage, Send
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import Profile
-from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.output_records import OutputRecord, Topic
-from culm_streaming.sds.rows import Row, Source
+from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.step import fire, step
+from culm_streaming.sds.step import Row, Source, fire, step
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.records import RejectedRecord
+from culm_topics.sds.keys import split_owner_key
 from culm_topics.sds.records import (
     SdsCommand,
     SdsCommandRecord,
@@ -25,7 +25,6 @@ from culm_topics.sds.records import (
     SdsMessageRecord,
     SdsOutRecord,
     SdsOwnerRecord,
-    split_owner_key,
 )
 
 SMALL = ChannelsSettings(shards=1, tail_bytes=300, chunk_bytes=1_000, compact_bytes=4_000, finished=64)

@@ -8,15 +8,8 @@ from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.sds.records import (
-    SdsEventRecord,
-    SdsIndexRecord,
-    SdsMessageRecord,
-    channel_key,
-    check_of,
-    index_key,
-    shard_of,
-)
+from culm_topics.sds.keys import channel_key, index_key, shard_of
+from culm_topics.sds.records import SdsEventRecord, SdsIndexRecord, SdsMessageRecord, check_of
 
 PARTITIONS = 3
 _TIMEOUT_SECONDS = 30.0

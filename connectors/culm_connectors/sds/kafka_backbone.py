@@ -33,15 +33,8 @@ from culm_topics.kafka.acls import connector_group_prefix
 from culm_topics.kafka.clients import KafkaSettings, consumer
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.sds.event_sequence import ChannelEvent, EventGap, EventSequence
-from culm_topics.sds.records import (
-    SdsEventRecord,
-    SdsFetchRecord,
-    SdsInRecord,
-    SdsOutRecord,
-    channel_key,
-    shard_of,
-    split_channel_key,
-)
+from culm_topics.sds.keys import channel_key, shard_of, split_channel_key
+from culm_topics.sds.records import SdsEventRecord, SdsFetchRecord, SdsInRecord, SdsOutRecord
 from culm_topics.sds.store import StoredMessage
 
 limited = LimitedLog(logging.getLogger(__name__))

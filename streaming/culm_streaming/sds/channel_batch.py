@@ -12,10 +12,9 @@ from culm_models.sds.errors import DisputedIdError, JournalForgottenError, Waiti
 from culm_models.sds.events import ChannelOutput, Event, Lost, Received, Rejected
 from culm_models.sds.wire.messages import Profile
 from culm_streaming.errors import StateMissingError
-from culm_streaming.sds.acks import ChangedAcks
-from culm_streaming.sds.cache import Cache, Copy
 from culm_streaming.sds.channel_settings import BIND_SENDERS, charge_filter, settings_of
 from culm_streaming.sds.output_records import (
+    ChangedAcks,
     HostingEvent,
     OutputRecord,
     Topic,
@@ -28,7 +27,9 @@ from culm_streaming.sds.output_records import (
 from culm_streaming.sds.owners import Owners
 from culm_streaming.sds.record import (
     NO_TOKEN,
+    Cache,
     ChannelRecord,
+    Copy,
     append_segment,
     is_to_compact,
     replace_journal,
@@ -38,7 +39,8 @@ from culm_streaming.sds.record import (
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind, name_of
 from culm_streaming.stateful.job_state import JobState
-from culm_topics.sds.records import AckKey, Details, SdsChannelRecord, SdsMessageRecord
+from culm_topics.sds.keys import AckKey
+from culm_topics.sds.records import Details, SdsChannelRecord, SdsMessageRecord
 
 _SEED_PERSON = b"culm.sds.seed"
 _MOST_HELD = 1_000

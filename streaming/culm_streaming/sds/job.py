@@ -18,12 +18,11 @@ from pyspark.sql import functions as F
 from culm_streaming.errors import JobError
 from culm_streaming.jobs import StreamingJob
 from culm_streaming.kafka_io.topics import kafka_source
-from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.output_records import OutputRecord, Topic
-from culm_streaming.sds.rows import TOPICS, Row, Source, in_order
+from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind
-from culm_streaming.sds.step import SdsOutput, fire_in_pieces, step_in_pieces
+from culm_streaming.sds.step import TOPICS, Row, SdsOutput, Source, fire_in_pieces, in_order, step_in_pieces
 from culm_streaming.stateful.shard_step import (
     Piece,
     Shard,

@@ -19,7 +19,8 @@ from culm_streaming.sds.record import ChannelRecord
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind, name_of
 from culm_streaming.stateful.job_state import JobState
-from culm_topics.sds.records import OwnedRole, SdsOwnerRecord, owner_key
+from culm_topics.sds.keys import owner_key
+from culm_topics.sds.records import OwnedRole, SdsOwnerRecord
 
 _CHANNEL: Final = ""
 _PEER_ID = re.compile(r"[0-9a-f]{64}")

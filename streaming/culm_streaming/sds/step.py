@@ -7,20 +7,52 @@ down before the batch begins and reads again when it is repeated.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
 
 from culm_models.errors import CulmError
-from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.channel_batch import Input, OpenChannel, new_channel, open_channel
-from culm_streaming.sds.due_calendar import DueCalendar
 from culm_streaming.sds.inputs import check_profile, command, is_by_operator, receive
 from culm_streaming.sds.output_records import OutputRecord, rejected
-from culm_streaming.sds.record import load_record, save_record
-from culm_streaming.sds.rows import TOPICS, Row, Source
+from culm_streaming.sds.record import Cache, load_record, save_record
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import BucketedState
+from culm_streaming.sds.state import BucketedState, DueCalendar
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.errors import RecordError
-from culm_topics.sds.records import SdsCommandRecord, SdsInRecord, split_channel_key
+from culm_topics.sds.keys import split_channel_key
+from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
+
+
+class Source(IntEnum):
+    """The topic that a row comes from; in the order in which rows of the same time are taken."""
+
+    COMMANDS = 0
+    IN = 1
+
+
+TOPICS: dict[Source, str] = {Source.COMMANDS: "sds.commands", Source.IN: "sds.in"}
+
+
+class Row(NamedTuple):
+    """One record as Kafka has it. Rows sort as they are to be taken."""
+
+    timestamp_ms: int
+    source: int
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """The rows of one shard and micro-batch as they are to be taken: the same in every run of the batch."""
+    # No two rows agree in their first four fields, so keys and values are never compared.
+    return sorted(rows, key=_order)
+
+
+def _order(row: Row) -> tuple[int, int, int, int]:
+    return row[:4]
+
 
 _MOST_DUE = 4_096
 """Channels that one expired timer looks at; the others follow in the next batch."""

@@ -10,7 +10,8 @@ import pytest
 from culm_connectors.sds.history.replay import PastReaders, read_history
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.sds.records import SdsMessageRecord, channel_key
+from culm_topics.sds.keys import channel_key
+from culm_topics.sds.records import SdsMessageRecord
 from tests.support.topic_io import produce
 
 pytestmark = pytest.mark.kafka

@@ -16,6 +16,7 @@ from culm_infra.patience import Patience
 from culm_models.sds.settings import SdsSettings
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.keys import shard_of
 from culm_topics.sds.records import (
     SdsCommand,
     SdsCommandRecord,
@@ -23,7 +24,6 @@ from culm_topics.sds.records import (
     SdsInRecord,
     SdsMessageRecord,
     SdsOutRecord,
-    shard_of,
 )
 from tests.support.process_groups import killed_at_the_end
 from tests.support.sds_shards import content, peer, token

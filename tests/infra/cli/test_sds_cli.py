@@ -17,8 +17,8 @@ from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import HistoryEntry, Message
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.sds.keys import AckKey, split_channel_key
 from culm_topics.sds.records import (
-    AckKey,
     SdsAckRecord,
     SdsChannelRecord,
     SdsCommandRecord,
@@ -26,7 +26,6 @@ from culm_topics.sds.records import (
     SdsEventRecord,
     SdsMessageRecord,
     SdsParticipantRecord,
-    split_channel_key,
 )
 from culm_topics.sds.retrieval_hints import StoreHint
 from tests.support.process_groups import child

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from culm_streaming.sds.output_records import OutputRecord, Topic
-from culm_topics.sds.records import (
-    AckKey,
-    SdsAckRecord,
-    SdsChannelRecord,
-    SdsParticipantRecord,
-    split_ack_key,
-)
+from culm_topics.sds.keys import AckKey, split_ack_key
+from culm_topics.sds.records import SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
 from tests.support.sds_shards import (
     SMALL,
     content,

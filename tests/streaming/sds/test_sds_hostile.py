@@ -9,9 +9,11 @@ from culm_models.sds.errors import SdsError
 from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import HistoryEntry, Message, Profile
 from culm_streaming.sds.output_records import Topic
-from culm_streaming.sds.rows import Source
+from culm_streaming.sds.step import Source
 from culm_topics.records import RejectedRecord
+from culm_topics.sds.keys import split_ack_key, split_channel_key, split_owner_key
 from culm_topics.sds.records import (
+    COMMANDS,
     SdsChannelRecord,
     SdsCommandRecord,
     SdsEventRecord,
@@ -19,11 +21,7 @@ from culm_topics.sds.records import (
     SdsMessageRecord,
     SdsOutRecord,
     SdsOwnerRecord,
-    split_ack_key,
-    split_channel_key,
-    split_owner_key,
 )
-from culm_topics.sds.records.commands import COMMANDS
 from tests.support.sds_shards import START_MS, Shard, content, peer, token, values
 
 PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")

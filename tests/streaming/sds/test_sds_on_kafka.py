@@ -19,8 +19,8 @@ from culm_streaming.sds.settings import ChannelsSettings
 from culm_topics.catalogue.jobs import jobs_of
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
+from culm_topics.sds.keys import AckKey, shard_of, split_ack_key
 from culm_topics.sds.records import (
-    AckKey,
     SdsAckRecord,
     SdsChannelRecord,
     SdsCommand,
@@ -29,8 +29,6 @@ from culm_topics.sds.records import (
     SdsInRecord,
     SdsMessageRecord,
     SdsOutRecord,
-    shard_of,
-    split_ack_key,
 )
 from tests.support.sds_shards import content, peer, token
 from tests.support.topic_io import read_all, read_rejected

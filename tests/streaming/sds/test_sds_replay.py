@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_models.sds.channel import Channel
-from culm_streaming.sds.cache import Cache
 from culm_streaming.sds.output_records import OutputRecord
-from culm_streaming.sds.rows import Row
+from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.step import fire, step
+from culm_streaming.sds.step import Row, fire, step
 from culm_streaming.stateful.job_state import MemoryState
 from tests.support.sds_shards import START_MS, Shard, content, events, outs, peer, stored
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from culm_topics.sds.records import shard_of
+from culm_topics.sds.keys import shard_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,12 +7,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_streaming.sds.cache import Cache, Copy
-from culm_streaming.sds.due_calendar import DueCalendar
-from culm_streaming.sds.record import Journal, append_segment, replace_journal, segments
-from culm_streaming.sds.rows import Row, Source, in_order
+from culm_streaming.sds.record import Cache, Copy, Journal, append_segment, replace_journal, segments
 from culm_streaming.sds.settings import ChannelsSettings
-from culm_streaming.sds.state import Kind
+from culm_streaming.sds.state import DueCalendar, Kind
+from culm_streaming.sds.step import Row, Source, in_order
 from culm_streaming.stateful.job_state import MemoryState, Variable
 from tests.support.sds_shards import peer
 

@@ -11,10 +11,9 @@ from culm_models.sds.wire.codec import decode
 from culm_streaming.errors import StateLayoutError
 from culm_streaming.sds import step as steps
 from culm_streaming.sds.output_records import Topic
-from culm_streaming.sds.rows import Row, Source
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind
-from culm_streaming.sds.step import SdsOutput, step, step_in_pieces
+from culm_streaming.sds.step import Row, SdsOutput, Source, step, step_in_pieces
 from tests.support.sds_shards import (
     SMALL,
     Shard,

@@ -11,7 +11,8 @@ from culm_models.sds.channel import Channel
 from culm_models.sds.wire.messages import Profile
 from culm_topics.logs.records import ReceiptRecord
 from culm_topics.records import log_key
-from culm_topics.sds.records import SdsCommand, SdsCommandRecord, SdsInRecord, shard_of
+from culm_topics.sds.keys import shard_of
+from culm_topics.sds.records import SdsCommand, SdsCommandRecord, SdsInRecord
 from tests.support.freeze.topics import Input
 from tests.support.logs import OTHER_SCHEMA, author, make_log
 from tests.support.sds_shards import START_MS, content, key_of, peer, token

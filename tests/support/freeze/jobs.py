@@ -23,14 +23,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import ask_origin
 from culm_topics.logs.blocks import Blocks, read_block_vectors, read_blocks
 from culm_topics.logs.version_vectors import read_vectors
-from culm_topics.sds.records import (
-    SdsAckRecord,
-    SdsEventRecord,
-    SdsMessageRecord,
-    SdsOutRecord,
-    split_ack_key,
-    split_index_key,
-)
+from culm_topics.sds.keys import split_ack_key, split_index_key
+from culm_topics.sds.records import SdsAckRecord, SdsEventRecord, SdsMessageRecord, SdsOutRecord
 from tests.support import frozen
 from tests.support.freeze.job_inputs import PARTITIONS, Conversations, first_inputs, later_inputs
 from tests.support.freeze.topics import Input, keep_topics, restore_topics, write

@@ -27,21 +27,16 @@ from culm_topics.logs.records import (
     payload_chunk_key,
 )
 from culm_topics.records import RejectedRecord, log_key, version_vector_key
+from culm_topics.sds.keys import MAX_ID_BYTES, AckKey, channel_key, index_key, is_id, owner_key
 from culm_topics.sds.records import (
     MAX_FETCH_ENTRIES,
     MAX_HINT_BYTES,
-    MAX_ID_BYTES,
-    AckKey,
     SdsCommandRecord,
     SdsEventRecord,
     SdsFetchRecord,
     SdsInRecord,
     SdsMessageRecord,
     SdsOutRecord,
-    channel_key,
-    index_key,
-    is_id,
-    owner_key,
 )
 from culm_topics.sds.retrieval_hints import StoreHint
 from tests.support.sds_topics import index_row

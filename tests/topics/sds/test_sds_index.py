@@ -14,7 +14,7 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.index import SdsIndex
 from culm_topics.sds.index_file import IndexFileFailed
-from culm_topics.sds.records import index_key, shard_of
+from culm_topics.sds.keys import index_key, shard_of
 from tests.support.full_disk import leave_no_space, leave_space
 from tests.support.sds_topics import PARTITIONS, index_row, sds_settings, write, write_index
 

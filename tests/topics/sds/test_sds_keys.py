@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_topics.errors import RecordError
-from culm_topics.sds.records import (
+from culm_topics.sds.keys import (
     MAX_ID_BYTES,
     AckKey,
     AckKind,

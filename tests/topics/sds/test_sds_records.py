@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_topics.errors import RecordError
-from culm_topics.sds.records import SdsCommandRecord, SdsEventRecord, check_of, is_id
-from culm_topics.sds.records.shape import MAX_DETAIL_ITEMS, MAX_DETAILS
+from culm_topics.sds.keys import is_id
+from culm_topics.sds.records import MAX_DETAIL_ITEMS, MAX_DETAILS, SdsCommandRecord, SdsEventRecord, check_of
 from tests.support.record_values import details
 
 

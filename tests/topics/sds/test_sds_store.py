@@ -12,7 +12,8 @@ from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds import store as sds_store
 from culm_topics.sds.index import SdsIndex
-from culm_topics.sds.records import SdsIndexRecord, channel_key, shard_of
+from culm_topics.sds.keys import channel_key, shard_of
+from culm_topics.sds.records import SdsIndexRecord
 from culm_topics.sds.retrieval_hints import StoreHint
 from culm_topics.sds.store import NEAR_RECORDS, SdsStore, runs
 from tests.support.sds_topics import PARTITIONS, message_of, sds_settings, store, write, write_index

@@ -12,7 +12,8 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-MAX_UINT: Final = 2**64 - 1
+from culm_topics.records.shape import MAX_UINT, utf8_size
+
 PLAIN_NUMBER: Final = f"0 <= {{x}} <= {MAX_UINT}"
 """What holds of a number without other bounds."""
 
@@ -199,14 +200,6 @@ def row(make: type, **hints: Any) -> Kind:
         return kind
     items = ", ".join(fill(one.write, f"{{x}}.{name}") for name, one in kinds.items())
     return replace(kind, write=f"({items})")
-
-
-def utf8_size(text: str) -> int:
-    """Bytes of a text in UTF-8; more than any limit where half a character is among them."""
-    try:
-        return len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError:
-        return MAX_UINT
 
 
 def _head_size(argument: int) -> int:

@@ -9,6 +9,7 @@ from culm_topics.errors import RecordError
 
 FORMAT = 1
 """The only format number so far of every record whose value is an array."""
+MAX_UINT = 2**64 - 1
 
 
 def head_size(argument: int) -> int:
@@ -34,6 +35,14 @@ def string_size(length: int) -> int:
 def text_size(text: str) -> int:
     """Bytes of the shortest encoding of a text."""
     return string_size(len(text) if text.isascii() else len(text.encode()))
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of a text in UTF-8; more than any limit where half a character is among them."""
+    try:
+        return len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        return MAX_UINT
 
 
 def load_array(value: bytes | None, record: str, length: int, *, optional: int = 0) -> list[Any]:

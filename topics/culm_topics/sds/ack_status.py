@@ -7,8 +7,8 @@ from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import PassedOver
 from culm_topics.readers.partitions import TopicPartitions, read_until
-from culm_topics.sds.records.acks import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
-from culm_topics.sds.records.keys import shard_of, split_ack_key
+from culm_topics.sds.keys import shard_of, split_ack_key
+from culm_topics.sds.records import AckState, SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
 
 _SILENCE_SECONDS = 30.0
 

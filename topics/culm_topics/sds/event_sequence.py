@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from culm_topics.errors import TopicsError
-from culm_topics.sds.records.events import SdsEventRecord
+from culm_topics.sds.records import SdsEventRecord
 
 MAX_EARLY_EVENTS = 10_000
 """Early events kept at once, over all channels; one more and the oldest hole counts as a gap."""

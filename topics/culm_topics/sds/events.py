@@ -22,8 +22,8 @@ from culm_topics.readers.consumer import TopicConsumer
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
 from culm_topics.sds.event_sequence import ChannelEvent, EventGap, EventSequence
-from culm_topics.sds.records.events import SdsEventRecord
-from culm_topics.sds.records.keys import channel_key, shard_of, split_channel_key
+from culm_topics.sds.keys import channel_key, shard_of, split_channel_key
+from culm_topics.sds.records import SdsEventRecord
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.readers.topic_watch import TopicWatch
 from culm_topics.sds.index_file import Change, IndexFile, IndexFileFailed, Position, is_damaged
-from culm_topics.sds.records.index import SdsIndexRecord
-from culm_topics.sds.records.keys import shard_of, split_index_key
+from culm_topics.sds.keys import shard_of, split_index_key
+from culm_topics.sds.records import SdsIndexRecord
 
 _Answer = TypeVar("_Answer")
 _SILENCE_SECONDS = 30.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from culm_topics.errors import TopicsError
-from culm_topics.sds.records.index import SdsIndexRecord
+from culm_topics.sds.records import SdsIndexRecord
 
 _LAYOUT: Final = 1
 _BUSY_SECONDS: Final = 30.0

@@ -11,13 +11,7 @@ from typing import Final
 
 from culm_models.errors import require
 from culm_topics.errors import RecordError
-from culm_topics.sds.records.index import (
-    CHECK_SIZE,
-    MAX_OFFSET,
-    MAX_PARTITION,
-    SdsIndexRecord,
-    check_of,
-)
+from culm_topics.sds.records import CHECK_SIZE, MAX_OFFSET, MAX_PARTITION, SdsIndexRecord, check_of
 
 HINT_SIZE: Final = 17
 _MARK: Final = 0x4B

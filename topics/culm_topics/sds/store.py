@@ -19,10 +19,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.sds.index import SdsIndex
-from culm_topics.sds.records.fetch import MAX_FETCH_ENTRIES
-from culm_topics.sds.records.index import check_of
-from culm_topics.sds.records.keys import channel_key, shard_of
-from culm_topics.sds.records.messages import SdsMessageRecord
+from culm_topics.sds.keys import channel_key, shard_of
+from culm_topics.sds.records import MAX_FETCH_ENTRIES, SdsMessageRecord, check_of
 from culm_topics.sds.retrieval_hints import StoreHint
 
 NEAR_RECORDS: Final = 64

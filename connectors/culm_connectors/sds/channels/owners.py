@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from culm_models.sds.wire.messages import Profile
-from culm_topics.sds.records import SdsOwnerRecord, split_owner_key
+from culm_topics.sds.keys import split_owner_key
+from culm_topics.sds.records import SdsOwnerRecord
 
 Refusal = tuple[str, str]
 """A stable code, and words for people."""

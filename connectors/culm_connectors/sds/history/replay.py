@@ -21,7 +21,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import TopicMessage
 from culm_topics.readers.partitions import TopicPartitions
 from culm_topics.sds.event_sequence import ChannelEvent
-from culm_topics.sds.records import SdsEventRecord, SdsMessageRecord, channel_key
+from culm_topics.sds.keys import channel_key
+from culm_topics.sds.records import SdsEventRecord, SdsMessageRecord
 from culm_topics.sds.retrieval_hints import StoreHint
 from culm_topics.sds.store import StoredMessage
 

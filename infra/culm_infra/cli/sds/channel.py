@@ -35,7 +35,7 @@ Channel = Annotated[
 
 def check_channel(channel: str) -> str:
     """The channel's id; InfraError when it can be none."""
-    from culm_topics.sds.records import MAX_ID_BYTES, is_id
+    from culm_topics.sds.keys import MAX_ID_BYTES, is_id
 
     if not is_id(channel):
         raise InfraError(

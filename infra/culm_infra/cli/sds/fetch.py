@@ -17,7 +17,7 @@ from culm_infra.cli.sds.lines import content_text
 from culm_infra.errors import InfraError
 from culm_models.sds.wire.codec import decode
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.sds.records import is_id
+from culm_topics.sds.keys import is_id
 from culm_topics.sds.retrieval_hints import StoreHint
 from culm_topics.sds.store import SdsStore, StoredMessage
 

@@ -23,7 +23,8 @@ from culm_models.keys import KeyPair
 from culm_models.sds.events import Delivered, Event, Sent
 from culm_models.sds.frames.messages import EventFrame
 from culm_models.sds.wire.messages import HistoryEntry, Profile
-from culm_topics.sds.records import MAX_ID_BYTES, SdsEventKind, SdsEventRecord, is_id
+from culm_topics.sds.keys import MAX_ID_BYTES, is_id
+from culm_topics.sds.records import SdsEventKind, SdsEventRecord
 
 if TYPE_CHECKING:
     from culm_connectors.sds.participants.client import Place, SdsClient

@@ -14,7 +14,8 @@ from culm_infra.cli.sds.participation import ProfileName, check_participant
 from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.readers.partitions import TopicPartitions
-from culm_topics.sds.records import TOKEN_SIZE, SdsCommand, SdsCommandRecord, channel_key, shard_of
+from culm_topics.sds.keys import channel_key, shard_of
+from culm_topics.sds.records import TOKEN_SIZE, SdsCommand, SdsCommandRecord
 
 _PEER_ID_BYTES = 32
 _TIMEOUT_S = 30.0

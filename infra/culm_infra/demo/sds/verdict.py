@@ -16,7 +16,8 @@ from culm_infra.demo.sds.plan import EDGES, Role, settings_of
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end
 from culm_topics.sds.events import SdsEventReader
-from culm_topics.sds.records import SdsMessageRecord, SdsOutRecord, split_channel_key
+from culm_topics.sds.keys import split_channel_key
+from culm_topics.sds.records import SdsMessageRecord, SdsOutRecord
 
 _SHOWN_LINES: Final = 8
 Log = list[tuple[int, str, str, bytes]]

@@ -3,15 +3,15 @@
 | module | what it holds |
 |---|---|
 | layout | how large a filter is; hashes of an id, bits in bytes, per layout; nim's container around them |
-| filters | our own filter, another participant's, and which of the newest ids that one lacks |
+| filters | our own filter, and another participant's |
 | murmur, farmhash | the two hashes |
 | vectors | many ids at once, where numpy is installed |
 """
 
 from __future__ import annotations
 
-from culm_models.sds.bloom.filters import ReceivedFilter, RollingFilter
-from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName, filter_of
+from culm_models.sds.bloom.filters import ReceivedFilter, RollingFilter, filter_of
+from culm_models.sds.bloom.layout import LAYOUTS, BloomShape, HashPair, LayoutName
 
 __all__ = [
     "LAYOUTS",

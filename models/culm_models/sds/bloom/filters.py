@@ -1,4 +1,4 @@
-"""The filters of a channel: our own, one that another participant sent, and which newest ids that one lacks.
+"""The filters of a channel: our own, and one that another participant sent.
 
 Our own filter grows by one id at a time, starts over before it fills, and can go back. Beside the bits, the
 ids are kept in order as their hash pairs, 8 bytes an id (16 in profile nim). So the value that a message
@@ -8,6 +8,8 @@ A received filter is asked straight on its bytes, and believed only when it can 
 late and belong far back in the log, where no causal history names it any more. Whoever lacks it then hears of
 it from nobody, unless those who have it look: a filter holds every id that its sender took lately, so an id
 which is not in it is one that the sender has not got, or got long ago.
+
+Many ids at once are left to `vectors` where numpy is installed.
 """
 
 from __future__ import annotations
@@ -16,23 +18,98 @@ import sys
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
+from types import ModuleType
 from typing import Final
 
 from culm_models.sds.bloom.layout import (
     LAYOUTS,
     BloomShape,
     HashPair,
+    Layout,
     LayoutName,
-    absent_of,
-    covers,
-    filled,
-    set_bit_count,
     set_bits,
     unwrapped,
-    written,
+    wrapped,
 )
 from culm_models.sds.errors import BloomForgottenError, BloomSnapshotError
+
+_FEW_IDS = 64
+"""Below that, setting the bits one by one is as fast as calling numpy."""
+
+_FEW_ASKED = 16
+_FEW_BYTES = 1_024
+
+
+def filter_of(layout: LayoutName, message_ids: Iterable[str], capacity: int, error_rate: float) -> bytes:
+    """The message field's bytes of a filter with these ids. It never starts over, so it may be overfull."""
+    kind, shape = LAYOUTS[layout], BloomShape.sized(capacity, error_rate)
+    pairs = array(kind.pair_code)
+    for message_id in message_ids:
+        pairs.extend(kind.hash_pair(message_id))
+    bits = bytearray(shape.byte_count)
+    filled(bits, kind, shape, pairs)
+    return written(bits, kind, shape)
+
+
+def written(bits: bytearray, layout: Layout, shape: BloomShape) -> bytes:
+    """The message field's bytes of a filter with these bits."""
+    if not layout.contained:
+        return bytes(bits)
+    before, after = wrapped(shape)
+    return b"".join((before, bits, after))
+
+
+def filled(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]) -> None:
+    """Insert ids by their pairs, first and second hashes by turns, into a filter of that shape."""
+    many = _vectors() if len(pairs) > 2 * _FEW_IDS else None
+    if many is None:
+        set_bits(bits, layout, shape, zip(pairs[::2], pairs[1::2], strict=True))
+    else:
+        many.set_many(bits, layout, shape, pairs)
+
+
+def set_bit_count(bits: bytes) -> int:
+    """How many bits of a filter are set."""
+    many = _vectors() if len(bits) > _FEW_BYTES else None
+    return int.from_bytes(bits, "little").bit_count() if many is None else many.set_bit_count(bits)
+
+
+def covers(bits: bytes, others: bytes | bytearray) -> bool:
+    """Whether every bit of `others`, as many bytes, is set in `bits`."""
+    many = _vectors() if len(bits) > _FEW_BYTES else None
+    if many is not None:
+        covered: bool = many.covers(bits, others)
+        return covered
+    number = int.from_bytes(bits, "little")
+    return number | int.from_bytes(others, "little") == number
+
+
+def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
+    """Which of the ids with these first and second hashes by turns are not in a filter, by their places."""
+    many = _vectors() if len(pairs) > 2 * _FEW_ASKED else None
+    if many is not None:
+        places: list[int] = many.absent_of(bits, flip, hash_count, bit_count, pairs)
+        return places
+    steps = range(hash_count)
+
+    def held(first: int, second: int) -> bool:
+        positions = ((first + step * second) % bit_count for step in steps)
+        return all(bits[(position >> 3) ^ flip] >> (position & 7) & 1 for position in positions)
+
+    return [at for at in range(len(pairs) // 2) if not held(pairs[2 * at], pairs[2 * at + 1])]
+
+
+@cache
+def _vectors() -> ModuleType | None:
+    # models needs no numpy: who installs models and topics alone pays with some milliseconds a rebuild.
+    try:
+        from culm_models.sds.bloom import vectors as bloom_vectors
+    except ImportError:
+        return None
+    return bloom_vectors
+
 
 _FULL_PERCENT = 60
 """A filter at its designed capacity has half of its bits set, and nim's before its first rollover 55 %."""
@@ -114,67 +191,6 @@ class ReceivedFilter:
             if not bits[(position >> 3) ^ flip] >> (position & 7) & 1:
                 return False
         return True
-
-
-_MOST: Final = 512
-
-
-class Recent:
-    """At most 512 ids of the log, and no more than a filter of the channel always holds."""
-
-    __slots__ = ("_gone", "_held", "_ids", "_kind", "_most", "_pairs")
-
-    def __init__(self, layout: LayoutName, held: int) -> None:
-        """`held`: the newest ids that every filter of the channel holds."""
-        self._kind = LAYOUTS[layout]
-        self._most = min(_MOST, held)
-        # With some at the front that have gone already, so that not every new one moves all others.
-        self._ids: list[str] = []
-        self._gone = 0
-        self._held: set[str] = set()
-        # Of the first ids, as far as they have been asked for.
-        self._pairs = array(self._kind.pair_code)
-
-    @property
-    def most(self) -> int:
-        """How many ids there can be."""
-        return self._most
-
-    def add(self, message_id: str) -> None:
-        """An id has come into the log."""
-        self._ids.append(message_id)
-        self._held.add(message_id)
-        if len(self._ids) - self._gone > self._most:
-            self._held.remove(self._ids[self._gone])
-            self._gone += 1
-            if self._gone > self._most:
-                del self._ids[: self._gone]
-                del self._pairs[: 2 * self._gone]
-                self._gone = 0
-
-    def extend(self, message_ids: Iterable[str]) -> None:
-        """Several, in their order."""
-        for message_id in message_ids:
-            self.add(message_id)
-
-    def drop(self, message_id: str) -> None:
-        """An id has left the log."""
-        if message_id in self._held:
-            place = self._ids.index(message_id, self._gone)
-            self._held.remove(message_id)
-            del self._ids[place]
-            del self._pairs[2 * place : 2 * place + 2]
-
-    def ids(self) -> list[str]:
-        """The ids, oldest first."""
-        return self._ids[self._gone :]
-
-    def absent(self, found: ReceivedFilter, *, but: int = 0) -> list[str]:
-        """Those that are not in a filter, oldest first; the newest `but` of them are not looked at."""
-        for message_id in self._ids[len(self._pairs) // 2 :]:
-            self._pairs.extend(self._kind.hash_pair(message_id))
-        first, end = self._gone, max(len(self._ids) - but, self._gone)
-        return [self._ids[first + place] for place in found.absent(self._pairs[2 * first : 2 * end])]
 
 
 _MARK_BYTES = 8

@@ -13,8 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from culm_models.sds.bloom import HashPair, RollingFilter
-from culm_models.sds.bloom.filters import Recent
-from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds
+from culm_models.sds.delivery.log import LogEntry, MessageLog, OldIds, Recent
 from culm_models.sds.delivery.missing import Missing as MissingBook
 from culm_models.sds.delivery.missing import Wanted
 from culm_models.sds.delivery.waiting import Held, Quarantine, Quarantined, WaitingRoom

@@ -3,18 +3,21 @@
 The end is what almost everything touches, so messages are put there, and causal histories taken from there,
 at a price that does not depend on the log's length. The oldest leave at the front when there are too many;
 their ids are known for long, at 16 bytes each (`OldIds`). The newest are also kept as they were on the wire,
-so that those whom others ask for are repeated byte by byte (`WireCache`).
+so that those whom others ask for are repeated byte by byte (`WireCache`). Received filters are asked which of
+the newest ids their senders lack (`Recent`).
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+from culm_models.sds.bloom import LAYOUTS, LayoutName, ReceivedFilter
 from culm_models.sds.errors import SnapshotError
 from culm_models.sds.wire.codec import encode_entry
 from culm_models.sds.wire.messages import HistoryEntry, Profile
@@ -293,3 +296,64 @@ class WireCache:
         """Who wrote a message that is kept, else None."""
         found = self._wires.get(message_id)
         return None if found is None else found[0]
+
+
+_MOST_RECENT: Final = 512
+
+
+class Recent:
+    """At most 512 ids of the log, and no more than a filter of the channel always holds."""
+
+    __slots__ = ("_gone", "_held", "_ids", "_kind", "_most", "_pairs")
+
+    def __init__(self, layout: LayoutName, held: int) -> None:
+        """`held`: the newest ids that every filter of the channel holds."""
+        self._kind = LAYOUTS[layout]
+        self._most = min(_MOST_RECENT, held)
+        # With some at the front that have gone already, so that not every new one moves all others.
+        self._ids: list[str] = []
+        self._gone = 0
+        self._held: set[str] = set()
+        # Of the first ids, as far as they have been asked for.
+        self._pairs = array(self._kind.pair_code)
+
+    @property
+    def most(self) -> int:
+        """How many ids there can be."""
+        return self._most
+
+    def add(self, message_id: str) -> None:
+        """An id has come into the log."""
+        self._ids.append(message_id)
+        self._held.add(message_id)
+        if len(self._ids) - self._gone > self._most:
+            self._held.remove(self._ids[self._gone])
+            self._gone += 1
+            if self._gone > self._most:
+                del self._ids[: self._gone]
+                del self._pairs[: 2 * self._gone]
+                self._gone = 0
+
+    def extend(self, message_ids: Iterable[str]) -> None:
+        """Several, in their order."""
+        for message_id in message_ids:
+            self.add(message_id)
+
+    def drop(self, message_id: str) -> None:
+        """An id has left the log."""
+        if message_id in self._held:
+            place = self._ids.index(message_id, self._gone)
+            self._held.remove(message_id)
+            del self._ids[place]
+            del self._pairs[2 * place : 2 * place + 2]
+
+    def ids(self) -> list[str]:
+        """The ids, oldest first."""
+        return self._ids[self._gone :]
+
+    def absent(self, found: ReceivedFilter, *, but: int = 0) -> list[str]:
+        """Those that are not in a filter, oldest first; the newest `but` of them are not looked at."""
+        for message_id in self._ids[len(self._pairs) // 2 :]:
+            self._pairs.extend(self._kind.hash_pair(message_id))
+        first, end = self._gone, max(len(self._ids) - but, self._gone)
+        return [self._ids[first + place] for place in found.absent(self._pairs[2 * first : 2 * end])]

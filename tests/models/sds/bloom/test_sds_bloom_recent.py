@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.sds.bloom import LayoutName, ReceivedFilter, filter_of
-from culm_models.sds.bloom.filters import Recent
+from culm_models.sds.delivery.log import Recent
 
 ids = st.integers(0, 60).map("message {}".format)
 

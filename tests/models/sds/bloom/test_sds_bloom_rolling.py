@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.sds.bloom import LAYOUTS, BloomShape, LayoutName, ReceivedFilter, RollingFilter, filter_of
-from culm_models.sds.bloom import layout as bloom_layout
+from culm_models.sds.bloom import filters as bloom_filters
 from culm_models.sds.errors import BloomForgottenError, BloomShapeError, BloomSnapshotError
 
 layouts = st.sampled_from(tuple(LAYOUTS))
@@ -134,18 +134,18 @@ def test_filters_are_the_same_with_and_without_numpy(
     layout: LayoutName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_numpy, _ = grown(layout, 1_000, 1_700)
-    monkeypatch.setattr(bloom_layout, "_vectors", lambda: None)
+    monkeypatch.setattr(bloom_filters, "_vectors", lambda: None)
     without, _ = grown(layout, 1_000, 1_700)
     assert without.value() == with_numpy.value()
     assert without.value_at(1_650) == with_numpy.value_at(1_650)
     words = without.value()[:1_800]
-    one_by_one = bloom_layout.set_bit_count(words)
+    one_by_one = bloom_filters.set_bit_count(words)
     pairs = [(words, words), (words, bytes(1_800)), (words, b"\xff" * 1_800), (bytes(1_800), words)]
-    covered = [bloom_layout.covers(*pair) for pair in pairs]
+    covered = [bloom_filters.covers(*pair) for pair in pairs]
     assert covered == [True, True, False, False]
     monkeypatch.undo()
-    assert bloom_layout.set_bit_count(words) == one_by_one
-    assert [bloom_layout.covers(*pair) for pair in pairs] == covered
+    assert bloom_filters.set_bit_count(words) == one_by_one
+    assert [bloom_filters.covers(*pair) for pair in pairs] == covered
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,8 +12,7 @@ from culm_topics.errors import RecordError
 from culm_topics.logs.records.logs import EntryHash
 from culm_topics.records.declare import Record, record
 from culm_topics.records.keys import LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE, key_partition, split_flavoured_log_key
-from culm_topics.records.kinds import MAX_UINT
-from culm_topics.records.shape import require
+from culm_topics.records.shape import MAX_UINT, require
 
 _SEQ_NUM_SIZE = 8
 

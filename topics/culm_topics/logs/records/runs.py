@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from culm_topics.records.kinds import MAX_UINT, Kind, kind_of, rule, where
+from culm_topics.records.kinds import Kind, kind_of, rule, where
+from culm_topics.records.shape import MAX_UINT
 
 Runs = tuple[tuple[int, int], ...]
 """((start, end), ...) from 1 on, each end exclusive; ascending and never touching."""

@@ -10,7 +10,20 @@ from enum import IntEnum
 from xxhash import xxh64_intdigest
 
 from culm_topics.errors import RecordError
-from culm_topics.sds.records.shape import MAX_ID_BYTES, require_id
+from culm_topics.records.shape import require, utf8_size
+
+MAX_ID_BYTES = 1_024
+"""The longest channel, participant or message id that a record takes, in bytes of UTF-8."""
+
+
+def is_id(text: str, *, empty: bool = False) -> bool:
+    """Whether `text` may be an id in these records: not empty unless `empty`, at most `MAX_ID_BYTES`."""
+    return (0 if empty else 1) <= utf8_size(text) <= MAX_ID_BYTES
+
+
+def require_id(record: str, name: str, text: str) -> None:
+    """Refuse an id that no record takes."""
+    require(is_id(text), record, f"{name} is no id of at most {MAX_ID_BYTES} bytes")
 
 
 def shard_of(channel_id: str, partitions: int) -> int:
