@@ -16,7 +16,7 @@ passed over. What the options refuse is left to `operations.reader`, which takes
 nodes do: if we were stricter, a log would end for us where it goes on for others. Operations are written as
 messages are.
 
-State that a program keeps for itself (`culm_models.sds.state.packed`, the jobs) is no input: it is read
+State that a program keeps for itself (`culm_models.sds.state.journal`, the jobs) is no input: it is read
 without these options, and its outline is checked.
 """
 
