@@ -86,7 +86,7 @@ class FedTopic:
 
     @asynccontextmanager
     async def open(
-        self, name: str, offsets: Mapping[Partition, int] | None = None
+        self, name: str, offsets: Mapping[Partition, int] | None = None, *, skip_lost: bool = False
     ) -> AsyncIterator[FedReader]:
         assert self.topic(name) == NAME
         self.opened += 1
@@ -123,3 +123,7 @@ class FedReader:
             await self._topic.wait()
         self.positions.update(batch.offsets)
         return batch
+
+    async def read_to_end(self) -> AsyncIterator[Batch]:
+        while any(self.positions[place] < end for place, end in self.ends.items()):
+            yield await self.get()

@@ -130,12 +130,10 @@ class ChotkiProtocol:
         group = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         readers = TopicReaders(context.kafka, group)
         partitions = await asyncio.to_thread(self._partitions)
-        follower = self._follower = StateFollower(
-            self._store, readers, self.driver.epoch, look=self._look_at_epoch
-        )
+        follower = self._follower = StateFollower(self._store, self.driver.epoch, look=self._look_at_epoch)
         async with _finishing(follower), asyncio.TaskGroup() as group_of_tasks:
             group_of_tasks.create_task(watch_origin(context.administration, self._origin))
-            group_of_tasks.create_task(follower.run())
+            group_of_tasks.create_task(follower.run(readers))
             group_of_tasks.create_task(follower.flush_now_and_then())
             self._missing = "reading chotki.state"
             await follower.ready.wait()

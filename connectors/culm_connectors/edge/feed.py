@@ -98,6 +98,8 @@ class Feed:
                 offsets = await self._applier.positions(name, topic)
                 async with topics.open(name, offsets, skip_lost=name in self._skip_lost) as reader:
                     self.readers[name] = reader
+                    # An applier that is ready by what was read hears of a topic without anything new, too.
+                    await self.take(name, Batch((), {}))
                     async for batch in reader.read_to_end():
                         await self.take(name, batch)
                     self._behind.discard(name)

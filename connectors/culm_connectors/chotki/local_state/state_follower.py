@@ -14,21 +14,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
+
+from confluent_kafka import Message
 
 from culm_connectors.chotki.errors import StateUnreadable
 from culm_connectors.chotki.local_state.staged_state import Record, StagedState
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.clock import steady_s
-from culm_connectors.kafka.errors import OffsetLost
+from culm_connectors.edge.feed import Feed, RefusedRecord
+from culm_connectors.kafka import TopicReaders
 from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.local_store.writer import WritingThread
 from culm_topics.chotki.records import EpochRecord, is_piece_key
 from culm_topics.errors import RecordError
-from culm_topics.readers.batch import Batch, Partition, source_of
+from culm_topics.readers.batch import Partition, source_of
 
 logger = logging.getLogger(__name__)
 
@@ -41,33 +42,8 @@ MAX_LAG_S: Final = 30 * 60.0
 Look = Callable[[Sequence[Record] | None], Awaitable[None]]
 
 
-class Reader(Protocol):
-    """What is used of a `TopicReader`."""
-
-    ends: dict[Partition, int]
-    positions: dict[Partition, int]
-
-    async def get(self) -> Batch:
-        """The next records."""
-        ...
-
-
-class Readers(Protocol):
-    """What is used of `TopicReaders`."""
-
-    def topic(self, name: str) -> str:
-        """A topic's full name."""
-        ...
-
-    def open(
-        self, name: str, offsets: Mapping[Partition, int] | None = None
-    ) -> AbstractAsyncContextManager[Reader]:
-        """A reader of a topic, from these offsets on."""
-        ...
-
-
 class StateFollower:
-    """Keeps a store at the newest epoch; its one writer.
+    """Keeps a store at the newest epoch; its one writer. Implements `Applier`.
 
     `on_epoch` is told of every epoch that the store has reached, on the event loop; before, `look` is given
     its records, or None where the store was built on without a whole epoch. `close` before the store is
@@ -77,7 +53,6 @@ class StateFollower:
     def __init__(
         self,
         store: ChotkiStore,
-        readers: Readers,
         on_epoch: Callable[[EpochRecord], None],
         *,
         look: Look | None = None,
@@ -90,10 +65,12 @@ class StateFollower:
     ) -> None:
         self.ready = asyncio.Event()
         """Set while the store may be served from; cleared again when reading falls behind."""
-        self.remaining = 0
-        """Records between where we stand and the ends that the topic had when reading began."""
+        # What cannot be read ends the follower: nothing is refused.
+        self._feed = Feed((TOPIC,), self, lambda _: None)
+        self._staged: StagedState | None = None
+        self._is_left = False
+        """The topic is to be opened again: what comes until then is passed over."""
         self._store = store
-        self._readers = readers
         self._on_epoch = on_epoch
         self._look = look
         self._max_staged_bytes = max_staged_bytes
@@ -109,28 +86,14 @@ class StateFollower:
         """Why nothing can be written now, None where it can."""
         return self._writing.full
 
-    async def run(self) -> None:
+    async def run(self, topics: TopicReaders) -> None:
         """Read until cancelled.
 
         Raises OffsetLost, after which the store is dropped when it is opened next; ConsumeFailed,
         StateUnreadable, StoreDamaged, StoreUnusable.
         """
-        topic = self._readers.topic(TOPIC)
         try:
-            while True:
-                offsets = {(topic, number): offset for number, offset in self._store.state_offsets.items()}
-                async with self._readers.open(TOPIC, offsets) as reader:
-                    await self._follow(reader)
-                logger.warning(
-                    "%s was written %.0f s and more before it is read: nobody is served until its end is "
-                    "reached",
-                    topic,
-                    self._max_lag_s,
-                )
-        except OffsetLost:
-            # The topic has lost what the store was filled from: only what is there now is true.
-            self._store.condemn()
-            raise
+            await self._feed.run(topics)
         finally:
             self.ready.clear()
 
@@ -151,33 +114,55 @@ class StateFollower:
         """Finish what is being written, if there is room; the store stays open."""
         self._writing.close()
 
-    async def _follow(self, reader: Reader) -> None:
-        """Read from the store's offsets on, until reading has fallen behind."""
-        reading = _Reading(
-            targets={number: end for (_, number), end in reader.ends.items()},
-            positions={number: offset for (_, number), offset in reader.positions.items()},
-            staged=StagedState([number for _, number in reader.ends], self._store.marks),
-        )
-        while True:
-            self.remaining = reading.remaining()
-            if not self.ready.is_set() and not self._store.is_incomplete and reading.is_caught_up():
+    async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
+        """Return the offsets that the store has: what was staged beyond them is read again."""
+        self._staged, self._is_left = None, False
+        return {(topic, number): offset for number, offset in self._store.state_offsets.items()}
+
+    async def apply(
+        self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
+    ) -> Sequence[RefusedRecord]:
+        """Stage records; behind the last ones of a batch apply what is whole. Raises StateUnreadable."""
+        if self._is_left:
+            return ()
+        if self.ready.is_set() and self._is_behind(records):
+            logger.warning(
+                "%s was written %.0f s and more before it is read: nobody is served until its end is reached",
+                name,
+                self._max_lag_s,
+            )
+            self.ready.clear()
+            self._is_left = True
+            self._feed.restart(name)
+            return ()
+        reader = self._feed.readers[name]
+        if self._staged is None:
+            self._staged = StagedState([number for _, number in reader.ends], self._store.marks)
+        staged = self._staged
+        _stage(staged, records)
+        if offsets is not None:
+            await self._apply_whole(staged)
+            if staged.staged_bytes > self._max_staged_bytes:
+                await self._build(staged, {number: at for (_, number), at in reader.positions.items()})
+            is_caught_up = all(
+                reader.positions[place] >= end and staged.is_applied(place[1], end)
+                for place, end in reader.ends.items()
+            )
+            if is_caught_up and not self.ready.is_set() and not self._store.is_incomplete:
                 held, vectors = self._store.counts()
                 logger.info("epoch %d: %d fields, %d vectors", self._store.epoch, held, vectors)
                 self.ready.set()
-            batch = await reader.get()
-            if self.ready.is_set() and self._is_behind(batch):
-                self.ready.clear()
-                return
-            reading.stage(batch)
-            await self._apply(reading)
-            if reading.staged.staged_bytes > self._max_staged_bytes:
-                await self._build(reading)
+        return ()
 
-    async def _apply(self, reading: _Reading) -> None:
-        whole = reading.staged.take()
+    async def lost(self, topic: str) -> None:
+        """Have the store filled anew: only what the topic has now is true."""
+        self._store.condemn()
+
+    async def _apply_whole(self, staged: StagedState) -> None:
+        whole = staged.take()
         if whole is None:
             return
-        if self.ready.is_set() and reading.staged.lacks_pieces:
+        if self.ready.is_set() and staged.lacks_pieces:
             # Compaction takes nothing that is so new: somebody else has written or removed records.
             raise StateUnreadable(f"epoch {whole.mark.epoch} of chotki.state lacks pieces of a field")
         before = self._store.epoch
@@ -189,7 +174,7 @@ class StateFollower:
         if whole.mark.epoch != before:
             self._on_epoch(whole.mark)
 
-    async def _build(self, reading: _Reading) -> None:
+    async def _build(self, staged: StagedState, positions: Mapping[int, int]) -> None:
         """Take what is staged into the store, though its epoch is not whole."""
         if self.ready.is_set():
             logger.warning(
@@ -197,16 +182,16 @@ class StateFollower:
                 self._max_staged_bytes,
             )
             self.ready.clear()
-        records, marks = reading.staged.take_all()
-        offsets = reading.staged.resume_offsets(reading.positions)
+        records, marks = staged.take_all()
+        offsets = staged.resume_offsets(positions)
         await self._write(partial(self._store.build, records, offsets, marks))
         if self._look is not None:
             await self._look(None)
 
-    def _is_behind(self, batch: Batch) -> bool:
+    def _is_behind(self, records: Sequence[Message]) -> bool:
         # By both clocks: a wall clock that jumps, or was wrong when this process started, is no lag.
         oldest_s = min(self._wall_s(), self._steady_s()) - self._max_lag_s
-        return any(0 <= message.timestamp()[1] < oldest_s * 1_000 for message in batch.messages)
+        return any(0 <= message.timestamp()[1] < oldest_s * 1_000 for message in records)
 
     async def _write(self, work: Callable[[], None]) -> None:
         self._is_flushed = False
@@ -214,36 +199,14 @@ class StateFollower:
         await asyncio.shield(self._writing.submit(work))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """How far one reader is, by partition: where it is to come before anybody is served, and where it is."""
-
-    targets: Mapping[int, int]
-    positions: dict[int, int]
-    staged: StagedState
-
-    def stage(self, batch: Batch) -> None:
-        """Stage what was read. Raises StateUnreadable."""
-        for message in batch.messages:
-            topic, partition, offset = source_of(message)
-            key, value = message.key(), message.value()
-            try:
-                is_tombstone = isinstance(key, bytes) and value is None and is_piece_key(key)
-                if not isinstance(key, bytes) or not (isinstance(value, bytes) or is_tombstone):
-                    raise RecordError("a record without a key or a value")
-                self.staged.add(partition, offset, key, value or b"")
-            except RecordError as error:
-                raise StateUnreadable(f"{topic}/{partition}, offset {offset}: {error}") from error
-        for (_, partition), offset in batch.offsets.items():
-            self.positions[partition] = offset
-
-    def remaining(self) -> int:
-        """Records before the targets that were not read."""
-        return sum(max(0, end - self.positions[number]) for number, end in self.targets.items())
-
-    def is_caught_up(self) -> bool:
-        """Whether all that lies before the targets is in the store."""
-        return all(
-            self.positions[number] >= end and self.staged.is_applied(number, end)
-            for number, end in self.targets.items()
-        )
+def _stage(staged: StagedState, records: Sequence[Message]) -> None:
+    for message in records:
+        topic, partition, offset = source_of(message)
+        key, value = message.key(), message.value()
+        try:
+            is_tombstone = isinstance(key, bytes) and value is None and is_piece_key(key)
+            if not isinstance(key, bytes) or not (isinstance(value, bytes) or is_tombstone):
+                raise RecordError("a record without a key or a value")
+            staged.add(partition, offset, key, value or b"")
+        except RecordError as error:
+            raise StateUnreadable(f"{topic}/{partition}, offset {offset}: {error}") from error
