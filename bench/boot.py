@@ -21,7 +21,7 @@ from xxhash import xxh64_intdigest
 from bench.harness import Ratio, Settings, say
 from bench.producing import flush, produce
 from bench.rig import Rig
-from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
+from culm_infra.demo.p2panda.plan import SCHEMAS, LogWriter
 from culm_models.bamboo import hash_bytes
 from culm_models.keys import KeyPair
 from culm_models.lifts import DEFAULT

@@ -17,7 +17,7 @@ from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
 from culm_connectors.transport import TransportSettings
 from culm_connectors.transport.quic.probe import measure_stream
-from culm_infra.demo.p2panda.history import SCHEMAS, EntryPair
+from culm_infra.demo.p2panda.plan import SCHEMAS, EntryPair
 from culm_infra.stack.ports import free_ports
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.p2panda.operations.operation import check_many, peek

@@ -22,7 +22,7 @@ from bench.harness import Ratio, Settings, say
 from bench.rig import Rig, cpu_used
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Connection, Identity, SendStream, TransportSettings, connect
-from culm_infra.demo.p2panda.history import SCHEMAS, LogWriter
+from culm_infra.demo.p2panda.plan import SCHEMAS, LogWriter
 from culm_infra.stack.ports import free_ports
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import MessageStream, encode, encode_entry_message

@@ -12,7 +12,7 @@ from bench.material import entries, for_sign_open, verify_all
 from bench.rig import Rig, cpu_used, wait_until
 from bench.wire import SESSION_ID
 from culm_infra.demo.kit.processes import CulmProcess
-from culm_infra.demo.p2panda.history import EntryPair
+from culm_infra.demo.p2panda.plan import EntryPair
 from culm_models.p2panda.wire.codec import encode_entry_message
 from culm_topics.kafka.clients import KafkaSettings, consumer
 

@@ -16,7 +16,7 @@ from bench.harness import Ratio, Settings, say
 from bench.rig import Rig, cpu_used
 from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
-from culm_infra.demo.p2panda.history import SCHEMAS
+from culm_infra.demo.p2panda.plan import SCHEMAS
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings, consumer, producer

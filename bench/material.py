@@ -12,7 +12,7 @@ from nacl.bindings import crypto_sign_open
 
 from bench.harness import say
 from bench.producing import flush
-from culm_infra.demo.p2panda.history import EntryPair, entries_of, made_history
+from culm_infra.demo.p2panda.plan import EntryPair, entries_of, made_history
 from culm_models.bamboo import decode_entry
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 from culm_models.p2panda.operations.operation import peek

@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.harness import say
 from culm_infra.demo.kit.processes import CulmProcess, environment
-from culm_infra.demo.p2panda.history import SCHEMAS
+from culm_infra.demo.p2panda.plan import SCHEMAS
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin

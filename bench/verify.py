@@ -7,7 +7,7 @@ import random
 from nacl.bindings import crypto_sign_open
 
 from bench.harness import Ratio, Settings, interleaved_rates
-from culm_infra.demo.p2panda.history import entries_of, made_history
+from culm_infra.demo.p2panda.plan import entries_of, made_history
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 from culm_models.p2panda.operations.operation import check_many
 

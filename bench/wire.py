@@ -18,7 +18,7 @@ from pathlib import Path
 
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Connection, Identity, TransportSettings, connect, serve
-from culm_infra.demo.p2panda.history import SCHEMAS
+from culm_infra.demo.p2panda.plan import SCHEMAS
 from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.wire.codec import MessageStream, encode
 from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequest

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.demo.kit.processes import CulmProcess
-from culm_infra.demo.p2panda.history import LogWriter
+from culm_infra.demo.p2panda.plan import LogWriter
 from culm_infra.patience import Patience
 from culm_infra.stack.ports import free_ports
 from tests.support.kafka_cluster import KafkaCluster, running_cluster

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.p2panda.history import LogWriter
+from culm_infra.demo.p2panda.plan import LogWriter
 from culm_infra.stack import Stack
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest

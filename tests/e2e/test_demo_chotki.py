@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.chotki.plan import LETTERS
+from culm_infra.demo.chotki.edits import LETTERS
 from tests.support.demo import culm
 
 

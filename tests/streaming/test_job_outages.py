@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from culm_infra.demo.kit.process_tree import descendants
+from culm_infra.demo.kit.processes import descendants
 from culm_infra.patience import Patience
 from culm_infra.stack import Stack
 from culm_topics.kafka import admin

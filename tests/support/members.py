@@ -19,8 +19,7 @@ from pathlib import Path
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import Mode, SessionSettings
 from culm_infra.demo.p2panda.audit import Bytes, EntryKey, compare
-from culm_infra.demo.p2panda.history import EntryPair, LogWriter, make_fields, make_writer, schema_id
-from culm_infra.demo.p2panda.plan import Fork
+from culm_infra.demo.p2panda.plan import EntryPair, Fork, LogWriter, make_fields, make_writer, schema_id
 from culm_infra.patience import Patience
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey

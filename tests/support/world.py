@@ -13,8 +13,7 @@ from typing import Any
 
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.transport import Address
-from culm_infra.demo.kit.process_tree import descendants
-from culm_infra.demo.kit.processes import CulmProcess, DemoError, environment
+from culm_infra.demo.kit.processes import CulmProcess, DemoError, descendants, environment
 from culm_infra.patience import Patience
 from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin

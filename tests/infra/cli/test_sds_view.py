@@ -17,9 +17,16 @@ from culm_connectors.sds.participants.participant import Participant
 from culm_connectors.sds.participants.state import StateFolder
 from culm_infra.cli.output import at
 from culm_infra.cli.root import run
-from culm_infra.cli.sds.lines import content_text, event_line, message_json, message_line, state_line
+from culm_infra.cli.sds.lines import (
+    ChannelMessage,
+    ChannelView,
+    content_text,
+    event_line,
+    message_json,
+    message_line,
+    state_line,
+)
 from culm_infra.cli.sds.participation import ParticipantFlags
-from culm_infra.cli.sds.view import ChannelMessage, ChannelView
 from culm_models.sds.errors import ClockAheadError
 from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import Message

@@ -16,23 +16,19 @@ from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.transport.memory import memory_pair
 from culm_infra.cli.root import run
-from culm_infra.demo.bamboo.run import play
-from culm_infra.demo.bamboo.scenes.table import SCENES
+from culm_infra.demo.bamboo.run import SCENES, play
 from culm_infra.demo.bamboo.size import SCENES as NAMES
 from culm_infra.demo.bamboo.size import BambooDemoSize
-from culm_infra.demo.chotki.edits import Editor
-from culm_infra.demo.chotki.plan import LETTERS, RECORDED_OBJECTS
-from culm_infra.demo.chotki.recording import RecordedReplica
+from culm_infra.demo.chotki.cast import RecordedReplica
+from culm_infra.demo.chotki.edits import LETTERS, RECORDED_OBJECTS, Editor
 from culm_infra.demo.chotki.verdict import Holder, alike, judge, merged, wrong_sums
-from culm_infra.demo.dag.content import SeededFile, digest_of_file, put_file
-from culm_infra.demo.dag.door_client import DoorClient
-from culm_infra.demo.dag.door_writer import DoorWriter
+from culm_infra.demo.dag.door import DoorClient, DoorWriter
 from culm_infra.demo.dag.size import SHARD_BYTES, DagDemoSize, Policy
 from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.witnesses import Witness, agree, ask_writer
-from culm_infra.demo.dag.writer import dag_writer, now_s
-from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.dag.writer import SeededFile, dag_writer, digest_of_file, now_s, put_file
 from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.errors import NotReached
 from culm_models.chotki.ids import Id, object_key

@@ -21,17 +21,15 @@ from culm_infra.cli.demo.present import DemoFlags, present
 from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.dag.run import REPLICAS
-from culm_infra.demo.kit.figures import Listing, SceneFigures
 from culm_infra.demo.kit.processes import DemoError
-from culm_infra.demo.kit.report import DemoReport, verdict
+from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures, verdict
 from culm_infra.demo.kit.size import DemoSize
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.demo.p2panda import run
 from culm_infra.demo.p2panda.audit import BlockAudit, Refusals
-from culm_infra.demo.p2panda.cast import LiveClock
+from culm_infra.demo.p2panda.cast import LiveClock, SessionBook
 from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, judge, signed_entries
 from culm_infra.demo.p2panda.plan import make_plan
-from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_infra.errors import NotReached
 from culm_topics.logs.version_vectors import Vectors
 from tests.infra.demo import test_demo_parts, test_sds_demo_verdict

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from culm_infra.demo.kit.figures import SceneFigures
-from culm_infra.demo.kit.report import verdict
-from culm_infra.demo.sds.book import Book
-from culm_infra.demo.sds.cast import Actor
+from culm_infra.demo.kit.report import SceneFigures, verdict
+from culm_infra.demo.sds.cast import Actor, Book
 from culm_infra.demo.sds.plan import make_roles
 from culm_infra.demo.sds.verdict import Pipeline, judge, log_hash, unmet, wanted_log
 from culm_models.sds.frames.messages import EventFrame

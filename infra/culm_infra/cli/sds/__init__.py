@@ -1,7 +1,7 @@
 """`culm sds`: a module for each command, and what several of them print and share.
 
 - `join`, `send`, `tail`, `status`, `fetch`, `transfer`, `reset_clock`: commands; `demo` is `culm demo sds`.
-- `channel`, `participation`: what they take part with. `view`, `lines`: how a channel is shown.
+- `channel`, `participation`: what they take part with. `lines`: how a channel is shown.
 """
 
 from __future__ import annotations

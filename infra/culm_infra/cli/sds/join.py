@@ -16,9 +16,8 @@ from culm_infra.cli.connector import address
 from culm_infra.cli.options import optional_hex
 from culm_infra.cli.output import Results, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.lines import Screen
+from culm_infra.cli.sds.lines import STATES, Screen
 from culm_infra.cli.sds.participation import ParticipantFlags, Participation, Who, history, participating
-from culm_infra.cli.sds.view import STATES
 from culm_infra.patience import interrupted
 from culm_models.errors import CulmError
 

@@ -1,24 +1,114 @@
-"""The replicas on stage: each calls its edge, and calls again whenever the connection has ended."""
+"""The replicas on stage: each calls its edge, and calls again whenever the connection has ended.
+
+One of them is recorded: at every connection it says again what a Go replica said, byte for byte. What it
+hears is merged into the store that it had, by our models as the Go replica would; pings are answered. Its own
+diff comes from the recording alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
+import json
 import random
 import secrets
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from importlib import resources
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from culm_connectors.chotki.dial import dialled
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import Identity, TransportError, TransportSettings
-from culm_infra.demo.chotki.edits import Editor
-from culm_infra.demo.chotki.plan import RECORDED_ROLE, ROLES, Role
-from culm_infra.demo.chotki.recording import RecordedReplica
+from culm_connectors.transport.interface import ByteChannel
+from culm_infra.demo.chotki.edits import RECORDED_ROLE, RECORDED_SOURCE, ROLES, Editor, Role
+from culm_infra.stack.ports import HOST
 from culm_models.chotki import events
-from culm_models.chotki.replica import Replica
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.packets.packet import outer_letter
+from culm_models.chotki.replica import Output, Replica
+from culm_models.chotki.store import MemoryStore
+
+_LIFE = datetime.timedelta(days=1)
+
+
+def make_certificate(folder: Path) -> TlsFiles:
+    """Write certificate and key into a folder; good for a day. The certificate is its own `ca`."""
+    key = Ed25519PrivateKey.generate()
+    now = datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "an edge of the demo")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _LIFE)
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
+        .sign(key, None)
+    )
+    files = TlsFiles(certificate=folder / "tls.pem", private_key=folder / "tls.key", ca=folder / "tls.pem")
+    assert files.certificate is not None and files.private_key is not None, "just named"
+    files.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
+    files.private_key.touch(mode=0o600)
+    files.private_key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+_READ_BYTES = 64 * 1024
+_RECORDED_LETTERS = "HDV"
+_SESSION = "recorded"
+
+
+class RecordedReplica:
+    """The replica; `replica` is what keeps what it hears. For one event loop."""
+
+    def __init__(self) -> None:
+        found = json.loads((resources.files(__package__) / "data" / "go_replica.json").read_text())
+        self.stream = bytes.fromhex(found["stream"])
+        store = {bytes.fromhex(key): bytes.fromhex(value) for key, value in found["store"].items()}
+        self.replica = Replica(RECORDED_SOURCE, MemoryStore(store), compat=Compat.GO)
+        self.replayed = 0
+        """How often its bytes were said."""
+
+    async def speak(self, channel: ByteChannel) -> None:
+        """One session on a channel, until it ends."""
+        # What the replica itself would say at first is what the recording says.
+        self.replica.open_session(_SESSION, _now_ms())
+        try:
+            await channel.write(self.stream)
+            self.replayed += 1
+            while data := await channel.read(_READ_BYTES):
+                output = self.replica.receive(_SESSION, data, _now_ms())
+                if answer := _answer(output):
+                    await channel.write(answer)
+                if output.closed:
+                    return
+        finally:
+            if not self.replica.sessions[_SESSION].is_over:
+                self.replica.lose_session(_SESSION, _now_ms())
+            with contextlib.suppress(TransportError, asyncio.CancelledError):
+                channel.abort()
+
+
+def _answer(output: Output) -> bytes:
+    records = output.of(_SESSION)
+    return b"".join(one for one in records if outer_letter(one) not in _RECORDED_LETTERS)
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)
+
 
 _REDIAL_S = 0.2
 _KEY_BYTES = 32

@@ -1,6 +1,6 @@
-"""Changes of every type, drawn by chance: what a replica says next, on top of what it holds itself.
+"""Who takes part in the demo of Chotki, and the changes of every type that they make, drawn by chance.
 
-Three replicas that each make a round of them before anybody hears of the others' have edited at one time.
+Three replicas that each make a round of changes before anybody hears of the others have edited at one time.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
-from culm_infra.demo.chotki.plan import CLASS, LETTERS
 from culm_models.chotki.ids import ZERO_ID, Id, object_key
 from culm_models.chotki.rdx import delta, parse_text, print_text, write_class
 from culm_models.chotki.rdx.classes import ClassField
@@ -21,6 +20,41 @@ from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 from culm_models.chotki.rdx.first import write_element, write_first
 from culm_models.chotki.tlv import record
 from culm_models.chotki.zip import pack_uint
+
+EDGES: Final = ("west", "east")
+Scheme = Literal["tcp", "tls", "quic"]
+SCHEMES_OF: Final[tuple[tuple[Scheme, ...], ...]] = (("tcp", "quic"), ("tcp", "tls"))
+"""What each edge listens on."""
+
+LETTERS: Final = "FIRSTNZEMLV"
+"""The types that fields have, in the order of the recorded class; their numbers begin with 1."""
+_NAMES: Final = ("Float", "Int", "Ref", "Str", "Term", "Nat", "Cnt", "Eul", "Map", "Lin", "Vec")
+CLASS: Final = tuple(
+    ClassField(offset, letter, name)
+    for offset, (letter, name) in enumerate(zip(LETTERS, _NAMES, strict=True), 1)
+)
+
+RECORDED_SOURCE: Final = 0xB
+RECORDED_OBJECTS: Final = tuple(Id.make(RECORDED_SOURCE, seq) for seq in (2, 3, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One replica: its source, and where it calls."""
+
+    name: str
+    src: int
+    edge: int
+    scheme: Scheme
+
+
+ROLES: Final = (
+    Role("ada", 0xADA, 0, "tcp"),
+    Role("ben", 0xBE4, 1, "tls"),
+    Role("cem", 0xCE3, 0, "quic"),
+)
+RECORDED_ROLE: Final = Role("go, recorded", RECORDED_SOURCE, 0, "tcp")
+
 
 _WORDS: Final = ("ebb", "flood", "neap", "spring", "slack", "rip", "swell", "surge")
 _MAX_ADDED: Final = 9

@@ -12,14 +12,12 @@ from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_connectors.transport.url import parse_url
-from culm_infra.demo.chotki.cast import Cast, calling, cast
-from culm_infra.demo.chotki.certificate import make_certificate
-from culm_infra.demo.chotki.plan import EDGES, RECORDED_OBJECTS, SCHEMES_OF
+from culm_infra.demo.chotki.cast import Cast, calling, cast, make_certificate
+from culm_infra.demo.chotki.edits import EDGES, RECORDED_OBJECTS, SCHEMES_OF
 from culm_infra.demo.chotki.size import ChotkiDemoSize
 from culm_infra.demo.chotki.verdict import Holder, alike, judge
-from culm_infra.demo.kit.figures import in_ms
 from culm_infra.demo.kit.processes import CulmProcess
-from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.kit.report import DemoReport, in_ms
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from culm_infra.columns import Columns, of
-from culm_infra.demo.kit.figures import Listing, SceneFigures
+from culm_infra.demo.kit.report import Listing, SceneFigures
 from culm_models.chotki.compare import compare
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, OBJECT_KEY
 from culm_models.chotki.rdx import merge, parse_vector

@@ -2,10 +2,8 @@
 
 - ``size``: how large it is.
 - ``stage``: Kafka, and a deployment for each policy: topics, two connectors and the job.
-- ``content``: files made from a seed, put into a folder; what comes back of them.
-- ``writer``: who writes, over QUIC; ``door_client``: requests of HTTP; ``door_writer``: who writes by it.
+- ``writer``: who writes, over QUIC, and files made from a seed; ``door``: who writes by HTTP.
 - ``stranger``: publishes that nobody may make.
-- ``story``: chapter by chapter, for one policy; ``run``: all of it.
-- ``witnesses``: what each replica and the job's topics say of order, tip and heads.
-- ``seen_in_kafka``: what the topics say of what was refused.
+- ``run``: the story chapter by chapter, under each policy.
+- ``witnesses``: what each replica and the topics say of order, tip and heads, and of what was refused.
 """

@@ -1,18 +1,328 @@
-"""All of it: the story under each policy, each judged for itself."""
+"""The story chapter by chapter, under each policy, each judged for itself."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import random
 import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from typing import Final
 
+from culm_connectors.dag.author import delegate, put_own
+from culm_connectors.dag.progress import SyncProgress
 from culm_infra.columns import Columns, of
-from culm_infra.demo.dag.size import DagDemoSize
-from culm_infra.demo.dag.stage import staged
-from culm_infra.demo.dag.story import play_story
-from culm_infra.demo.kit.figures import Listing, SceneFigures
-from culm_infra.demo.kit.report import DemoReport
+from culm_infra.demo.dag.door import DoorWriter
+from culm_infra.demo.dag.size import SHARD_BYTES, SMALL_BYTES, DagDemoSize
+from culm_infra.demo.dag.stage import DagDeployment, staged
+from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
+from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_topics, ask_writer, rejected_codes
+from culm_infra.demo.dag.writer import DagWriter, PutFile, SeededFile, dag_writer, digest_of_file, now_s
+from culm_infra.demo.kit.processes import DemoError
+from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures
 from culm_infra.demo.kit.stage import Stage
+from culm_infra.errors import NotReached
+from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, Cid, make_cid
+from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
+from culm_models.dag.ucan.did_key import did_key
+from culm_models.dag.ucan.token import Ucan
+from culm_models.keys import KeyPair
+
+_WRITERS: Final = ("ada", "ben", "cem")
+
+
+@dataclass(slots=True)
+class DagStory:
+    """One deployment under way. ada is the id; ben and cem publish by her delegation; dora reads."""
+
+    size: DagDemoSize
+    stage: Stage
+    deployment: DagDeployment
+    figures: SceneFigures
+    ada: DagWriter
+    ben: DagWriter
+    cem: DagWriter
+    dora: DagWriter
+    by_http: DoorWriter
+    files: dict[str, SeededFile] = field(default_factory=dict)
+    put: dict[str, PutFile] = field(default_factory=dict)
+    first: Cid | None = None
+    witnesses: list[Witness] = field(default_factory=list)
+
+    @property
+    def writers(self) -> tuple[DagWriter, DagWriter, DagWriter]:
+        """The three who append and publish."""
+        return self.ada, self.ben, self.cem
+
+    async def play(self) -> None:
+        """All chapters."""
+        await self.begin()
+        await self.write_offline()
+        await self.come_together()
+        await self.join()
+        await self.turn_away_strangers()
+        await self.compare()
+        await self.read_back()
+
+    async def begin(self) -> None:
+        """ada publishes a first file and lets ben and cem publish; each learns it by its own way."""
+        self.stage.show("ada publishes, and delegates to ben and cem; ben comes over QUIC, cem over HTTP")
+        file = self._file("first", SMALL_BYTES // 10)
+        put = await self.ada.put(file, SHARD_BYTES)
+        self.put["first"] = put
+        await self._delegate(self.ben)
+        handed = await self._delegate(self.cem)
+        # ben's comes with the space; over HTTP nothing lists UCANs, so cem is handed his.
+        await self.cem.peer.work(lambda folder: put_own(folder, self.cem.space, handed.block, now=now_s()))
+        self.first = await self.ada.publish(put.cid, put.origin, put.shards[0])
+        await self._sync(self.ada, west=True)
+        await self.stage.until(lambda: self._meets(1), "ben and cem to hear of it")
+
+    async def _delegate(self, to: DagWriter) -> Ucan:
+        audience = did_key(to.key.public_key)
+        return await self.ada.peer.work(
+            lambda folder: delegate(folder, self.ada.key, self.ada.space, audience, now=now_s())
+        )
+
+    async def write_offline(self) -> None:
+        """Nobody hears of anybody: three appends on one node, three publishes on one publish."""
+        self.stage.show("nobody is connected: all three append a file and publish it, on the same tip")
+        for writer in self.writers:
+            large = writer is self.ada
+            size = self.size.large_bytes(self.deployment.policy) if large else SMALL_BYTES
+            put = await writer.put(self._file(writer.name, size), SHARD_BYTES)
+            self.put[writer.name] = put
+            await writer.publish(put.cid, put.origin, put.shards[0])
+        heads = [tuple(await writer.dag_heads()) for writer in self.writers]
+        self.figures.equal("heads of three offline writers", len(set(heads)), 3)
+
+    async def come_together(self) -> None:
+        """ada loses her connector by SIGKILL in the middle, ben his connection, cem half of his parts."""
+        size = self.size.large_bytes(self.deployment.policy)
+        self.stage.show(f"ada brings {size:,} bytes to the edge west, which is killed with SIGKILL meanwhile")
+        await self._bring_over_a_killed_edge()
+        if self.deployment.policy == self.size.chosen[0]:
+            await self._kill_the_job()
+        self.stage.show(
+            "ben is cut off, and brings the same to both edges; cem brings shuffled parts by HTTP"
+        )
+        await asyncio.gather(self._bring_interrupted(), self._bring_by_http())
+        await self.stage.until(lambda: self._meets(4), "everybody to hold all three publishes")
+        orders = [(await ask_writer(writer, "")).order for writer in self.writers]
+        self.figures.equal("orders of four publishes after a race", len(set(orders)), 1)
+
+    async def _bring_over_a_killed_edge(self) -> None:
+        west = self.deployment.west
+        killed = asyncio.Event()
+
+        def kill(progress: SyncProgress) -> None:
+            if progress.sent_bytes and not killed.is_set():
+                west.process.kill()
+                killed.set()
+
+        began_s = time.monotonic()
+        bringing = asyncio.create_task(self.ada.sync(west.address, self.stage.timeout_s, on_progress=kill))
+        try:
+            await asyncio.wait(
+                (bringing, asyncio.ensure_future(killed.wait())), return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            bringing.cancel()
+            await asyncio.gather(bringing, return_exceptions=True)
+        self.figures.demand("edge west killed in the midst of it", holds=killed.is_set())
+        west.process.start()
+        await west.serving(self.stage)
+        self.figures.show("serving again after that", time.monotonic() - began_s, "s")
+        await self._sync(self.ada, west=True)
+        self.figures.show("ada's file acknowledged, with all that", time.monotonic() - began_s, "s")
+
+    async def _kill_the_job(self) -> None:
+        """SIGKILL for the job, which has begun to read what ada brought; it goes on from its checkpoint."""
+        job = self.deployment.job
+        self.stage.show("kill -9 of the job dag, of Spark and all that runs below it; it is started again")
+        await self.stage.until(self._job_has_begun, "the job to tell of the first publish")
+        await asyncio.to_thread(job.kill_tree)
+        told = len((await ask_topics(self.deployment.kafka, self.ada.space)).order)
+        self.figures.at_least("publishes told of, then the job killed", told, 1)
+        job.start()
+
+    async def _job_has_begun(self) -> bool:
+        return bool((await ask_topics(self.deployment.kafka, self.ada.space)).order)
+
+    async def _bring_interrupted(self) -> None:
+        broken = asyncio.Event()
+
+        def notice(progress: SyncProgress) -> None:
+            if progress.sent_bytes:
+                broken.set()
+
+        east = self.deployment.east.address
+        bringing = asyncio.create_task(self.ben.sync(east, self.stage.timeout_s, on_progress=notice))
+        await asyncio.wait(
+            (bringing, asyncio.ensure_future(broken.wait())), return_when=asyncio.FIRST_COMPLETED
+        )
+        bringing.cancel()
+        await asyncio.gather(bringing, return_exceptions=True)
+        await asyncio.gather(self._sync(self.ben, west=True), self._sync(self.ben, west=False))
+        self.figures.demand("ben was cut off, and came to both edges", holds=broken.is_set())
+
+    async def _bring_by_http(self) -> None:
+        await self.by_http.push()
+        brought = self.by_http
+        self.figures.show("shuffled parts that cem brought", brought.parts)
+        self.figures.at_least("of them twice", brought.doubled, 1)
+        self.figures.at_least("shards that he resumed", brought.resumed, 1)
+
+    async def join(self) -> None:
+        """Each mints the join by itself; one publishes it."""
+        self.stage.show(
+            "each of the three makes the join by itself, and ada publishes all three files on the tip"
+        )
+        joins = [await writer.join() for writer in self.writers]
+        self.figures.equal("joins that three writers made", len(set(joins)), 1)
+        # A map that is a CID itself: what it links to are the three files.
+        files = {name: self.put[name].cid for name in _WRITERS}
+        link = make_cid(1, DAG_CBOR, IDENTITY, encode_dag_cbor(files))
+        await self.ada.publish(link, joins[0])
+        await self.stage.until(lambda: self._meets(5), "everybody to hold the merge")
+
+    async def turn_away_strangers(self) -> None:
+        """What a stranger brings to a door, and the code that it is answered."""
+        self.stage.show("a stranger comes with a stolen proof, a rewrapped one, and an expired one")
+        published = await self.ben.peer.work(lambda folder: folder.published(self.ben.space))
+        tip = published.order[-1]
+        own = next(one for one in published.order if one.link == self.put["ben"].cid)
+        block = await self.ben.peer.work(lambda folder: folder.read_node(own.cid))
+        if block is None:
+            raise DemoError("ben has lost his own publish")
+        first = self.put["first"]
+        attempts = {
+            "a stolen proof": (stolen(block, first.cid), "dag.unbound"),
+            "a rewrapped proof": (rewrapped(block), "dag.proof_form"),
+            "an expired proof": (
+                expired(self.ada.key, first.cid, first.origin, tip.cid, now_s()),
+                "dag.expired",
+            ),
+        }
+        for what, (brought, code) in attempts.items():
+            self.figures.equal(f"{what} is answered", await self._answer(brought), code)
+        await self.stage.until(self._refusals_are_reported, "refusals to be reported on the topic rejected")
+        named_nothing = unnamed(self.ada.key, first.cid, first.origin, tip.cid)
+        taken = "dag.unbound" if self.deployment.policy == "bound" else "taken"
+        self.figures.equal("a proof that names nothing", await self._answer(named_nothing), taken)
+
+    async def _refusals_are_reported(self) -> bool:
+        # What only a clock refuses is no verdict, and stands nowhere (R25).
+        return {"dag.unbound", "dag.proof_form"} <= (await rejected_codes(self.deployment.kafka)).keys()
+
+    async def _answer(self, block: bytes) -> str:
+        answer = await self.deployment.east.door.ask(
+            "POST", "/publishes", block, headers={"Content-Type": "application/vnd.ipld.dag-cbor"}
+        )
+        return "taken" if answer.status == 201 else str(answer.json().get("code"))
+
+    async def compare(self) -> None:
+        """Everybody's order, tip and heads; dora comes as somebody new, to the edge that was killed."""
+        self.stage.show(
+            "dora, who was never here, calls the edge west; everybody and the job's topics are compared"
+        )
+        began_s = time.monotonic()
+        count = 5 if self.deployment.policy == "bound" else 6
+        await self.stage.until(lambda: self._meets(count, all_of_them=True), "all to hold the same")
+        await self.stage.until(self._job_agrees, "the job's topics to say the same")
+        self.figures.show("until all held the same", time.monotonic() - began_s, "s")
+        self.witnesses = await self._ask_all()
+        self.figures.equal("publishes in the order", len(self.witnesses[0].order), count)
+        self.figures.demand("one order, tip and heads everywhere", holds=agree(self.witnesses))
+
+    async def _job_agrees(self) -> bool:
+        said = await ask_topics(self.deployment.kafka, self.ada.space)
+        return said.heads is not None and agree([await ask_writer(self.ada, ""), said])
+
+    async def read_back(self) -> None:
+        """The files, byte for byte: dora's, out of her shards; and as HTTP gives them."""
+        self.stage.show("reading the files back")
+        for name in _WRITERS:
+            file, cid = self.files[name], self.put[name].cid
+            wanted = await asyncio.to_thread(file.digest)
+            found = await self.dora.peer.work(lambda folder, of=cid: digest_of_file(folder, of))  # type: ignore[misc]
+            self.figures.demand(f"{name}'s {file.size:,} bytes at dora's", holds=found == wanted)
+        body, file = hashlib.sha256(), self.files["ada"]
+        wanted = await asyncio.to_thread(file.digest)
+        await self.deployment.east.door.get(f"/ipfs/{self.put['ada'].cid.text}", body.update)
+        self.figures.demand(f"{file.size:,} bytes by HTTP from east", holds=body.hexdigest() == wanted)
+        self.figures.at_least("shards that cem cut anew of CARs", self.by_http.recut, 1)
+
+    async def _meets(self, count: int, *, all_of_them: bool = False) -> bool:
+        """Everybody exchanges once; whether all know so many publishes, and agree."""
+        await asyncio.gather(
+            self._sync(self.ada, west=True), self._sync(self.ben, west=False), self._exchange_by_http()
+        )
+        writers: list[DagWriter] = [*self.writers]
+        if all_of_them:
+            await self._sync(self.dora, west=True)
+            writers.append(self.dora)
+        said = [await ask_writer(writer, "") for writer in writers]
+        if all_of_them:
+            said += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
+        return agree(said) and len(said[0].order) == count
+
+    async def _exchange_by_http(self) -> None:
+        door = self.deployment.east.door
+        answer = await door.ask("GET", f"/published/{self.ada.space.hex()}")
+        if answer.status != 200:
+            # The other edge's news have not come to this one yet.
+            return
+        await self.by_http.pull()
+        await self.by_http.push()
+
+    async def _ask_all(self) -> list[Witness]:
+        places = ((self.ada, "west, QUIC"), (self.ben, "east, QUIC"), (self.cem, "east, HTTP"))
+        said = [await ask_writer(writer, place) for writer, place in places]
+        said.append(await ask_writer(self.dora, "west, QUIC, new"))
+        said += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
+        said.append(await ask_topics(self.deployment.kafka, self.ada.space))
+        return said
+
+    async def _sync(self, writer: DagWriter, *, west: bool) -> SyncProgress:
+        edge = self.deployment.west if west else self.deployment.east
+        self.stage.check()
+        return await writer.sync(edge.address, self.stage.timeout_s)
+
+    def _file(self, name: str, size: int) -> SeededFile:
+        seed = f"{self.deployment.policy}/{name}"
+        self.files[name] = SeededFile(seed, self.size.seed, size)
+        return self.files[name]
+
+    def progress(self) -> object:
+        """What came and went."""
+        return [writer.moved for writer in (*self.writers, self.dora)], self.by_http.parts
+
+
+async def play_story(
+    size: DagDemoSize, stage: Stage, deployment: DagDeployment, figures: SceneFigures
+) -> Sequence[Witness]:
+    """The story in one deployment; what everybody says in the end. Raises DemoError when it cannot go on."""
+    keys = {name: KeyPair(os.urandom(32)) for name in (*_WRITERS, "dora")}
+    space = keys["ada"].public_key
+    folder = stage.directory / f"{deployment.policy}-replicas"
+    async with AsyncExitStack() as stack:
+        ada, ben, cem, dora = [
+            await stack.enter_async_context(dag_writer(folder, name, key, space, deployment.policy))
+            for name, key in keys.items()
+        ]
+        by_http = DoorWriter(cem, deployment.east.door, random.Random(size.seed), SHARD_BYTES)
+        story = DagStory(size, stage, deployment, figures, ada, ben, cem, dora, by_http)
+        stage.watched.append(story.progress)
+        try:
+            await story.play()
+        except (DemoError, NotReached) as error:
+            figures.stop(error)
+        return story.witnesses
+
 
 REPLICAS: Final[Columns] = {
     "who": "name",

@@ -12,7 +12,7 @@ from typing import Final
 
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.transport.interface import Address
-from culm_infra.demo.dag.door_client import DoorClient
+from culm_infra.demo.dag.door import DoorClient
 from culm_infra.demo.dag.size import DagDemoSize, Policy
 from culm_infra.demo.kit.processes import CulmProcess, DemoError
 from culm_infra.demo.kit.stage import Stage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from culm_topics.dag.orders import KnownOrder, read_orders
 from culm_topics.dag.records import HeadsRecord, PublishedRecord
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.records.rejected import RejectedRecord
 
 _SHORT = 8
 
@@ -108,3 +110,14 @@ def agree(witnesses: Iterable[Witness]) -> bool:
     found = list(witnesses)
     heads = {one.heads for one in found if one.heads is not None}
     return len({(one.order, one.tip, one.complete) for one in found}) == 1 and len(heads) <= 1
+
+
+async def rejected_codes(kafka: KafkaSettings) -> Counter[str]:
+    """The codes on `rejected`, and how often."""
+
+    def read() -> Counter[str]:
+        return Counter(
+            RejectedRecord.decode(message.value).code for message in read_to_end(kafka, "rejected")
+        )
+
+    return await asyncio.to_thread(read)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from culm_infra.demo.kit.process_tree import descendants
 from culm_infra.errors import InfraError
 from culm_infra.patience import Patience
 from culm_topics.kafka.clients import KafkaSettings
@@ -155,3 +154,20 @@ def running(processes: Sequence[CulmProcess]) -> Iterator[None]:
     finally:
         for process in processes:
             process.stop()
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one, each behind its parent."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name in parentheses may hold anything; the parent is the second field behind it.
+            fields = stat.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found.append(child)
+            waiting.append(child)
+    return found

@@ -1,16 +1,149 @@
-"""The report of a demo: its scenes with their figures and tables, for programs and for a terminal."""
+"""The report of a demo: scenes with figures, what these have to be, and tables; for programs and people."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from culm_infra.columns import cells
-from culm_infra.demo.kit.figures import Figure, Listing, SceneFigures, as_text
+from culm_infra.columns import Columns, Row, cells
+from culm_infra.errors import InfraError, NotReached
+
+Value = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure. `rule` says what it has to be, in words; empty where it is only shown."""
+
+    label: str
+    value: Value
+    unit: str = ""
+    rule: str = ""
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table of a scene: `name` for programs, `title` for people; the first `words` columns are no numbers.
+
+    People see the first `limit` rows.
+    """
+
+    name: str
+    title: str
+    columns: Columns
+    rows: Sequence[Row]
+    words: int = 1
+    limit: int | None = None
+
+
+@dataclass(slots=True)
+class SceneFigures:
+    """The figures of one scene. `problems`: in words, figures that are wrong and what stopped the scene.
+
+    `unreached`: what it waited for until nothing changed any more, and what somebody lacked then: it may have
+    been on its way.
+    """
+
+    name: str
+    title: str
+    figures: list[Figure] = field(default_factory=list)
+    listings: list[Listing] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+    duration_s: float = 0.0
+
+    def stop(self, error: InfraError) -> None:
+        """The scene ended here."""
+        (self.unreached if isinstance(error, NotReached) else self.problems).append(str(error))
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything was as it had to be."""
+        return not self.problems and not self.unreached and all(figure.holds for figure in self.figures)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain data: each table under its name."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "holds": self.holds,
+            "duration_s": self.duration_s,
+            "problems": self.problems,
+            "unreached": self.unreached,
+            "figures": [asdict(figure) for figure in self.figures],
+            **{listing.name: list(listing.rows) for listing in self.listings},
+        }
+
+    def lacks(self, count: int, lack: str) -> None:
+        """So much is missing, if anything is: it may be on its way."""
+        if count and lack not in self.unreached:
+            self.unreached.append(lack)
+
+    def wrong(self, count: int, problem: str) -> None:
+        """So much is wrong, if anything is: no waiting mends it."""
+        if count:
+            self.problems.append(problem)
+
+    def show(self, label: str, value: Value, unit: str = "") -> None:
+        """A figure that nothing is demanded of."""
+        self.figures.append(Figure(label, value, unit))
+
+    def equal(self, label: str, value: Value, wanted: Value, unit: str = "") -> None:
+        """A figure that has to be this very one."""
+        self._demand(Figure(label, value, unit, f"= {as_text(wanted)}", value == wanted))
+
+    def at_most(self, label: str, value: float, limit: float, unit: str = "") -> None:
+        """A figure that has an upper limit."""
+        self._demand(Figure(label, value, unit, f"≤ {as_text(limit)}", value <= limit))
+
+    def at_least(self, label: str, value: float, limit: float, unit: str = "") -> None:
+        """A figure that has a lower limit."""
+        self._demand(Figure(label, value, unit, f"≥ {as_text(limit)}", value >= limit))
+
+    def demand(self, label: str, *, holds: bool) -> None:
+        """Something that has to be so."""
+        self._demand(Figure(label, holds, "", "yes", holds))
+
+    def _demand(self, figure: Figure) -> None:
+        self.figures.append(figure)
+        if not figure.holds:
+            self.problems.append(f"{figure.label}: {as_text(figure.value)}, not {figure.rule}")
+
+
+def as_text(value: Value) -> str:
+    """A value for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return value
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value below which ``share`` of the values lie; None of none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
+
+
+def in_ms(values: Sequence[float]) -> str:
+    """Latencies for people."""
+    p50, p99 = (percentile(values, share) for share in (0.5, 0.99))
+    return f"{whole(p50)} ms p50, {whole(p99)} ms p99"
+
+
+def whole(value: float | None) -> str:
+    """A number without decimals; a dash of none."""
+    return "–" if value is None else f"{value:,.0f}"
 
 
 @dataclass(slots=True)

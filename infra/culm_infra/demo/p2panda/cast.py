@@ -1,4 +1,4 @@
-"""The demo's peers: reference peers in this process, with what they hold and how fast they got it."""
+"""What the demo's peers said until they knew what they lacked: set reconciliation, session by session."""
 
 from __future__ import annotations
 
@@ -13,13 +13,52 @@ from pathlib import Path
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.p2panda.audit import Bytes, EntryKey
-from culm_infra.demo.p2panda.history import DemoLog, EntryPair
-from culm_infra.demo.p2panda.plan import Fork, PeerPlan, Plan
-from culm_infra.demo.p2panda.sessions import SessionBook
+from culm_infra.demo.p2panda.plan import DemoLog, EntryPair, Fork, PeerPlan, Plan
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
+from culm_models.p2panda.events import Event, Reconciled, SessionStarted
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions.session import SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFigures:
+    """One session of mode 1 as its peer counted it: messages of set reconciliation alone, no entries."""
+
+    peer: str
+    chapter: str
+    schemas: int
+    rounds: int
+    bytes_sent: int
+    bytes_received: int
+    differing_logs: int
+
+
+@dataclass(slots=True)
+class SessionBook:
+    """Every session that came to an end, under the chapter of its time."""
+
+    chapter: str
+    done: list[SessionFigures] = field(default_factory=list)
+    _schemas: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def record(self, peer: str, event: Event) -> None:
+        """Take an event of a peer into account; each has one remote, so session ids tell sessions apart."""
+        if isinstance(event, SessionStarted):
+            self._schemas[peer, event.session_id] = len(event.schema_ids)
+        elif isinstance(event, Reconciled):
+            self.done.append(
+                SessionFigures(
+                    peer,
+                    self.chapter,
+                    self._schemas.get((peer, event.session_id), 0),
+                    event.rounds,
+                    event.bytes_out,
+                    event.bytes_in,
+                    event.differing_logs,
+                )
+            )
+
 
 _MS_PER_S = 1_000
 

@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from culm_infra.columns import Columns, Row, of
-from culm_infra.demo.kit.figures import Listing, SceneFigures, in_ms, percentile, whole
+from culm_infra.demo.kit.report import Listing, SceneFigures, in_ms, percentile, whole
 from culm_infra.demo.p2panda import audit
 from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, Refusals, audit_blocks
-from culm_infra.demo.p2panda.cast import Actor
+from culm_infra.demo.p2panda.cast import Actor, SessionBook
 from culm_infra.demo.p2panda.plan import Plan
-from culm_infra.demo.p2panda.sessions import SessionBook
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import Vectors, read_vectors

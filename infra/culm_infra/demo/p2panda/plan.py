@@ -1,19 +1,155 @@
-"""Who starts with what: overlapping prefixes, a real history, a fork, one peer with a narrower interest."""
+"""The histories that peers start with, made from a seed and a real one, and who holds which part of them.
+
+A history is a list of `DemoLog`: the entries and operations of an author in sequence order, each one a valid
+p2panda operation of one document in one schema.
+"""
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 
-from culm_infra.demo.p2panda.history import (
-    SCHEMAS,
-    DemoLog,
-    LogWriter,
-    made_history,
-    make_fields,
-    make_writer,
-    real_history,
-)
+from culm_models.bamboo import hash_bytes, lipmaa, needs_skiplink, sign_entry
+from culm_models.keys import KeyPair
+from culm_models.p2panda.operations.operation import Value, encode_operation
+
+EntryPair = tuple[bytes, bytes]
+
+_WORDS = [
+    "reed",
+    "culm",
+    "node",
+    "sheath",
+    "blade",
+    "root",
+    "stem",
+    "shoot",
+    "grove",
+    "canopy",
+    "clump",
+    "leaf",
+    "rhizome",
+    "bud",
+    "internode",
+]
+
+
+def schema_id(name: str) -> str:
+    """An application schema id whose view is the hash of its name: enough for peers to agree on."""
+    return f"{name}_{hash_bytes(name.encode()).hex()}"
+
+
+SCHEMAS = tuple(schema_id(name) for name in ("venue", "event", "note"))
+
+
+@dataclass(frozen=True, slots=True)
+class DemoLog:
+    """One log: ``entries`` are (entry, operation) bytes from sequence number 1 on."""
+
+    public_key: bytes
+    log_id: int
+    schema_id: str
+    entries: tuple[EntryPair, ...]
+
+    def prefix(self, count: int) -> DemoLog:
+        """This log, cut after ``count`` entries."""
+        return DemoLog(self.public_key, self.log_id, self.schema_id, self.entries[:count])
+
+
+class LogWriter:
+    """Writes one document's log: a CREATE, then an UPDATE for every further entry."""
+
+    def __init__(self, key_pair: KeyPair, log_id: int, schema: str) -> None:
+        self.key_pair = key_pair
+        self.log_id = log_id
+        self.schema_id = schema
+        self.entries: list[EntryPair] = []
+        self._hashes: list[bytes] = []
+
+    def append(self, fields: dict[str, Value]) -> EntryPair:
+        """Sign one more operation with these fields; returns its entry and operation."""
+        seq_num = len(self.entries) + 1
+        operation = encode_operation(
+            "create" if seq_num == 1 else "update",
+            self.schema_id,
+            previous=None if seq_num == 1 else (self._hashes[-1],),
+            fields=fields,
+        )
+        entry = sign_entry(
+            self.key_pair,
+            self.log_id,
+            seq_num,
+            operation,
+            skiplink=self._hashes[lipmaa(seq_num) - 1] if needs_skiplink(seq_num) else None,
+            backlink=self._hashes[-1] if seq_num > 1 else None,
+        )
+        self.entries.append((entry, operation))
+        self._hashes.append(hash_bytes(entry))
+        return entry, operation
+
+    def branch(self, count: int) -> LogWriter:
+        """A second device with the same key that knows the first ``count`` entries: the start of a fork."""
+        other = LogWriter(self.key_pair, self.log_id, self.schema_id)
+        other.entries = self.entries[:count]
+        other._hashes = self._hashes[:count]
+        return other
+
+    def log(self) -> DemoLog:
+        """What has been written so far."""
+        return DemoLog(self.key_pair.public_key, self.log_id, self.schema_id, tuple(self.entries))
+
+
+def make_writer(source: random.Random, log_id: int, schema: str, length: int) -> LogWriter:
+    """A log of ``length`` entries by a new author."""
+    writer = LogWriter(KeyPair.from_private_key(source.randbytes(32)), log_id, schema)
+    for _ in range(length):
+        writer.append(make_fields(source))
+    return writer
+
+
+def make_fields(source: random.Random) -> dict[str, Value]:
+    """Fields as small applications have them: some 60 to 200 bytes."""
+    return {
+        "title": " ".join(source.choices(_WORDS, k=source.randint(2, 8))),
+        "body": " ".join(source.choices(_WORDS, k=source.randint(4, 16))),
+        "count": source.randrange(1 << 16),
+        "done": source.random() < 0.5,
+    }
+
+
+def made_history(source: random.Random, entry_count: int) -> list[LogWriter]:
+    """About ``entry_count`` entries in logs of 1 to 60 entries over the three schemas."""
+    writers: list[LogWriter] = []
+    left = entry_count
+    while left > 0:
+        length = min(left, source.choice((1, 3, 8, 20, 60)))
+        writers.append(make_writer(source, source.randrange(4), SCHEMAS[len(writers) % len(SCHEMAS)], length))
+        left -= length
+    return writers
+
+
+def real_history() -> list[DemoLog]:
+    """The logs that the official p2panda library made (see ``data/README.md``)."""
+    text = resources.files(__package__).joinpath("data/p2panda_history.json").read_text()
+    return [
+        DemoLog(
+            bytes.fromhex(row["public_key"]),
+            int(row["log_id"]),
+            row["schema_id"],
+            tuple((bytes.fromhex(entry), bytes.fromhex(operation)) for entry, operation in row["entries"]),
+        )
+        for row in json.loads(text)
+    ]
+
+
+def entries_of(logs: list[DemoLog]) -> Iterator[EntryPair]:
+    """All entries, log after log."""
+    for log in logs:
+        yield from log.entries
+
 
 EDGES = ("west", "east")
 FORK_AFTER = 6

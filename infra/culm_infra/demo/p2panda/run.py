@@ -18,11 +18,9 @@ from culm_infra.demo.kit.processes import SERVING, CulmProcess
 from culm_infra.demo.kit.report import DemoReport
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.demo.p2panda import cast
-from culm_infra.demo.p2panda.cast import Actor, LiveClock
-from culm_infra.demo.p2panda.history import make_fields
+from culm_infra.demo.p2panda.cast import Actor, LiveClock, SessionBook
 from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, gather, judge
-from culm_infra.demo.p2panda.plan import EDGES, Plan, make_plan
-from culm_infra.demo.p2panda.sessions import SessionBook
+from culm_infra.demo.p2panda.plan import EDGES, Plan, make_fields, make_plan
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports

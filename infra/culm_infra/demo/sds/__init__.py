@@ -3,8 +3,7 @@
 - ``plan``: the channels, who takes part in them and how, and what they say.
 - ``bad_network``: the bad network between a full participant and its edge.
 - ``size``: how large it is.
-- ``book``: what one participant received, message by message.
-- ``cast``: the participants on stage.
+- ``cast``: the participants on stage, and what each received, message by message.
 - ``run``: the story, chapter by chapter, to the verdict.
 - ``verdict``: everybody's log, the pipeline's and the store compared, with figures and tables.
 """

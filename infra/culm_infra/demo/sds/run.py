@@ -15,8 +15,7 @@ from culm_infra.demo.kit.processes import SERVING, CulmProcess
 from culm_infra.demo.kit.report import DemoReport
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.demo.sds.bad_network import NetworkFaults
-from culm_infra.demo.sds.book import Book
-from culm_infra.demo.sds.cast import Actor, enter
+from culm_infra.demo.sds.cast import Actor, Book, enter
 from culm_infra.demo.sds.plan import EDGES, lines, make_roles, settings_of
 from culm_infra.demo.sds.size import SdsDemoSize
 from culm_infra.demo.sds.verdict import Pipeline, gather, judge, unmet

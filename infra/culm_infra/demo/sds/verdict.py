@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from culm_infra.columns import Columns, of
-from culm_infra.demo.kit.figures import Listing, SceneFigures, in_ms, percentile
-from culm_infra.demo.sds.book import Book
-from culm_infra.demo.sds.cast import Actor
+from culm_infra.demo.kit.report import Listing, SceneFigures, in_ms, percentile
+from culm_infra.demo.sds.cast import Actor, Book
 from culm_infra.demo.sds.plan import EDGES, Role, settings_of
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.whole_topic import read_to_end

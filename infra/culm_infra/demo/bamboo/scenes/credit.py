@@ -10,9 +10,8 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.transport.url import Url
-from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading, signed
-from culm_infra.demo.bamboo.stage import BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.bamboo.stage import AUTHOR, BambooStage, author_log, reading, signed
+from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.stack.ports import HOST
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange

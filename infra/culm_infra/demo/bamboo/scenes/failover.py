@@ -12,9 +12,8 @@ from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.transport.url import Url, parse_url
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
-from culm_infra.demo.bamboo.logs import author_log, noise
-from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.bamboo.stage import BambooActor, BambooStage, author_log, noise
+from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.stack.ports import HOST
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified

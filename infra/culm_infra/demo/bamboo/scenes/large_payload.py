@@ -11,9 +11,8 @@ from typing import Any, Final
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.transport.url import Url
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
-from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, reading
-from culm_infra.demo.bamboo.stage import BambooActor, BambooStage
-from culm_infra.demo.kit.figures import SceneFigures, percentile
+from culm_infra.demo.bamboo.stage import AUTHOR, BambooActor, BambooStage, author_log, noise, reading
+from culm_infra.demo.kit.report import SceneFigures, percentile
 from culm_infra.stack.ports import HOST
 
 _LARGE_ID: Final = 50

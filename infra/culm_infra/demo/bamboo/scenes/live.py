@@ -7,9 +7,8 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.transport.url import Scheme, Url
-from culm_infra.demo.bamboo.logs import AUTHOR, author_log, reading
-from culm_infra.demo.bamboo.stage import BambooStage
-from culm_infra.demo.kit.figures import SceneFigures, percentile
+from culm_infra.demo.bamboo.stage import AUTHOR, BambooStage, author_log, reading
+from culm_infra.demo.kit.report import SceneFigures, percentile
 from culm_infra.stack.ports import HOST
 
 _LOG_ID: Final = 60

@@ -7,9 +7,8 @@ from typing import Final
 
 from culm_infra.demo.bamboo.device import DEVICE
 from culm_infra.demo.bamboo.json_process import Filter
-from culm_infra.demo.bamboo.logs import AUTHOR, author_log, noise, signed
-from culm_infra.demo.bamboo.stage import BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.bamboo.stage import AUTHOR, BambooStage, author_log, noise, signed
+from culm_infra.demo.kit.report import SceneFigures
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 

@@ -1,22 +1,22 @@
-"""A reader learns the height of a long log without a transfer, then proves two entries by their pools."""
+"""Readers of a long log: one proves two entries by their pools, one fetches payloads after the entries."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.proof import Proof, prove
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_infra.demo.bamboo.logs import LONG_LOG, provable
-from culm_infra.demo.bamboo.stage import BambooStage
-from culm_infra.demo.kit.figures import SceneFigures
+from culm_infra.demo.bamboo.stage import LONG_LOG, BambooStage, provable, reading
+from culm_infra.demo.kit.report import SceneFigures
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import Eagerness
 
 
-async def play(stage: BambooStage, figures: SceneFigures) -> None:
+async def prove_two_entries(stage: BambooStage, figures: SceneFigures) -> None:
     """Three requests: what there is, an entry in the midst of the log, and the newest one."""
     height = stage.size.entries
     middle = provable(height) * 6 // 7
@@ -67,3 +67,44 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
 
 def _proof(seq_num: int, store: FolderStore) -> Proof:
     return prove(store, LONG_LOG, seq_num)
+
+
+_LENGTH: Final = 200
+
+
+async def fetch_payloads_later(stage: BambooStage, figures: SceneFigures) -> None:
+    """First a range with a threshold of 0 bytes, then the payloads of its second half."""
+    end = provable(stage.size.entries) * 3 // 4
+    start = max(1, end - _LENGTH + 1)
+    first = (start + end + 1) // 2
+    async with (
+        stage.farm() as (_, url),
+        stage.actor("backfill-reader") as reader,
+        reader.peer.connect(url) as remote,
+    ):
+        bare = FollowedLog(LONG_LOG, start, end, eagerness=Eagerness.THRESHOLD, threshold=0)
+        await reader.peer.ask(remote, bare)
+
+        async def is_idle() -> bool:
+            return await remote.open_requests() == 0
+
+        await stage.until(
+            lambda: reader.peer.read(lambda store: store.entries(LONG_LOG).covers(start, end + 1)),
+            "the entries of the range",
+        )
+        await stage.until(is_idle, "the request for the entries to be freed")
+        payloads = await reader.peer.read(lambda store: list(store.payloads(LONG_LOG)))
+        figures.show(f"entries {start:,} to {end:,} and what proves them", reader.counts["entry"], "entries")
+        figures.equal("payloads that came with them", len(payloads), 0)
+
+        entries, before = reader.counts["entry"], remote.session.received_bytes
+        await reader.peer.ask(remote, FollowedLog(LONG_LOG, first, end, payload_only=True))
+
+        await stage.until(lambda: reader.holds_payloads(LONG_LOG, first, end), "the payloads of the range")
+        await stage.until(is_idle, "the request for the payloads to be freed")
+        sizes = sum(len(reading(number)) for number in range(first, end + 1))
+        held = await reader.peer.read(lambda store: list(store.payloads(LONG_LOG)))
+        figures.demand(f"then payloads {first:,} to {end:,} alone", holds=held == [(first, end + 1)])
+        figures.equal("entries that came with them", reader.counts["entry"] - entries, 0)
+        figures.show("bytes of these payloads", sizes)
+        figures.at_most("bytes of data for them", remote.session.received_bytes - before, sizes)
