@@ -20,7 +20,7 @@ from culm_connectors.transport import Identity, connect, serve
 from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.dag.blocks.cid import CAR, RAW, Cid, cid_of
 from culm_models.dag.car import car_header, car_section
-from culm_models.dag.sharding.appends import appends_of
+from culm_models.dag.sharding import appends_of
 
 _CASE = "dag-transfer"
 _GOAL = 0.3

@@ -14,8 +14,7 @@ from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.sharding.appends import appends_of
-from culm_models.dag.sharding.cut import cut_dag
+from culm_models.dag.sharding import appends_of, cut_dag
 from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import DEFAULT_PROFILE, PROFILES, import_bytes
 

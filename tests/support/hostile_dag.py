@@ -14,7 +14,7 @@ from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, cid_of
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.verdict import DEFAULT_VERDICT
-from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.codec import FrameReader, frame_of
 from culm_models.dag.wire.messages import (
     FRAME_MAX,
     AckStatus,

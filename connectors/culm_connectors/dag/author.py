@@ -19,7 +19,7 @@ from culm_models.dag.errors import DagError, NodeMissing, NothingToJoin, UcanRev
 from culm_models.dag.publish.states import PublishState
 from culm_models.dag.replica.codec import decode_node, encode_join, encode_node, proof_value
 from culm_models.dag.replica.node import PublishChange
-from culm_models.dag.sharding.appends import PER_APPEND_MAX, appends_of
+from culm_models.dag.sharding import PER_APPEND_MAX, appends_of
 from culm_models.dag.ucan.claims import REVOKE, revoked_by
 from culm_models.dag.ucan.did_key import did_key, did_text
 from culm_models.dag.ucan.signing import issue_ucan, verified_ucan

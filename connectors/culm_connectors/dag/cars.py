@@ -13,9 +13,8 @@ from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.bounds import Bounds
 from culm_models.dag.car import car_header, car_section
-from culm_models.dag.car.reader import CarStream
-from culm_models.dag.car.version_2 import V2_HEAD_SIZE, find_payload
-from culm_models.dag.sharding.cut import NO_ROOT, CutShard, blocks_in_order, cut_blocks
+from culm_models.dag.car.reader import V2_HEAD_SIZE, CarStream, find_payload
+from culm_models.dag.sharding import NO_ROOT, CutShard, blocks_in_order, cut_blocks
 
 _PIECE_BYTES: Final = 1_048_576
 _UNLIMITED: Final = 1 << 50

@@ -32,7 +32,7 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.interface import ChannelHandler
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
-from culm_connectors.transport.libp2p.endpoints import serve_libp2p
+from culm_connectors.transport.libp2p.connection import serve_libp2p
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.quic.listener import Listener, serve_all

@@ -16,7 +16,7 @@ from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 from culm_models.dag.blocks.multihash import check_block
 from culm_models.dag.errors import DagError
 from culm_models.dag.verdict import VerdictSettings
-from culm_models.dag.walk.links import links_of
+from culm_models.dag.walk.reach import links_of
 from culm_models.dag.walk.shard_blocks import is_opaque, open_with_places
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_streaming.dag.packing import refuse

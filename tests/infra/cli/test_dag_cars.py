@@ -11,7 +11,7 @@ import pytest
 from culm_models.dag.blocks.cid import RAW, Cid, cid_of, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car import car_header, car_section, read_car, write_car
-from culm_models.dag.car.version_2 import V2_HEAD_SIZE
+from culm_models.dag.car.reader import V2_HEAD_SIZE
 from tests.models.dag.blocks_in_memory import BlocksInMemory
 from tests.models.dag.recorded import recorded
 from tests.support.dag_shell import Shell, contents

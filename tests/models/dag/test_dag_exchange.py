@@ -18,7 +18,7 @@ from culm_models.dag.exchange.events import (
 from culm_models.dag.exchange.ranges import bits_of, chunk_bit, ranges_of
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility
 from culm_models.dag.replica.codec import encode_append
-from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.codec import FrameReader, frame_of
 from culm_models.dag.wire.messages import (
     CHUNK_SIZE,
     AckStatus,

@@ -13,7 +13,7 @@ from culm_models.dag.exchange.connection import Exchange
 from culm_models.dag.exchange.events import NodesReceived, ShardSpooled, TokenReceived
 from culm_models.dag.exchange.settings import ExchangeSettings
 from culm_models.dag.replica.codec import encode_append
-from culm_models.dag.wire.frames import frame_of
+from culm_models.dag.wire.codec import frame_of
 from culm_models.dag.wire.messages import (
     CHUNK_SIZE,
     DagAck,

@@ -13,9 +13,8 @@ from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car import read_car
 from culm_models.dag.errors import DagError
 from culm_models.dag.replica.store import ReplicaStore
-from culm_models.dag.sharding.appends import appends_of
-from culm_models.dag.sharding.cut import NO_ROOT, blocks_in_order, cut_dag
-from culm_models.dag.walk.links import links_of
+from culm_models.dag.sharding import NO_ROOT, appends_of, blocks_in_order, cut_dag
+from culm_models.dag.walk.reach import links_of
 
 
 def drawn_dag(random: Random, count: int) -> tuple[Cid, dict[Cid, bytes]]:

@@ -14,8 +14,7 @@ from culm_models.dag.blocks.dag_pb import PbLink, PbNode, decode_dag_pb, encode_
 from culm_models.dag.blocks.protobuf import write_number, write_octets
 from culm_models.dag.car import write_car
 from culm_models.dag.errors import DagError, DagPbMalformed
-from culm_models.dag.walk.links import links_of
-from culm_models.dag.walk.reach import reach
+from culm_models.dag.walk.reach import links_of, reach
 from culm_models.dag.walk.shard_blocks import is_opaque, open_shard
 from tests.models.dag.drawn_values import CIDS, TEXTS
 

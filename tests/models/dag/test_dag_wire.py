@@ -13,8 +13,7 @@ from culm_models.dag.blocks.cid import CAR, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.blocks.varint import write_varint
 from culm_models.dag.errors import DagError
-from culm_models.dag.wire.codec import decode_message, encode_message
-from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.codec import FrameReader, decode_message, encode_message, frame_of
 from culm_models.dag.wire.messages import (
     CHUNK_SIZE,
     DagAck,

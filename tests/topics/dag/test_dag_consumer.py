@@ -15,7 +15,7 @@ from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car import read_car, write_car
 from culm_models.dag.errors import BlockMissing, PathUnknown
 from culm_models.dag.publish.states import PublishState
-from culm_models.dag.sharding.cut import cut_dag
+from culm_models.dag.sharding import cut_dag
 from culm_models.dag.unixfs.importing import PROFILES, import_directory
 from culm_topics.dag.consumer import DagConsumer, DagContent
 from culm_topics.dag.consumer.dag_consumer import PUBLISHED_TOPIC

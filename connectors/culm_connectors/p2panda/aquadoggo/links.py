@@ -24,7 +24,7 @@ from culm_connectors.p2panda.driver import Driver, SchemasOf, Sink
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import Address, TransportSettings
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
-from culm_connectors.transport.libp2p.endpoints import dial_libp2p
+from culm_connectors.transport.libp2p.connection import dial_libp2p
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.reconnect import keep_calling
 from culm_models.bamboo.log_store import LogKey

@@ -1,7 +1,7 @@
 """libp2p over QUIC, as the p2panda node aquadoggo speaks it, behind the transport's interface.
 
-- `endpoints`: `serve_libp2p` and `dial_libp2p`; `connection`: what a driver sees; `streams`
+- `connection`: `serve_libp2p`, `dial_libp2p` and what a driver sees, and who we are; `streams`
 - `certificate`: libp2p's TLS certificate; `host_key`: host keys and peer ids; `multiaddr`: addresses
-- `multistream`: agreement on a stream's protocol; `identify`: who we are
+- `multistream`: agreement on a stream's protocol
 - `wire`: varints, base58, protobuf, DER; `errors`
 """

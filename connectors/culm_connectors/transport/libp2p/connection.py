@@ -10,23 +10,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from culm_connectors.transport import (
     Address,
+    Authorise,
     CloseCode,
     CloseReason,
     Connection,
     ConnectionClosedError,
+    ConnectionHandler,
     ConnectionStatistics,
+    Listener,
     ReceiveStream,
     SendStream,
     TransportError,
+    TransportSettings,
+    allow_everybody,
+    connect,
+    serve,
 )
-from culm_connectors.transport.libp2p.errors import NegotiationError
-from culm_connectors.transport.libp2p.identify import encode_identify
+from culm_connectors.transport.libp2p import wire
+from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
+from culm_connectors.transport.libp2p.errors import MultiaddrError, NegotiationError
+from culm_connectors.transport.libp2p.host_key import HostKey
+from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import Listening, Proposing
 from culm_connectors.transport.libp2p.streams import FollowingReceiveStream, FollowingSendStream
+from culm_models.varint import write_varint
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +47,11 @@ PING = b"/ipfs/ping/1.0.0"
 NEGOTIATION_TIMEOUT_S = 10.0
 _PING_BYTES = 32
 _MAX_WAITING_STREAMS = 2
+AGENT = b"culm"
+PROTOCOL_VERSION = b"/p2p/1.0.0"
+# Field numbers of the protobuf `Identify`.
+_PUBLIC_KEY, _LISTEN, _PROTOCOLS, _OBSERVED, _PROTOCOL_VERSION, _AGENT = range(1, 7)
+ALPN = "libp2p"
 
 
 class Libp2pConnection:
@@ -205,3 +222,58 @@ async def _echo(stream: ReceiveStream, answers: SendStream) -> None:
             await answers.write(pending[:whole])
             pending = pending[whole:]
     answers.finish()
+
+
+def encode_identify(
+    peer_id: bytes, protocols: Sequence[bytes], observed: Address, listening: Sequence[Address] = ()
+) -> bytes:
+    """The answer to a peer that asks who we are, with its length in front.
+
+    `observed` is where that peer sends from.
+    """
+    parts = [wire.bytes_field(_PUBLIC_KEY, HostKey.ed25519(peer_id).encode())]
+    parts += [wire.bytes_field(_LISTEN, _binary(address)) for address in listening]
+    parts += [wire.bytes_field(_PROTOCOLS, protocol) for protocol in protocols]
+    parts += [
+        wire.bytes_field(_OBSERVED, _binary(observed)),
+        wire.bytes_field(_PROTOCOL_VERSION, PROTOCOL_VERSION),
+        wire.bytes_field(_AGENT, AGENT),
+    ]
+    message = b"".join(parts)
+    return write_varint(len(message)) + message
+
+
+def _binary(address: Address) -> bytes:
+    try:
+        return Multiaddr(address).encode()
+    except MultiaddrError:
+        return b""
+
+
+@asynccontextmanager
+async def serve_libp2p(
+    address: Address,
+    identity: Libp2pIdentity,
+    settings: TransportSettings,
+    on_connection: ConnectionHandler,
+    *,
+    protocol: bytes,
+    authorise: Authorise = allow_everybody,
+) -> AsyncIterator[Listener]:
+    """Accept peers that speak `protocol` over libp2p while the context lasts; as `serve` otherwise."""
+
+    async def handle(connection: Connection) -> None:
+        # A server bound to every address cannot tell which of them the remote could reach.
+        listening = [] if listener.address[0] in ("0.0.0.0", "::") else [listener.address]
+        await on_connection(Libp2pConnection(connection, identity.peer_id, protocol, listening))
+
+    async with serve(address, identity, settings, handle, alpn=ALPN, authorise=authorise) as listener:
+        yield listener
+
+
+async def dial_libp2p(
+    to: Multiaddr, identity: Libp2pIdentity, settings: TransportSettings, *, protocol: bytes
+) -> Connection:
+    """Dial a libp2p peer; as `connect` otherwise. The peer id is checked where the address names one."""
+    connection = await connect(to.address, identity, to.peer_id, settings, alpn=ALPN)
+    return Libp2pConnection(connection, identity.peer_id, protocol)

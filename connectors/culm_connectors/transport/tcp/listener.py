@@ -15,9 +15,8 @@ from culm_connectors.transport.errors import AddressError, TransportError
 from culm_connectors.transport.interface import Address, AuthorisePrincipal, ChannelHandler, Refusal
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.channel import TcpChannel
-from culm_connectors.transport.tcp.rotation import FollowedContext
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_connectors.transport.tcp.tls import TlsSession, followed_server_context
+from culm_connectors.transport.tcp.tls import FollowedContext, TlsSession, followed_server_context
 
 _LOGGER = logging.getLogger(__name__)
 

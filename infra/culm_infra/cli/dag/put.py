@@ -21,7 +21,7 @@ from culm_models.dag.blocks.cid import DAG_CBOR, DAG_JSON, RAW, Cid, cid_of
 from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.dag_json import decode_dag_json
 from culm_models.dag.bounds import DEFAULT_BOUNDS
-from culm_models.dag.sharding.cut import cut_dag
+from culm_models.dag.sharding import cut_dag
 from culm_models.dag.unixfs.importing import (
     PROFILES,
     FileChunks,

@@ -22,7 +22,7 @@ from culm_models.dag.blocks.cid import Cid, cid_from_text
 from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.car.reader import CarStream
 from culm_models.dag.car.writer import write_car
-from culm_models.dag.sharding.cut import NO_ROOT, cut_dag
+from culm_models.dag.sharding import NO_ROOT, cut_dag
 from culm_models.dag.wire.messages import CHUNK_SIZE
 
 _TIMEOUT_S: Final = 60.0

@@ -26,7 +26,7 @@ from culm_connectors.transport.interface import Address
 from culm_infra.demo.dag.size import Policy
 from culm_infra.patience import Patience
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.sharding.cut import cut_dag
+from culm_models.dag.sharding import cut_dag
 from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import PROFILES, import_file
 from culm_models.dag.verdict import VerdictSettings

@@ -9,7 +9,7 @@ from culm_models.conform.dag.arguments import CID
 from culm_models.conform.forms import REQUIRED, Choice, Member, Record, nullable
 from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.codec import FrameReader, frame_of
 from culm_models.dag.wire.messages import (
     DagAck,
     DagBlocks,

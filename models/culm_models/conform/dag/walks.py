@@ -10,8 +10,7 @@ from culm_models.conform.operation import Machines, Operation
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.bounds import DEFAULT_BOUNDS
 from culm_models.dag.replica.store import ReplicaStore
-from culm_models.dag.sharding.appends import PER_APPEND_MAX, appends_of
-from culm_models.dag.sharding.cut import LEAST_SIZE, cut_dag
+from culm_models.dag.sharding import LEAST_SIZE, PER_APPEND_MAX, appends_of, cut_dag
 from culm_models.dag.walk.reach import Reach, reach
 from culm_models.dag.walk.shard_blocks import is_opaque, open_shard
 

@@ -1,7 +1,7 @@
 """CARs of version 1: blocks in a file, each proved by its CID.
 
-`reader` reads whole files and streams cut anywhere; `writer` writes them, and the header alone. `version_2`:
-where the CARv1 in a CARv2 lies.
+`reader` reads whole files and streams cut anywhere, and finds the CARv1 in a CARv2; `writer` writes them, and
+the header alone.
 """
 
 from culm_models.dag.car.reader import Car, CarStream, Section, read_car

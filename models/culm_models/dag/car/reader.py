@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +13,6 @@ from culm_models.dag.blocks.dag_cbor import decode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, check_block
 from culm_models.dag.blocks.varint import VARINT_BYTES_MAX, read_varint
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
-from culm_models.dag.car.version_2 import V2_PRAGMA
 from culm_models.dag.errors import (
     BlockTooLarge,
     CarHeaderMalformed,
@@ -27,6 +27,11 @@ from culm_models.dag.errors import (
 _CID_ROOM: Final = 256
 # A length of three bytes and a CID of a common kind.
 _HEAD_SIZE: Final = 3 + 5 + 32
+V2_PRAGMA: Final = bytes.fromhex("0aa16776657273696f6e02")
+V2_HEAD_SIZE: Final = len(V2_PRAGMA) + 40
+"""The pragma, and the characteristics (16 bytes), data offset, data size and index offset (8 bytes each)."""
+_DATA: Final = struct.Struct("<QQ")
+_DATA_AT: Final = len(V2_PRAGMA) + 16
 
 
 class Section:
@@ -303,3 +308,19 @@ def _varint_is_there(view: memoryview, at: int) -> bool:
     """Whether a varint, or a fault in it, can be seen already."""
     head = view[at : at + VARINT_BYTES_MAX]
     return len(head) == VARINT_BYTES_MAX or any(byte < 0x80 for byte in head)
+
+
+def find_payload(head: bytes, file_size: int) -> tuple[int, int]:
+    """Where the CARv1 in a file begins and before where it ends, by the first `V2_HEAD_SIZE` bytes.
+
+    Header and index of a CARv2 are neither trusted nor needed. A file of another version is all CARv1.
+    Raises `CarHeaderMalformed`.
+    """
+    if not head.startswith(V2_PRAGMA):
+        return 0, file_size
+    if len(head) < V2_HEAD_SIZE:
+        raise CarHeaderMalformed("the bytes end in the header of CARv2")
+    offset, size = _DATA.unpack_from(head, _DATA_AT)
+    if offset < V2_HEAD_SIZE or offset + size > file_size:
+        raise CarHeaderMalformed("a CARv2 whose data is not in the file: it may be cut short or unfinished")
+    return offset, offset + size

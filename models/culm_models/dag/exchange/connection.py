@@ -26,8 +26,7 @@ from culm_models.dag.exchange.events import (
 )
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.node_wants import NodeWants
-from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, link_size, offers_of
-from culm_models.dag.exchange.pieces import in_pieces
+from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, in_pieces, link_size, offers_of
 from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
@@ -35,7 +34,7 @@ from culm_models.dag.exchange.shard_wants import ChunkFate, ShardWants
 from culm_models.dag.exchange.space_exchange import SpaceExchange
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.exchange.unasked import Unasked
-from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.codec import FrameReader, frame_of
 from culm_models.dag.wire.messages import (
     FRAME_MAX,
     AckStatus,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.exchange.bounded import RecentSet
 from culm_models.dag.exchange.needs import may_be_node
+from culm_models.dag.exchange.settings import RecentSet
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import AckStatus
 

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Final, TypeVar
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.store import ExchangeStore
-from culm_models.dag.wire.messages import DagMessage, DagOffer
+from culm_models.dag.wire.messages import (
+    DagAck,
+    DagBlocks,
+    DagCancel,
+    DagMessage,
+    DagOffer,
+    DagWant,
+)
 
 FRAME_ROOM: Final = 128
 """What a message takes beside its lists."""
 _LINK_ROOM: Final = 8
 _SIZE_ROOM: Final = 6
+_LINKS: Final = 256
+_BLOCKS: Final = 32
+"""How many links, or blocks, one message has when it is sent in pieces."""
 
 _T = TypeVar("_T")
 
@@ -69,3 +80,28 @@ def offer_of_store(store: ExchangeStore, space: bytes, max_frame: int) -> Iterat
 def first_message(messages: Iterable[DagMessage | None]) -> DagMessage | None:
     """The first that there is; those behind it are not made."""
     return next((message for message in messages if message is not None), None)
+
+
+def in_pieces(messages: Iterable[DagMessage]) -> Iterator[DagMessage]:
+    """Yield the messages in order, long ones as several that say the same: each is read in a short step."""
+    for message in messages:
+        match message:
+            case DagBlocks(space, blocks) if len(blocks) > _BLOCKS:
+                yield from (DagBlocks(space, some) for some in _cut(blocks, _BLOCKS))
+            case DagAck(space, results):
+                yield from (DagAck(space, some) for some in _cut(results))
+            case DagCancel(space, links):
+                yield from (DagCancel(space, some) for some in _cut(links))
+            case DagOffer(space, dag_heads, publish_heads, shards):
+                lists = zip_longest(_cut(shards), _cut(dag_heads), _cut(publish_heads), fillvalue=())
+                yield from (DagOffer(space, dag, publish, some) for some, dag, publish in lists)
+            case DagWant(space, nodes, shards):
+                wants = zip_longest(_cut(nodes), _cut(shards), fillvalue=())
+                yield from (DagWant(space, some, other) for some, other in wants)
+            case _:
+                yield message
+
+
+def _cut(items: Sequence[_T], count: int = _LINKS) -> list[tuple[_T, ...]]:
+    """Pieces of a list; of an empty one, an empty piece."""
+    return [tuple(items[start : start + count]) for start in range(0, len(items), count)] or [()]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_models.dag.blocks.cid import Cid
-from culm_models.dag.exchange.bounded import RecentSet
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.ranges import all_chunks, chunk_bit, chunk_length
+from culm_models.dag.exchange.settings import RecentSet
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import CHUNK_SIZE, DagBlocks, DagChunk
 

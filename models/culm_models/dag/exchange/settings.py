@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES
 from culm_models.dag.wire.messages import FRAME_MAX
@@ -56,3 +57,32 @@ class ExchangeSettings:
     """What may come unasked, as after a CANCEL: it is dropped. More than this ends the connection."""
     tokens: int = 16
     """UCANs of the other end's own key that it may show on one connection."""
+
+
+_T = TypeVar("_T")
+
+
+class RecentSet(Generic[_T]):
+    """The last `most` things that were added."""
+
+    __slots__ = ("_held", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[_T, None] = OrderedDict()
+
+    def add(self, item: _T) -> None:
+        """Remember something; the oldest may be forgotten."""
+        self._held[item] = None
+        if len(self._held) > self._most:
+            self._held.popitem(last=False)
+
+    def discard(self, item: _T) -> None:
+        """Forget something."""
+        self._held.pop(item, None)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)

@@ -11,8 +11,8 @@ from typing import Final
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.blocks.multihash import can_check
 from culm_models.dag.errors import ChunkOverlap, ShardSizeChanged
-from culm_models.dag.exchange.bounded import RecentSet
 from culm_models.dag.exchange.ranges import Range, all_chunks, bits_of, chunk_bit, chunk_count, ranges_of
+from culm_models.dag.exchange.settings import RecentSet
 from culm_models.dag.exchange.store import ExchangeStore, NotReserved
 from culm_models.dag.wire.messages import AckStatus, DagChunk
 

@@ -17,8 +17,7 @@ from culm_models.dag.errors import EntityBytesMalformed, TooManyLinks
 from culm_models.dag.paths.resolve import ContentKind, PathEnd
 from culm_models.dag.unixfs.directories import directory_blocks
 from culm_models.dag.unixfs.files import file_blocks, file_size
-from culm_models.dag.walk.links import links_of
-from culm_models.dag.walk.reach import FindBlock, block_of
+from culm_models.dag.walk.reach import FindBlock, block_of, links_of
 
 _ENTITY_BYTES: Final = re.compile(r"(-?[0-9]{1,19}):(\*|-?[0-9]{1,19})")
 

@@ -10,8 +10,7 @@ from culm_models.dag.errors import BlockMissing, DagError
 from culm_models.dag.replica.node import PublishChange
 from culm_models.dag.replica.store import DagState, ReplicaStore
 from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
-from culm_models.dag.walk.links import links_of
-from culm_models.dag.walk.reach import reach_by_links
+from culm_models.dag.walk.reach import links_of, reach_by_links
 from culm_models.dag.walk.shard_blocks import ShardBlocks, ShardLinks, is_opaque, open_shard
 
 HeldShard = ShardBlocks | ShardLinks

@@ -11,7 +11,7 @@ from culm_models.dag.blocks.multihash import DEFAULT_HASHES, can_check
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
 from culm_models.dag.car import Car, read_car
 from culm_models.dag.errors import BlockMissing, BlockTooLarge, DagError, ShardMalformed
-from culm_models.dag.walk.links import links_of
+from culm_models.dag.walk.reach import links_of
 
 
 @dataclass(frozen=True, slots=True)

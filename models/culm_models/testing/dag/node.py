@@ -10,7 +10,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.exchange.connection import Exchange
 from culm_models.dag.exchange.events import ExchangeEvent, NodesReceived, ShardSpooled, TokenReceived
 from culm_models.dag.exchange.settings import ExchangeSettings
-from culm_models.dag.wire.frames import FrameReader, frame_of
+from culm_models.dag.wire.codec import FrameReader, frame_of
 from culm_models.testing.dag.liar import lie
 from culm_models.testing.dag.replica import MemoryReplica
 from culm_models.testing.simulation import SimulatedNode

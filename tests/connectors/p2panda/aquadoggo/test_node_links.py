@@ -14,7 +14,7 @@ from culm_connectors.p2panda.aquadoggo.links import NODE_PROTOCOL
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import ConnectError
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
-from culm_connectors.transport.libp2p.endpoints import dial_libp2p, serve_libp2p
+from culm_connectors.transport.libp2p.connection import dial_libp2p, serve_libp2p
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr, parse_multiaddr
 from culm_connectors.transport.reconnect import keep_calling
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT

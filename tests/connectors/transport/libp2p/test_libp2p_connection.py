@@ -22,8 +22,7 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.libp2p import wire
 from culm_connectors.transport.libp2p.certificate import Libp2pIdentity
-from culm_connectors.transport.libp2p.connection import IDENTIFY, PING
-from culm_connectors.transport.libp2p.endpoints import ALPN, dial_libp2p, serve_libp2p
+from culm_connectors.transport.libp2p.connection import ALPN, IDENTIFY, PING, dial_libp2p, serve_libp2p
 from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import HEADER, encode_line

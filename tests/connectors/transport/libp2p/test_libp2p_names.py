@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_connectors.transport.libp2p import wire
+from culm_connectors.transport.libp2p.connection import encode_identify
 from culm_connectors.transport.libp2p.errors import MultiaddrError, NegotiationError, WireError
 from culm_connectors.transport.libp2p.host_key import HostKey, KeyKind, format_peer_id, parse_peer_id
-from culm_connectors.transport.libp2p.identify import encode_identify
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr, parse_multiaddr
 from culm_connectors.transport.libp2p.multistream import (
     HEADER,

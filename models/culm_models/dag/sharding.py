@@ -1,4 +1,7 @@
-"""The blocks of a DAG in one order, cut into CARs (R31)."""
+"""Cutting a DAG into shards of a wanted size (R31): same input, same CIDs, everywhere.
+
+Shards come one by one, so that none but the current one is held.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ from culm_models.dag.blocks.cid import CAR, IDENTITY, RAW, Cid, cid_of, make_cid
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
 from culm_models.dag.car import car_header, car_section
 from culm_models.dag.errors import BlockMissing
-from culm_models.dag.walk.links import links_of
+from culm_models.dag.replica.codec import encode_append
+from culm_models.dag.replica.node import ReplicaNode
+from culm_models.dag.walk.reach import links_of
 
 DEFAULT_SIZE: Final = 4_194_304
 LEAST_SIZE: Final = 1_024
 NO_ROOT: Final = make_cid(1, RAW, IDENTITY, b"")
 """The root of a shard that has none (R4)."""
+PER_APPEND_MAX: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +100,16 @@ def cut_blocks(
 def _shard(pieces: list[bytes]) -> CutShard:
     data = b"".join(pieces)
     return CutShard(cid_of(CAR, data), data)
+
+
+def appends_of(
+    shards: Iterable[Cid], prior: Cid | None = None, *, per_append: int = PER_APPEND_MAX
+) -> list[ReplicaNode]:
+    """Appends in groups, each on the one before; the last one is the DAG's origin."""
+    cids = list(dict.fromkeys(shards))
+    nodes: list[ReplicaNode] = []
+    for at in range(0, len(cids), per_append):
+        node = encode_append(cids[at : at + per_append], prior)
+        nodes.append(node)
+        prior = node.cid
+    return nodes
