@@ -13,8 +13,6 @@ from culm_topics.sds.store import StoredMessage
 
 Stored = TypeVar("Stored")
 
-_RECORD_BYTES = 256
-
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRecord:
@@ -22,15 +20,6 @@ class OutgoingRecord:
 
     channel_id: str
     record: SdsInRecord | SdsCommandRecord
-
-    @property
-    def size_bytes(self) -> int:
-        """About what it takes in memory and in Kafka."""
-        record = self.record
-        if isinstance(record, SdsInRecord):
-            return len(record.wire) + _RECORD_BYTES
-        # Bounded where it came in: a setting is short.
-        return len(record.content or b"") + _RECORD_BYTES * (1 + len(record.settings))
 
 
 @dataclass(frozen=True, slots=True)

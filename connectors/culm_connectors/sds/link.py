@@ -1,24 +1,28 @@
-"""What the SDS driver keeps of one connection: its channels, its outbox and its limits."""
+"""What the SDS driver keeps of one connection: its channels, its outbox and limits, its records for Kafka."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from culm_connectors.edge.intake import Bounds, MemoryOutbox
 from culm_connectors.edge.serving import Link, LinkEnded
-from culm_connectors.sds.backbone import OutgoingRecord
+from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.budgets import PeerBudget
+from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames.messages import Frame, Setting
 from culm_models.sds.wire.messages import Profile
-from culm_topics.sds.records import TOKEN_SIZE, SdsCommandRecord
+from culm_topics.sds.records import TOKEN_SIZE, SdsCommandRecord, SdsInRecord
+
+_RECORD_BYTES = 256
 
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
@@ -188,3 +192,51 @@ class MemberLink(Link):
                     await self.drained.wait()
         except TimeoutError:
             raise LinkEnded(CloseCode.OVERLOADED, "what was asked for is not read in time") from None
+
+
+_Entry = tuple[OutgoingRecord, "Callable[[], None] | None"]
+
+
+class Staging:
+    """Records of peers on their way into Kafka: in order, bounded, and each key no more than its share.
+
+    `run` must be running; an error of the backbone ends it.
+    """
+
+    def __init__(self, backbone: Backbone, settings: SdsEdgeSettings, metrics: SdsMetrics) -> None:
+        self._backbone = backbone
+        self._outbox = MemoryOutbox[_Entry](
+            self._store,
+            metrics,
+            Bounds(settings.max_staged_items, settings.max_staged_bytes),
+            batch=Bounds(settings.store_batch, settings.max_staged_bytes),
+            share=Bounds(settings.max_staged_items_per_peer, settings.max_staged_bytes_per_peer),
+        )
+        self.run = self._outbox.run
+        self.drained = self._outbox.drained
+
+    def add(
+        self, outgoing: OutgoingRecord, link: MemberLink | None = None, done: Callable[[], None] | None = None
+    ) -> None:
+        """Have a record kept; `done` is called when it is durable."""
+        share = None if link is None else link.budget.staged
+        self._outbox.add([((outgoing, done), _size_bytes(outgoing))], share)
+
+    async def room(self, link: MemberLink) -> None:
+        """Wait while too much waits, of all connections or of this one's key."""
+        await self._outbox.wait_for_capacity(link.budget.staged)
+
+    async def _store(self, batch: Sequence[_Entry]) -> None:
+        await self._backbone.put([outgoing for outgoing, _ in batch])
+        for _, done in batch:
+            if done is not None:
+                done()
+
+
+def _size_bytes(outgoing: OutgoingRecord) -> int:
+    """About what a record takes in memory and in Kafka."""
+    record = outgoing.record
+    if isinstance(record, SdsInRecord):
+        return len(record.wire) + _RECORD_BYTES
+    # Bounded where it came in: a setting is short.
+    return len(record.content or b"") + _RECORD_BYTES * (1 + len(record.settings))

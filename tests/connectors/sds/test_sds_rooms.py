@@ -12,9 +12,9 @@ from culm_connectors.sds.backbone import OutgoingRecord
 from culm_connectors.sds.budgets import PeerBudget
 from culm_connectors.sds.channels.members import ChannelMembers, Newest, Passed
 from culm_connectors.sds.history.retrieval import cut
+from culm_connectors.sds.link import Staging
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
-from culm_connectors.sds.staging import Staging
 from culm_models.sds.frames import codec as wire
 from culm_topics.sds.records import SdsInRecord
 from tests.support.sds_edge import MemoryBackbone, message

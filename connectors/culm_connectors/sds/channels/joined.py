@@ -20,10 +20,9 @@ from culm_connectors.sds.channels.heads import Heads
 from culm_connectors.sds.channels.members import ChannelMembers, Newest, Passed
 from culm_connectors.sds.history.replay_limiter import ReplayLimiter
 from culm_connectors.sds.history.retrieval import Retrieval
-from culm_connectors.sds.link import MemberLink, Membership
+from culm_connectors.sds.link import MemberLink, Membership, Staging
 from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
-from culm_connectors.sds.staging import Staging
 from culm_models.sds.errors import SdsError
 from culm_models.sds.frames import codec as wire
 from culm_models.sds.frames.messages import EventFrame, Refused, SdsMessage
