@@ -8,7 +8,7 @@ import pytest
 
 from culm_infra.demo.p2panda.audit import FORK_CODE, read_refusals
 from culm_infra.demo.p2panda.plan import Fork
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, log_key
 from tests.support.members import (
     audit,

@@ -13,7 +13,7 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from tests.support.hostile import Hostile, hostile
 from tests.support.logs import author
 from tests.support.members import (

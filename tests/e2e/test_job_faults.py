@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from culm_topics.kafka import clients as kafka
 from culm_topics.logs.records import EntryRecord
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, log_key
 from tests.support.logs import author, make_log
 from tests.support.members import (

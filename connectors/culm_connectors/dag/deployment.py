@@ -45,7 +45,7 @@ from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from culm_topics.readers.batch import PassedOver
-from culm_topics.readers.whole_topic import offsets_of, read_to_end
+from culm_topics.readers.partitions import offsets_of, read_to_end
 
 # What is blocked first, so that no shard is put together in vain.
 _SOURCES: Final = ("dag.blocked", "dag.nodes", "dag.publishes", SHARDS_TOPIC)

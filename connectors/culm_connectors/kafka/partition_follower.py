@@ -30,7 +30,7 @@ from culm_connectors.kafka.errors import ConsumeFailed
 from culm_connectors.rate_limit import LimitedLog
 from culm_topics.errors import TopicsError
 from culm_topics.readers.batch import Batch, fetch, source_of
-from culm_topics.readers.offsets import refresh_leaders
+from culm_topics.readers.partitions import refresh_leaders
 
 logger = logging.getLogger(__name__)
 limited = LimitedLog(logger)

@@ -155,8 +155,7 @@ def acls(
     Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
     from culm_infra.settings import load
-    from culm_topics.kafka.acl_formats import script, strimzi_users
-    from culm_topics.kafka.acls import GRANTEES
+    from culm_topics.kafka.acls import GRANTEES, script, strimzi_users
     from culm_topics.kafka.acls import acls as every_right
     from culm_topics.kafka.clients import KafkaSettings
 
@@ -181,8 +180,7 @@ def acls(
 
 def _principals(given: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
     """The principal of every program, given for some of those that are shown. Raises typer.BadParameter."""
-    from culm_topics.kafka.acl_formats import default_principal
-    from culm_topics.kafka.acls import GRANTEES
+    from culm_topics.kafka.acls import GRANTEES, default_principal
 
     pairs: list[tuple[Grantee, str]] = []
     for text in given:

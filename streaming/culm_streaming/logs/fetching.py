@@ -11,7 +11,7 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.job_positions import job_group_prefix
 from culm_topics.logs.records import EntryRecord
-from culm_topics.readers.offsets import watermarks
+from culm_topics.readers.partitions import watermarks
 
 _TIMEOUT_SECONDS = 20.0
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)

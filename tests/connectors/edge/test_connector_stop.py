@@ -14,7 +14,7 @@ from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
 from culm_connectors.transport import CloseCode, ConnectError, connect
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from tests.support.edge import Edge, connector, hold_catching_up, reference_peer, write_document
 from tests.support.logs import SCHEMA
 from tests.support.quic import identity, quick_settings

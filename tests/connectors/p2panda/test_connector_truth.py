@@ -14,7 +14,7 @@ from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka.admin import create, list_topics
-from culm_topics.kafka.client_log import CLIENT_LOG
+from culm_topics.kafka.client_errors import CLIENT_LOG
 from culm_topics.kafka.clients import KafkaSettings, admin
 from culm_topics.records import RejectedRecord
 from culm_topics.sds.index import SdsIndex

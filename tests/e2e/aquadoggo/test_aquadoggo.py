@@ -17,7 +17,7 @@ import pytest
 from culm_infra.stack.ports import free_ports
 from culm_models.p2panda.operations.identifiers import normalise
 from culm_topics.logs.records import LogRecord
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import split_log_key
 from tests.support.aquadoggo import (
     BUILD_TIMEOUT_S,

@@ -18,7 +18,7 @@ from culm_infra.demo.kit.processes import CulmProcess
 from culm_infra.stack.ports import free_ports
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
 from culm_topics.logs.records import LogRecord
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from tests.support.aquadoggo import (
     BUILD_TIMEOUT_S,
     DEFINITIONS,

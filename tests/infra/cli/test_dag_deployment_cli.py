@@ -11,7 +11,7 @@ from culm_models.dag.blocks.cid import cid_from_text
 from culm_topics.dag.records import decode_blocked
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from tests.support.dag_shell import Shell, contents
 
 pytestmark = pytest.mark.kafka

@@ -16,7 +16,7 @@ from culm_infra.cli.sds.channel import complete_channel
 from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import HistoryEntry, Message
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.sds.keys import AckKey, split_channel_key
 from culm_topics.sds.records import (
     SdsAckRecord,

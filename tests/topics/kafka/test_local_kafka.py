@@ -9,7 +9,7 @@ import pytest
 
 from culm_topics.errors import KafkaFailure, KafkaSettingsError
 from culm_topics.kafka import clients as kafka
-from culm_topics.kafka.client_log import CLIENT_LOG
+from culm_topics.kafka.client_errors import CLIENT_LOG
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.local import ADDRESS_FILE, local_kafka, named_kafka
 from culm_topics.logs.consumer import LogConsumer

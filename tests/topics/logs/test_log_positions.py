@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_topics.logs.consumer import LogCoverage, LogEntry, LogPosition
+from culm_topics.logs.consumer.entry import Selection
 from culm_topics.logs.consumer.heights import LogHeights
 from culm_topics.logs.consumer.problems import Problems
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.sparse import SparseEntries, log_position
 from culm_topics.logs.records import LogRecord

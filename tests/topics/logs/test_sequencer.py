@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from culm_topics.errors import OriginChanged
 from culm_topics.kafka.origin import Origin
+from culm_topics.logs.consumer.entry import Selection
 from culm_topics.logs.consumer.heights import LogHeights, Verdict
 from culm_topics.logs.consumer.problems import Problems
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.snapshot import Snapshot
 from tests.support.log_topic import Step, author_key, log_record, steps_of

@@ -12,9 +12,9 @@ from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.keys import KeyPair
 from culm_topics.errors import RecordError
 from culm_topics.logs.consumer import LogCoverage, LogEntry
+from culm_topics.logs.consumer.entry import Selection
 from culm_topics.logs.consumer.heights import LogHeights
 from culm_topics.logs.consumer.problems import Problems
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.sparse import SparseEntries
 from culm_topics.logs.records import LogRecord

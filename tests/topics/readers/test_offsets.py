@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from culm_topics.errors import KafkaFailure
 from culm_topics.readers import broker_errors
-from culm_topics.readers.offsets import watermarks
+from culm_topics.readers.partitions import watermarks
 
 
 class Client:

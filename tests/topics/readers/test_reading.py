@@ -16,7 +16,7 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer
 from culm_topics.logs.payload_reader import PayloadReader
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.sds.events import SdsEventReader
 from culm_topics.sds.index import SdsIndex
 

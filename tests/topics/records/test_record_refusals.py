@@ -8,8 +8,8 @@ import pytest
 
 from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.errors import RecordError, TopicsError
+from culm_topics.logs.consumer.entry import Selection
 from culm_topics.logs.consumer.heights import LogHeights
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.records import (
     MAX_COVERAGE_RUNS,
     MAX_HOLDING_RUNS,

@@ -13,7 +13,7 @@ from culm_topics.chotki.records import HoldingRecord, SessionRecord, split_sessi
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import PassedOver, TopicMessage
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 
 VECTORS_TOPIC: Final = "chotki.vectors"
 SESSIONS_TOPIC: Final = "chotki.sessions"

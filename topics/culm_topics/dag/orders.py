@@ -15,7 +15,7 @@ from culm_topics.dag.records import OrderRecord, id_of_key
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import PassedOver
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 
 ORDER_TOPIC: Final = "dag.order"
 

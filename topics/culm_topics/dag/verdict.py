@@ -14,7 +14,7 @@ from culm_topics.dag.records import VERDICT_KEY
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import clients
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 
 SETTINGS_TOPIC: Final = "dag.settings"
 _FLUSH_SECONDS: Final = 30.0

@@ -4,7 +4,9 @@ A request that is not answered says only that it was not. Why is in the errors t
 side, again and again while it tries; the latest one of the most telling kind is kept for whoever asks.
 """
 
+import logging
 import re
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -81,3 +83,34 @@ def cause_of(client: Any) -> Cause | None:
         return None
     client.poll(0)
     return errors.take()
+
+
+INTERVAL_SECONDS: Final = 10.0
+CLIENT_LOG: Final = logging.getLogger("culm_topics.librdkafka")
+
+
+class OneOfEachKind(logging.Filter):
+    """Passes on the first record of each facility in every interval."""
+
+    def __init__(self, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        super().__init__()
+        self._interval_seconds = interval_seconds
+        self._passed_s: dict[object, float] = {}
+        self._left_out: dict[object, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether this one is passed on; its message then says how many were not."""
+        # confluent-kafka logs with the arguments (facility, client's name, text).
+        kind = record.args[0] if isinstance(record.args, tuple) and record.args else record.msg
+        now_s = time.monotonic()
+        last_s = self._passed_s.get(kind)
+        if last_s is not None and now_s - last_s < self._interval_seconds:
+            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            return False
+        self._passed_s[kind] = now_s
+        if left_out := self._left_out.pop(kind, 0):
+            record.msg = f"{record.msg} ({left_out} more like this since the last one)"
+        return True
+
+
+CLIENT_LOG.addFilter(OneOfEachKind())

@@ -1,6 +1,6 @@
 """Kafka clients with Culm's defaults: settings, and factories for producer, consumer and admin client.
 
-What librdkafka logs goes to `logging`, as `culm_topics.librdkafka` and at a bounded rate (`client_log`).
+What librdkafka logs goes to `logging`, as `culm_topics.librdkafka` and at a bounded rate (`client_errors`).
 
 Every librdkafka property passes through `KafkaSettings.options` and wins over the defaults here, except the
 few that correctness rests on (`FIXED`). Secrets never show in `repr`, errors or `redacted()`. What Spark
@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_topics.catalogue.topics import spec, topic_name
 from culm_topics.errors import KafkaSettingsError
-from culm_topics.kafka.client_errors import ReportedErrors, watch
-from culm_topics.kafka.client_log import CLIENT_LOG
+from culm_topics.kafka.client_errors import CLIENT_LOG, ReportedErrors, watch
 from culm_topics.kafka.java_client import JAVA_PREFIX, to_java
 from culm_topics.topic_spec import DEFAULT_PREFIX, MAX_COPIES, MAX_MESSAGE_BYTES, TopicSpec
 

@@ -24,7 +24,7 @@ from culm_topics.logs.records.blocks import (
     split_block_key,
 )
 from culm_topics.readers.batch import PassedOver, TopicMessage
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records.keys import PEER_ID_SIZE, check_peer_key
 
 _ATTEMPTS = 3

@@ -6,7 +6,7 @@ from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import VersionVectorRecord
 from culm_topics.readers.batch import PassedOver
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import HEIGHTS_PEER_ID, split_version_vector_key
 
 Log = tuple[bytes, int]

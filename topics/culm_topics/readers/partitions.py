@@ -1,14 +1,18 @@
-"""Some partitions of a topic from given offsets on: the reader under the index, the store's and the events'.
+"""Partitions: where they begin and end, some of them from given offsets on, and all of a topic as it stands.
 
-Never jumps by itself: an offset that is not in the topic is an error, since what lies between was lost to
-this reader.
+`TopicPartitions` never jumps by itself: an offset that is not in the topic is an error, since what lies
+between was lost to this reader. Reading a topic whole is for the small, mostly compacted ones that operators
+and tools look at (`version-vectors`, `rejected`, `announcements`). Programs that consume the replicated logs
+use `LogConsumer`.
 """
 
+import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeVar
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from culm_topics.closing import Closing
 from culm_topics.errors import KafkaFailure, OffsetOutOfRange, TopicMissing
@@ -17,7 +21,47 @@ from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import BATCH_RECORDS, TopicMessage, fetch, source_of
 from culm_topics.readers.broker_errors import ask
-from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, ask_leader, watermarks
+
+REQUEST_TIMEOUT_SECONDS = 30.0
+_ATTEMPT_SECONDS = 5.0
+
+_Answer = TypeVar("_Answer")
+
+
+def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """(first offset, offset after the last) of a partition. Raises `KafkaFailure`."""
+    return ask_leader(
+        client,
+        topic,
+        f"{topic} partition {partition}: asking for its offsets",
+        lambda attempt_s: client.get_watermark_offsets(TopicPartition(topic, partition), timeout=attempt_s),
+    )
+
+
+def ask_leader(client: Consumer, topic: str, what: str, call: Callable[[float], _Answer | None]) -> _Answer:
+    """`call(seconds)` again and again until a leader of `topic` answers, with leaders looked up in between.
+
+    Raises `KafkaFailure` when none has answered in `REQUEST_TIMEOUT_SECONDS`.
+    """
+
+    def attempt(left_s: float) -> _Answer | None:
+        try:
+            return call(min(left_s, _ATTEMPT_SECONDS))
+        except KafkaException:
+            refresh_leaders(client, topic)
+            raise
+
+    return ask(what, REQUEST_TIMEOUT_SECONDS, attempt)
+
+
+def refresh_leaders(client: Consumer, topic: str) -> None:
+    """Have the client look up who leads the partitions of `topic` now.
+
+    Of a partition that it does not read it remembers the leader for `metadata.max.age.ms`, a quarter of an
+    hour, and goes on asking a broker that has died.
+    """
+    with contextlib.suppress(KafkaException):
+        client.list_topics(topic, timeout=_ATTEMPT_SECONDS)
 
 
 class TopicPartitions(Closing):
@@ -159,3 +203,29 @@ def read_until(
 
 def _bytes(data: bytes | str | None) -> bytes:
     return data.encode() if isinstance(data, str) else data or b""
+
+
+_SILENCE_SECONDS: Final = 30.0
+"""Silence for this long, with records still to come, is a broker that does not answer."""
+
+
+def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
+    """The records of the catalogue topic `name`, each partition in order, up to the end it has now.
+
+    Raises `TopicMissing`, and `KafkaFailure` where the broker fails or falls silent.
+    """
+    # Records that are removed while others are read are no longer part of the topic.
+    with TopicPartitions(settings, name, defaults={"auto.offset.reset": "earliest"}) as reader:
+        ranges = {partition: reader.range_of(partition) for partition in range(reader.count())}
+        ends = {partition: high for partition, (low, high) in ranges.items() if high > low}
+        reader.assign({partition: ranges[partition][0] for partition in ends})
+        yield from read_until(reader, ends, _SILENCE_SECONDS)
+
+
+def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]:
+    """Of each partition of a catalogue topic its first offset and its end.
+
+    Raises `TopicMissing`, and `KafkaFailure` where the broker fails.
+    """
+    with TopicPartitions(settings, name) as reader:
+        return {partition: reader.range_of(partition) for partition in range(reader.count())}

@@ -7,7 +7,7 @@
 - `chunks`: what is larger than a record, cut and put together again.
 
 A value is an array whose first item is a format number, in CBOR, of `dag.*` in DAG-CBOR.
-Records of `logs.records` are one small module each.
+Records of `logs.records` are a module for one or two of them.
 """
 
 from culm_topics.records.keys import (

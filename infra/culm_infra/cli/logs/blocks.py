@@ -18,7 +18,7 @@ from culm_infra.errors import InfraError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.block_lag import BlockLag, block_lags, rows_of, total_fingerprints
 from culm_topics.logs.blocks import Block, Blocks, read_block_vectors, read_blocks
-from culm_topics.readers.whole_topic import offsets_of
+from culm_topics.readers.partitions import offsets_of
 from culm_topics.records import split_log_key
 
 _LIFT = "add128"

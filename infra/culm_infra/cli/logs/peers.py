@@ -16,7 +16,7 @@ from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, Offer, split_offer
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import read_vectors
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import HEIGHTS_PEER_ID
 
 _SHOWN_SCHEMAS = 3

@@ -15,7 +15,7 @@ from culm_infra.demo.dag.writer import DagWriter
 from culm_topics.dag.orders import KnownOrder, read_orders
 from culm_topics.dag.records import HeadsRecord, PublishedRecord
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records.rejected import RejectedRecord
 
 _SHORT = 8

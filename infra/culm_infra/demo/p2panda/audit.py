@@ -18,7 +18,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.blocks import Block, read_blocks
 from culm_topics.logs.consumer import LogConsumer
 from culm_topics.logs.records.blocks import LOG_SIZE, ROW_SIZE
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, split_log_key
 
 FORK_CODE = "bamboo.fork"

@@ -13,7 +13,7 @@ from culm_infra.demo.kit.report import Listing, SceneFigures, in_ms, percentile
 from culm_infra.demo.sds.cast import Actor, Book
 from culm_infra.demo.sds.plan import EDGES, Role, settings_of
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.sds.events import SdsEventReader
 from culm_topics.sds.keys import split_channel_key
 from culm_topics.sds.records import SdsMessageRecord, SdsOutRecord

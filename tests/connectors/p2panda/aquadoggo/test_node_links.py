@@ -20,7 +20,7 @@ from culm_connectors.transport.reconnect import keep_calling
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from tests.connectors.edge.test_edge_commands import culm, serving
 from tests.support.edge import Edge, connector, reference_peer, running, topics, write_document
 from tests.support.logs import SCHEMA, author, pairs

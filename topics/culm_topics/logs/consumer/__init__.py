@@ -7,8 +7,8 @@
             handle(entry.public_key, entry.log_id, entry.seq_num, entry.operation_bytes)
 
 - `log_consumer`: `LogConsumer` itself.
-- `entry`: what it yields. `selection`: which logs it yields.
-- `heights`: how far each log has been read; `early`: records that came before their predecessors.
+- `entry`: which logs it yields, and what of them.
+- `heights`: how far each log has been read, and records that came before their predecessors.
 - `snapshot`: the heights on disk, so that a restart need not read the topic again.
 - `problems`: records that were passed over, and logs set aside for a missing entry.
 - `sparse`: where a reader is in a log, also beyond gaps; `fragments`: the topic of that name.
@@ -21,10 +21,9 @@
 """
 
 from culm_topics.logs.consumer.commits import AutoCommit
-from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress, Selection
 from culm_topics.logs.consumer.log_consumer import LogConsumer
 from culm_topics.logs.consumer.problems import Problem
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition
 
 __all__ = [

@@ -18,7 +18,7 @@ from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.heights import LogHeights
 from culm_topics.logs.consumer.snapshot import Snapshot
 from culm_topics.readers.broker_errors import ask
-from culm_topics.readers.offsets import REQUEST_TIMEOUT_SECONDS, watermarks
+from culm_topics.readers.partitions import REQUEST_TIMEOUT_SECONDS, watermarks
 
 Start = Literal["beginning", "end"]
 _METADATA_PREFIX = "culm/1/"

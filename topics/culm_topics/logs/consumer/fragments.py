@@ -25,8 +25,7 @@ from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.sparse import SparseEntries
 from culm_topics.logs.records import decode_fragment
 from culm_topics.readers.batch import Partition, TopicMessage
-from culm_topics.readers.offsets import watermarks
-from culm_topics.readers.partitions import TopicPartitions
+from culm_topics.readers.partitions import TopicPartitions, watermarks
 from culm_topics.readers.topic_watch import TopicWatch
 
 _BATCH_RECORDS = 500

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer
 
 from culm_topics.logs.consumer.assignment import PartitionState
-from culm_topics.logs.consumer.early import Hole
+from culm_topics.logs.consumer.heights import Hole
 from culm_topics.logs.consumer.sequencer import Sequencer
-from culm_topics.readers.offsets import watermarks
+from culm_topics.readers.partitions import watermarks
 from culm_topics.readers.topic_watch import TopicWatch
 
 _CHECK_SECONDS = 0.5

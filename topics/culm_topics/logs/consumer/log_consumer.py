@@ -16,10 +16,9 @@ from culm_topics.kafka.local import named_kafka
 from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.assignment import Start
 from culm_topics.logs.consumer.commits import AutoCommit
-from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress
+from culm_topics.logs.consumer.entry import LogEntry, RebuildProgress, Selection
 from culm_topics.logs.consumer.problems import Problem, Problems
 from culm_topics.logs.consumer.reader import PartitionReader
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition
 from culm_topics.readers.consumer import TopicConsumer

@@ -7,11 +7,9 @@ log that lacks an entry for good is set aside: its later records are dropped unt
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import LogGap, RecordError
-from culm_topics.logs.consumer.early import MAX_EARLY_RECORDS, EarlyRecords, Hole
-from culm_topics.logs.consumer.entry import LogEntry
-from culm_topics.logs.consumer.heights import LogHeights, Verdict
+from culm_topics.logs.consumer.entry import LogEntry, Selection
+from culm_topics.logs.consumer.heights import MAX_EARLY_RECORDS, EarlyRecords, Hole, LogHeights, Verdict
 from culm_topics.logs.consumer.problems import Problem, Problems
-from culm_topics.logs.consumer.selection import Selection
 from culm_topics.logs.consumer.sparse import LogCoverage, LogPosition, SparseEntries, log_position
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import split_flavoured_log_key

@@ -1,9 +1,9 @@
-"""Keys and values of the topics of replicated logs, one small module a record.
+"""Keys and values of the topics of replicated logs.
 
-`entries`, `logs`, `receipts`, `version_vectors`; `blocks`: the kinds of records of `blocks` and
-`block-vectors`, and their keys. Of logs with gaps: `fragments`, `payloads`, `holdings`, `coverage`, and
-`runs`, which the last two are made of. `announcements` has no record of its own: its key is a peer key, its
-value the Announce message as received.
+`logs`: also `entries`; `receipts`: also `version-vectors`; `blocks`: the kinds of records of `blocks` and
+`block-vectors`, and their keys. Of logs with gaps: `fragments`, `payloads`, and `coverage`, which has
+`holdings` and the runs that both are made of. `announcements` has no record of its own: its key is a peer
+key, its value the Announce message as received.
 """
 
 from culm_topics.logs.records.blocks import (
@@ -23,12 +23,16 @@ from culm_topics.logs.records.blocks import (
 )
 from culm_topics.logs.records.coverage import (
     MAX_COVERAGE_RUNS,
+    MAX_HOLDING_RUNS,
     CoverageRecord,
+    HoldingRecord,
+    Runs,
+    clip_runs,
     coverage_key,
     coverage_record,
+    holding_records,
     split_coverage_key,
 )
-from culm_topics.logs.records.entries import EntryRecord
 from culm_topics.logs.records.fragments import (
     FragmentRecord,
     decode_fragment,
@@ -36,8 +40,7 @@ from culm_topics.logs.records.fragments import (
     fragment_partition,
     split_fragment_key,
 )
-from culm_topics.logs.records.holdings import MAX_HOLDING_RUNS, HoldingRecord, holding_records
-from culm_topics.logs.records.logs import LogRecord
+from culm_topics.logs.records.logs import EntryRecord, LogRecord
 from culm_topics.logs.records.payloads import (
     MAX_PAYLOAD_BYTES,
     PAYLOAD_CHUNK_BYTES,
@@ -49,9 +52,13 @@ from culm_topics.logs.records.payloads import (
     payload_partition,
     split_payload_chunk_key,
 )
-from culm_topics.logs.records.receipts import MAX_LOG_HEIGHTS, LogHeight, ReceiptRecord, decode_receipt
-from culm_topics.logs.records.runs import Runs, clip_runs
-from culm_topics.logs.records.version_vectors import VersionVectorRecord
+from culm_topics.logs.records.receipts import (
+    MAX_LOG_HEIGHTS,
+    LogHeight,
+    ReceiptRecord,
+    VersionVectorRecord,
+    decode_receipt,
+)
 
 __all__ = [
     "DEFAULT_BLOCK_BITS",

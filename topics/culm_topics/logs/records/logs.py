@@ -1,14 +1,29 @@
-"""`logs`: a verified entry of a replicated log, in sequence order within its log.
+"""`entries` and `logs`: an entry as a connector received it; once it is verified, in the order of its log.
 
-The value is a function of the entry and its operation alone: whoever writes it again writes the same bytes.
-Of a bare log, whose payloads are no operations, `schema_id` is empty and `operation` is the payload, or empty
-where that is not inline: the entry says its size, and the topic `payloads` has it, or nobody here does.
+The value of `logs` is a function of the entry and its operation alone: whoever writes it again writes the
+same bytes. Of a bare log, whose payloads are no operations, `schema_id` is empty and `operation` is the
+payload, or empty where that is not inline: the entry says its size, and the topic `payloads` has it, or
+nobody here does.
 """
 
 from typing import Annotated, Final
 
 from culm_topics.records.declare import Record, record
+from culm_topics.records.keys import ConnectorId, PeerId
 from culm_topics.records.kinds import between, rule, sized
+
+
+@record("entries", "an entry as a connector received it. Key: log key (40 bytes, 41 of a YAMF log).")
+class EntryRecord(Record):
+    """Value of `entries`. `brought_by` is a peer id of 32 bytes, `connector` an id of 8 to 32 bytes."""
+
+    entry: Annotated[bytes, "the Bamboo entry's bytes, as received"]
+    operation: Annotated[bytes, "the operation's bytes, as received; of a bare log the payload, or empty"]
+    schema_id: Annotated[str, "empty: a bare log, whose payloads are no operations"]
+    brought_by: Annotated[PeerId, "the peer that brought it"]
+    session_id: int
+    connector: Annotated[ConnectorId, "the connector that took it"]
+
 
 ENTRY_HASH_SIZE: Final = 34
 """Of a YASMF entry, which every operation's is."""

@@ -1,4 +1,10 @@
-"""`receipts`: what a peer is known to hold: from its Have, Payload or Done, or because we delivered it."""
+"""`receipts` and `version-vectors`: how far a peer is known to hold a log.
+
+A receipt follows from a Have, Payload or Done of the peer, or from what we delivered. Version vectors keep
+per peer and log the highest sequence number. The rows under the all-zero peer id (`HEIGHTS_PEER_ID`) are the
+log heights of the deployment. How far a peer is behind is the difference of the two, which readers compute:
+so one growing log rewrites one row.
+"""
 
 from typing import Annotated
 
@@ -29,3 +35,14 @@ def decode_receipt(key: bytes | None, value: bytes | None) -> tuple[bytes, Recei
     if peer_id == HEIGHTS_PEER_ID:
         raise RecordError("receipts: the all-zero peer id stands for the log heights, no peer has it")
     return peer_id, ReceiptRecord.decode(value)
+
+
+@record(
+    "version-vectors",
+    "the highest sequence number a peer holds of a log. Key: peer id, public key, log id (72 bytes); under "
+    "the all-zero peer id the log heights.",
+)
+class VersionVectorRecord(Record):
+    """Value of `version-vectors`; its key is peer id, public key and log id (72 bytes)."""
+
+    seq_num: int

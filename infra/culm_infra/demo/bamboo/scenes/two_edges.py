@@ -34,10 +34,9 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import Eagerness
 from culm_topics.errors import RecordError
 from culm_topics.kafka.clients import KafkaSettings
-from culm_topics.logs.records.coverage import CoverageRecord, coverage_key
+from culm_topics.logs.records.coverage import CoverageRecord, Runs, coverage_key
 from culm_topics.logs.records.fragments import split_fragment_key
-from culm_topics.logs.records.runs import Runs
-from culm_topics.readers.whole_topic import read_to_end
+from culm_topics.readers.partitions import read_to_end
 from culm_topics.records.keys import HEIGHTS_PEER_ID, log_key, split_flavoured_log_key
 
 _SERVING: Final = "serving bamboo"
