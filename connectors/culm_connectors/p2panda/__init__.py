@@ -8,9 +8,9 @@
 | announcements | the newest announcement of every peer at every edge |
 | topic_followers | what is read from Kafka, from the start on |
 | interest | which schemas are served |
-| peer_events | what others learn of what peers do |
+| peer_events | what becomes of the events of peers: counted, and told to others |
 | quotas | how much of the index an author's logs, and what a peer brings, may take |
 | access | which schemas a key may replicate, by the allow-list |
-| settings, metrics, metric_families | the numbers of the driver, what it counts, what Prometheus is told |
+| settings, metric_families | the numbers of the driver, what Prometheus is told |
 | reference_peer, aquadoggo | a peer of one's own; links to p2panda's nodes |
 """

@@ -25,7 +25,7 @@ from culm_connectors.p2panda.connections.connection import exchange
 from culm_connectors.p2panda.connections.duplicate_connections import supersedes
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.connections.shared import Arrange, EntryReader, Filter, Observer, Shared
-from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.interface import Connection

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from culm_connectors.edge.protocol_metrics import added
 from culm_connectors.metric_families import counter_by, counters, gauge
 from culm_connectors.p2panda.composition import Composition
-from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_models.p2panda.wire.messages import MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION
 
 MODE_NAMES = {MODE_LOG_HEIGHT: "heights", MODE_SET_RECONCILIATION: "ranges"}

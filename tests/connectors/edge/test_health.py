@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from culm_connectors.kafka import KafkaHealth
-from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.rate_limit import LimitedLog
 from culm_models.p2panda.events import SessionFailed
 from culm_topics.kafka import clients as kafka_clients

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
-from culm_connectors.p2panda.connections.link import Deliveries
+from culm_connectors.p2panda.connections.writer import Deliveries
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, ReceiptRecord

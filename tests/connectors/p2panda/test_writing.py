@@ -13,10 +13,9 @@ import pytest
 from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.warm_start.claims import Listener
 from culm_connectors.p2panda.connections import writer as writing
-from culm_connectors.p2panda.connections.link import Deliveries
 from culm_connectors.p2panda.connections.shared import Shared
 from culm_connectors.p2panda.connections.writer import Writer
-from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.log_store import LogKey
@@ -80,7 +79,6 @@ class Rig:
             wake=asyncio.Event(),
             quiet=asyncio.Event(),
             entries_out=0,
-            deliveries=Deliveries(),
         )
         shared = Shared(
             peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox, withheld=lambda _: None)),
@@ -174,7 +172,7 @@ async def test_entries_that_two_others_have_brought_are_delivered_as_far_as_eith
     store = Store(*LOGS)
     async with running(store) as rig:
         await rig.say(*messages(LOGS[0], 1, 5), *messages(LOGS[1], 1, 2), *messages(LOGS[0], 1, 3))
-        assert rig.link.deliveries.take() == (rig.written, {LOGS[0][0].log: 5, LOGS[1][0].log: 2})
+        assert rig.writer.deliveries.take() == (rig.written, {LOGS[0][0].log: 5, LOGS[1][0].log: 2})
 
 
 async def test_reconciliation_and_other_sessions_pass() -> None:

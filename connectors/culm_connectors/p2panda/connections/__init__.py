@@ -2,9 +2,9 @@
 
 | module | what it holds |
 |---|---|
-| connection, writer | the four tasks of one connection; the writer among them, and what it holds back |
+| connection, writer | the four tasks of one connection; the writer among them, what it holds back and what arrived |
 | leave | the end of a connection in good order: what the remote has taken |
-| link | what is known of each connection: its limits, queues and what was delivered |
+| link | what is known of each connection: its limits and queues |
 | duplicate_connections | which of two connections is kept when both peers dial |
 | shared | what every connection works with, and the interfaces of what stands behind it |
 | catch_up_limiter, budgets | who may catch up now; what one key may use |

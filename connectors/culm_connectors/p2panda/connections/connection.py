@@ -23,7 +23,7 @@ from culm_connectors.logs.check_pool import Checked
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.connections.link import PeerLink, Work
 from culm_connectors.p2panda.connections.shared import Shared
-from culm_connectors.p2panda.connections.writer import Writer
+from culm_connectors.p2panda.connections.writer import Deliveries, Writer
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
@@ -55,14 +55,14 @@ async def exchange(link: PeerLink, shared: Shared) -> LinkEnded:
     try:
         async with asyncio.TaskGroup() as group:
             link.outgoing = await link.connection.open_stream()
+            writer = Writer(link, link.outgoing, shared)
             beside = [
-                group.create_task(_write(link, link.outgoing, shared)),
-                group.create_task(_acknowledge(link, link.outgoing, shared)),
+                group.create_task(_until_closed(writer.run)()),
+                group.create_task(_acknowledge(link, writer.deliveries, link.outgoing, shared)),
             ]
             group.create_task(_read(link, shared))
-            await _apply(link, shared)
-            for task in beside:
-                task.cancel()
+            # A task of its own: what has called this coroutine is not resumed for each message.
+            group.create_task(_apply(link, shared, beside))
     except* TransportError as errors:
         logger.debug("connection of %s: %s", link.name, errors.exceptions[0])
     except* LinkEnded as endings:
@@ -225,7 +225,8 @@ def _start(link: PeerLink, work: Work, shared: Shared) -> Work:
     return dataclasses.replace(work, checking=checking)
 
 
-async def _apply(link: PeerLink, shared: Shared) -> None:
+async def _apply(link: PeerLink, shared: Shared, beside: Sequence[asyncio.Task[None]]) -> None:
+    """Apply what was read, up to the end of it, which ends the tasks `beside` this one."""
     while (work := await link.work.get()) is not None:
         link.applying = True
         if work.checking is not None:
@@ -243,6 +244,8 @@ async def _apply(link: PeerLink, shared: Shared) -> None:
         link.applying = False
         shared.links.pump()
         await asyncio.sleep(0)
+    for task in beside:
+        task.cancel()
 
 
 async def _until_held(link: PeerLink, results: Sequence[Checked[OperationFacts]], shared: Shared) -> None:
@@ -292,14 +295,9 @@ def _apply_entries(
 
 
 @_until_closed
-async def _write(link: PeerLink, stream: SendStream, shared: Shared) -> None:
-    await Writer(link, stream, shared).run()
-
-
-@_until_closed
-async def _acknowledge(link: PeerLink, stream: SendStream, shared: Shared) -> None:
+async def _acknowledge(link: PeerLink, deliveries: Deliveries, stream: SendStream, shared: Shared) -> None:
     while True:
-        await link.deliveries.changed.wait()
-        offset, heights = link.deliveries.take()
+        await deliveries.changed.wait()
+        offset, heights = deliveries.take()
         await stream.wait_acknowledged(offset)
         shared.observer.on_delivered(link.remote, heights)

@@ -12,7 +12,7 @@ from culm_connectors.logs.hub import Arrival
 from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.warm_start.claims import Claims
 from culm_connectors.p2panda.connections.link import PeerLink
-from culm_connectors.p2panda.metrics import DriverMetrics
+from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.events import Event

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from culm_connectors.p2panda.connections.link import PeerLink
@@ -34,10 +34,35 @@ class HeldBack:
     behind: deque[Queued] = field(default_factory=deque)
 
 
+@dataclass(slots=True)
+class Deliveries:
+    """Heights by stream offset: what the remote has once its transport acknowledges that many bytes.
+
+    One set waits for acknowledgement, the next one gathers meanwhile: bounded by the logs that are touched.
+    """
+
+    gathering: dict[LogKey, int] = field(default_factory=dict)
+    offset: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note(self, log: LogKey, seq_num: int, offset: int) -> None:
+        """The entry `seq_num` of `log` ends at this offset of the stream."""
+        self.gathering[log] = max(seq_num, self.gathering.get(log, 0))
+        self.offset = offset
+        self.changed.set()
+
+    def take(self) -> tuple[int, Mapping[LogKey, int]]:
+        """What was gathered, and the offset to wait for."""
+        self.changed.clear()
+        taken, self.gathering = self.gathering, {}
+        return self.offset, taken
+
+
 class Writer:
     """Writes one stream; `run` is its whole life."""
 
     def __init__(self, link: PeerLink, stream: SendStream, shared: Shared) -> None:
+        self.deliveries = Deliveries()
         self._link = link
         self._stream = stream
         self._shared = shared
@@ -178,7 +203,7 @@ class Writer:
             self._shared.metrics.bytes_out += len(data)
         # Not sooner: a delivery is waited for at an offset that has been written.
         for log, seq_num in self._entries.items():
-            self._link.deliveries.note(log, seq_num, self._stream.written)
+            self.deliveries.note(log, seq_num, self._stream.written)
         self._entries.clear()
 
     async def _write_in_order(self, ranges: Sequence[EntryRange]) -> None:
@@ -235,7 +260,7 @@ class Writer:
             await self._flush()
             if shared.observer.wants_deliveries:
                 for log, seq_num in sent:
-                    link.deliveries.note(log, seq_num, self._stream.written)
+                    self.deliveries.note(log, seq_num, self._stream.written)
 
     def _is_expected(self, part: EntryRange) -> bool:
         return self._shared.claims.awaits((part.public_key, part.log_id), part.last_seq_num)
