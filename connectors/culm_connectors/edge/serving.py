@@ -44,6 +44,8 @@ class Link:
         self.name = self.remote.hex()[:16]
         self.host = connection.remote_address[0]
         """Where it came from: a connection may move."""
+        self.is_current = False
+        """Whether it is served: no longer once another has taken its place, or it was given up."""
         self.letting_go = False
         """Whether this side has ended it: nothing more is said."""
 
@@ -64,10 +66,6 @@ class Links(Generic[LinkT]):
         self._on_gone = on_gone
         self._left = asyncio.Event()
 
-    def is_current(self, link: LinkT) -> bool:
-        """Whether a connection is served: False once another has taken its place, or it was given up."""
-        return self.open.get(self._key(link)) is link
-
     def refuse(self, connection: Connection, code: CloseCode, reason: str) -> None:
         """Turn a connection away before anything is said."""
         connection.abort(code, reason)
@@ -80,6 +78,7 @@ class Links(Generic[LinkT]):
             self._count_closed(held, CloseCode.SUPERSEDED)
             held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
         self.open[self._key(link)] = link
+        link.is_current = True
         self._metrics.connections += 1
         self._metrics.connections_total += 1
 
@@ -118,7 +117,8 @@ class Links(Generic[LinkT]):
             await self._left.wait()
 
     def _leave(self, link: LinkT) -> None:
-        if self.is_current(link):
+        if link.is_current:
+            link.is_current = False
             del self.open[self._key(link)]
             self._metrics.connections -= 1
             self._left.set()

@@ -265,10 +265,6 @@ class Driver:
 
     # What the connections share.
 
-    def is_current(self, link: PeerLink) -> bool:
-        """False once another connection has taken this one's place, or it was given up."""
-        return self.links.is_current(link)
-
     def pump(self) -> None:
         """Tell the observer what happened and wake the writers that have something to write."""
         for event in self.peer.take_events():
@@ -313,7 +309,7 @@ class Driver:
 
     def turn_used(self, link: PeerLink) -> None:
         """A remote in whose sessions nothing is left to catch up with needs its turn no longer."""
-        if not link.catching_up and self.links.is_current(link):
+        if not link.catching_up and link.is_current:
             self._turns.give_back(link.remote, time.monotonic())
             self.metrics.waiting_for_turn = self._turns.waiting
 

@@ -76,13 +76,14 @@ class Rig:
         self.written = 0
         self.link = SimpleNamespace(
             remote=bytes(32),
+            is_current=True,
             wake=asyncio.Event(),
             quiet=asyncio.Event(),
             entries_out=0,
         )
         shared = Shared(
             peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox, withheld=lambda _: None)),
-            links=cast(Any, SimpleNamespace(is_current=lambda _: True)),
+            links=cast(Any, None),
             staged=cast(Any, None),
             reader=store,
             claims=cast(Any, store),

@@ -2,7 +2,7 @@
 
 | module | what it holds |
 |---|---|
-| connection, writer | the four tasks of one connection; the writer among them, what it holds back and what arrived |
+| connection, writer | the four tasks of one connection; the writer among them, with what it holds back |
 | leave | the end of a connection in good order: what the remote has taken |
 | link | what is known of each connection: its limits and queues |
 | duplicate_connections | which of two connections is kept when both peers dial |

@@ -109,12 +109,12 @@ async def _read_stream(link: PeerLink, stream: ReceiveStream, shared: Shared) ->
     settings, metrics = shared.settings, shared.metrics
     while data := await stream.read(settings.read_bytes):
         metrics.bytes_in += len(data)
-        if not shared.links.is_current(link):
+        if not link.is_current:
             return
         is_left = True
         while is_left:
             messages = await _decode(link, data, shared)
-            if not shared.links.is_current(link):
+            if not link.is_current:
                 return
             metrics.messages_in += len(messages)
             for work in _cut(messages, _check_chunk(link, settings), settings.reconciliation_chunk):
@@ -129,7 +129,7 @@ async def _read_stream(link: PeerLink, stream: ReceiveStream, shared: Shared) ->
             data, is_left = b"", stream_in is not None and stream_in.is_left
             # There may be more to read already, and every remote has its turn.
             await asyncio.sleep(0)
-    if (ended := shared.peer.stream(link.remote)) is not None and shared.links.is_current(link):
+    if (ended := shared.peer.stream(link.remote)) is not None and link.is_current:
         try:
             ended.end()
         except CulmError as error:
@@ -233,11 +233,11 @@ async def _apply(link: PeerLink, shared: Shared, beside: Sequence[asyncio.Task[N
             results = await work.checking
             await _until_held(link, results, shared)
             await shared.staged.wait_for_capacity()
-            if shared.links.is_current(link):
+            if link.is_current:
                 _apply_entries(link, work.entries, results, shared)
         elif work.other is not None:
             await _apply_other(link, work.other, shared)
-        elif shared.links.is_current(link):
+        elif link.is_current:
             now = shared.now_ms()
             for message in work.ranges:
                 shared.peer.apply(link.remote, message, now)
@@ -251,7 +251,7 @@ async def _apply(link: PeerLink, shared: Shared, beside: Sequence[asyncio.Task[N
 async def _until_held(link: PeerLink, results: Sequence[Checked[OperationFacts]], shared: Shared) -> None:
     """Wait for what remotes take for held and what these entries follow on, while it is on its way."""
     claims = shared.claims
-    while shared.links.is_current(link) and any(
+    while link.is_current and any(
         claims.awaits_before(one.log, one.entry.seq_num) for one in results if not isinstance(one, CulmError)
     ):
         await claims.arrival()
@@ -268,7 +268,7 @@ async def _apply_other(link: PeerLink, said: Message, shared: Shared) -> None:
     is_request = isinstance(message, SyncRequest)
     if is_request:
         await shared.links.turn(link)
-    if shared.links.is_current(link):
+    if link.is_current:
         shared.peer.apply(link.remote, message, shared.now_ms())
     if is_request:
         shared.links.pump()

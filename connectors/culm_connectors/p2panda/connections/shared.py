@@ -57,10 +57,6 @@ class Observer(Protocol):
 class LinkTable(Protocol):
     """The connections of a driver, as one of them sees the others."""
 
-    def is_current(self, link: PeerLink) -> bool:
-        """False once another connection has taken this one's place, or it was given up."""
-        ...
-
     async def turn(self, link: PeerLink) -> None:
         """Wait until a remote may begin a session, or its connection has ended."""
         ...

@@ -87,7 +87,7 @@ class Writer:
                 link.wake.clear()
                 link.quiet.clear()
                 await self._write_what_came()
-                while shared.links.is_current(link) and self._has_room:
+                while link.is_current and self._has_room:
                     outgoing = shared.peer.outgoing(link.remote)
                     if not outgoing:
                         if not outgoing.is_partial:
