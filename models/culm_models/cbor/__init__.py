@@ -1,8 +1,8 @@
 """The one strict door through which CBOR comes in.
 
 `strict` has the decoder's options, for messages, records and operations, and says what differs among them;
-`values` decodes and encodes whole items, `scanner` finds where items end in a byte stream, `errors` names
-what is refused.
+`values` decodes and encodes whole items, `scanner` finds where items end in a byte stream and writes heads,
+`errors` names what is refused.
 """
 
 from culm_models.cbor.errors import CborError

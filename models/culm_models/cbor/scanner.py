@@ -1,4 +1,4 @@
-"""Finding where one CBOR item ends in a stream that arrives in pieces (RFC 8949, section 3).
+"""CBOR heads: written, and read to find where an item ends in a stream that arrives in pieces (RFC 8949, 3).
 
 A p2panda stream is a bare concatenation of CBOR items, without length prefixes. The scanner reads heads
 only and never decodes. It keeps its place when the bytes run out, so that a stream cut at every byte
@@ -7,6 +7,7 @@ a length of 2**62 is refused with its head.
 """
 
 import re
+from typing import Final
 
 from culm_models.cbor.errors import (
     CborError,
@@ -27,6 +28,23 @@ _MAJOR_TAG = 6
 # Whole items of one byte: small integers, false, true, null. Long runs of them are passed in one step.
 _ONE_BYTE_ITEMS = re.compile(rb"[\x00-\x17\x20-\x37\xf4-\xf6]+")
 _RUN_WORTH_A_SEARCH = 8
+
+
+NUMBER: Final = 0x00
+OCTETS: Final = 0x40
+
+
+def head(major: int, value: int) -> bytes:
+    """The shortest head of that major type with that number, length or count."""
+    if value < 24:
+        return bytes((major | value,))
+    if value < 0x100:
+        return bytes((major | 24, value))
+    if value < 0x10000:
+        return bytes((major | 25, value >> 8, value & 0xFF))
+    if value < 0x100000000:
+        return bytes((major | 26,)) + value.to_bytes(4, "big")
+    return bytes((major | 27,)) + value.to_bytes(8, "big")
 
 
 class ItemScanner:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from culm_models import cbor
 from culm_models.cbor import ItemScanner
 from culm_models.cbor.errors import CborError, TooLargeError
+from culm_models.cbor.scanner import NUMBER, OCTETS, head
 from culm_models.errors import CulmError
 from culm_models.p2panda.errors import (
     ItemKindError,
@@ -26,7 +27,7 @@ from culm_models.p2panda.errors import (
 from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.wire import fast_decoder as usual_messages
 from culm_models.p2panda.wire import have_codec, messages, reconciliation_codec
-from culm_models.p2panda.wire.items import NUMBER, OCTETS, count, flag, head, octets, u64
+from culm_models.p2panda.wire.items import count, flag, octets, u64
 from culm_models.p2panda.wire.messages import (
     MAX_MESSAGE_BYTES,
     Announce,

@@ -1,8 +1,7 @@
-"""The CBOR items that messages are made of: each kind checked where bytes come in, and heads to write them.
+"""The CBOR items that messages are made of: each kind checked where bytes come in.
 
 Every function of a kind returns its argument in it, or raises the `MessageError` of the rule that it breaks;
-`name` says in that error which item it was. `head` is for messages that are written piece by piece (RFC 8949,
-section 3).
+`name` says in that error which item it was.
 """
 
 from typing import Any, Final
@@ -73,22 +72,3 @@ def key_from_hex(value: Any) -> bytes:
     if len(public_key) != PUBLIC_KEY_SIZE:
         raise PublicKeyError(f"a public key is {HEX_KEY_SIZE} hex digits")
     return public_key
-
-
-NUMBER: Final = 0x00
-OCTETS: Final = 0x40
-TEXT: Final = 0x60
-ARRAY: Final = 0x80
-
-
-def head(major: int, value: int) -> bytes:
-    """The shortest head of that major type with that number, length or count."""
-    if value < 24:
-        return bytes((major | value,))
-    if value < 0x100:
-        return bytes((major | 24, value))
-    if value < 0x10000:
-        return bytes((major | 25, value >> 8, value & 0xFF))
-    if value < 0x100000000:
-        return bytes((major | 26,)) + value.to_bytes(4, "big")
-    return bytes((major | 27,)) + value.to_bytes(8, "big")

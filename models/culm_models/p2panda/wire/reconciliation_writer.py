@@ -8,9 +8,9 @@ from binascii import hexlify
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeAlias
 
+from culm_models.cbor.scanner import NUMBER, OCTETS, head
 from culm_models.p2panda.errors import FingerprintSizeError
 from culm_models.p2panda.wire import compact
-from culm_models.p2panda.wire.items import NUMBER, OCTETS, head
 from culm_models.p2panda.wire.messages import MAX_FINGERPRINT_BYTES, Bound
 from culm_models.reconciliation.messages import (
     Done,
