@@ -1,9 +1,10 @@
 """``culm bamboo``: Bamboo logs in a folder, and partial replication of them between folders.
 
 - `folder`: the common options, and how logs are named
-- `publish`, `sync`, `serve`: making logs and exchanging them; `syncing` is what `sync` does
+- `entries`: publish, export, import, drop
+- `sync`, `serve`: exchanging logs; `syncing` is what `sync` does
 - `rules`: policy, pause, resume
-- `looking`: coverage, proposals, verify; `bundle`: export, import, drop; `decode`: captured bytes
+- `looking`: coverage, proposals, verify, and decode for captured bytes
 - `demo`: `culm demo bamboo`
 """
 
@@ -14,7 +15,7 @@ from culm_infra.cli.noun import noun
 app = noun(
     "Bamboo logs in a folder: publish, and exchange whole logs or parts of them with other folders.",
     {
-        "publish": "bamboo.publish:publish",
+        "publish": "bamboo.entries:publish",
         "sync": "bamboo.sync:sync",
         "serve": "bamboo.serve:serve",
         "policy": "bamboo.rules:policy",
@@ -23,9 +24,9 @@ app = noun(
         "proposals": "bamboo.looking:proposals",
         "coverage": "bamboo.looking:coverage",
         "verify": "bamboo.looking:verify",
-        "drop": "bamboo.bundle:drop",
-        "export": "bamboo.bundle:export",
-        "import": "bamboo.bundle:import_",
-        "decode": "bamboo.decode:decode",
+        "drop": "bamboo.entries:drop",
+        "export": "bamboo.entries:export",
+        "import": "bamboo.entries:import_",
+        "decode": "bamboo.looking:decode",
     },
 )
