@@ -27,7 +27,7 @@ from culm_models.bamboo.hashes import YASMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
 
 _CASE = "bamboo-stream"

@@ -12,13 +12,12 @@ from bench.reconciliation_sets import Pair
 from culm_connectors.logs.ranges import RangeSnapshot
 from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
 from culm_models.lifts import DEFAULT, Lift
-from culm_models.p2panda.reconciliation.lift_choice import LiftChoice
-from culm_models.p2panda.reconciliation.set_reconciliation import Answer, SetReconciliation
+from culm_models.p2panda.reconciliation.set_reconciliation import Answer, LiftChoice, SetReconciliation
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import Offer
-from culm_models.p2panda.wire.reconciliation_writer import encode_many
+from culm_models.p2panda.wire.reconciliation_codec import encode_many
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 _PIECE_BYTES = 64 * 1024

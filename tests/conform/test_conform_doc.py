@@ -70,7 +70,7 @@ def test_codes() -> None:
     modules = set(PACKAGES)
     for name in PACKAGES:
         package = importlib.import_module(f"culm_models.{name}")
-        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        for info in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
             importlib.import_module(info.name)
     modules |= {"varu64", "keys", "errors"}
     codes = {

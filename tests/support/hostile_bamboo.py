@@ -23,7 +23,7 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.store import HeldEntry
-from culm_models.bamboo_p2p.wire.control import encode_control
+from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import (
     MAX_SIZE,
@@ -36,8 +36,7 @@ from culm_models.bamboo_p2p.wire.messages import (
     Setup,
     Switch,
 )
-from culm_models.bamboo_p2p.wire.setup import encode_setup
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_models.lzfoo import Compressor
 from tests.support.source_address import under_keys

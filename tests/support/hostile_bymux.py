@@ -10,9 +10,8 @@ from culm_connectors.transport import Address
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_models.bamboo_p2p.settings import PeerSettings
-from culm_models.bamboo_p2p.wire.setup import encode_setup
-from culm_models.bymux.endpoint import DATA
-from culm_models.bymux.frames import Frame, FrameType, encode_frame
+from culm_models.bamboo_p2p.wire.control import encode_setup
+from culm_models.bymux import DATA, Frame, FrameType, encode_frame
 from tests.support.source_address import under_keys
 
 _AT_ONCE: Final = 32_768

@@ -13,13 +13,10 @@ from typing import Any
 
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.errors import BambooP2pError
-from culm_models.bamboo_p2p.wire.control import decode_control
+from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup
 from culm_models.bamboo_p2p.wire.data import decode_data
 from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload
-from culm_models.bamboo_p2p.wire.setup import decode_setup
-from culm_models.bymux.endpoint import CONTROL, DATA
-from culm_models.bymux.errors import BymuxError
-from culm_models.bymux.frames import FrameType, decode_frame
+from culm_models.bymux import CONTROL, DATA, BymuxError, FrameType, decode_frame
 
 
 class Captured(StrEnum):

@@ -20,7 +20,7 @@ from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.edge.pump import Pump
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import BambooP2pError, LimitReached
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 
 _CONTROL_BYTES_A_STEP: Final = 4_096
 _RECEIVED: Final = ("control <", "data <")

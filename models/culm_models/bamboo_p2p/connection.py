@@ -22,9 +22,8 @@ from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import PAUSE_MS, PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore
-from culm_models.bamboo_p2p.wire.control import decode_control
+from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_setup
 from culm_models.bamboo_p2p.wire.messages import Adjust, Cancel, CancelCode
-from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
 from culm_models.keys import verify_all
 
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent, EntryVerified, ForkFound, PayloadVerified
-from culm_models.bamboo_p2p.requests.metadata_at_other import MetadataAtOther
 from culm_models.bamboo_p2p.requests.proposals import RefusedKey
 from culm_models.bamboo_p2p.requests.request import Request
-from culm_models.bamboo_p2p.requests.request_table import RequestTable
+from culm_models.bamboo_p2p.requests.request_table import MetadataAtOther, RequestTable
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 from culm_models.bamboo_p2p.wire.control import encode_control

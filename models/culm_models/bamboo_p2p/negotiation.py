@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
+from culm_models.bamboo.proofs import MAX_SEQ_NUM
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.errors import (
     CreditViolated,
@@ -21,10 +21,10 @@ from culm_models.bamboo_p2p.errors import (
     Unanswered,
 )
 from culm_models.bamboo_p2p.link import Link
-from culm_models.bamboo_p2p.requests.evidence import judge_evidence
 from culm_models.bamboo_p2p.requests.proposals import (
     RequestedRange,
     check_range,
+    judge_evidence,
     make_proposal,
     objection,
     refused_key,

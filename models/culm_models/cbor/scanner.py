@@ -9,7 +9,8 @@ a length of 2**62 is refused with its head.
 import re
 from typing import Final
 
-from culm_models.cbor.errors import (
+from culm_models.cbor.strict import (
+    DEFAULT_MAX_DEPTH,
     CborError,
     DepthError,
     IndefiniteLengthError,
@@ -18,7 +19,6 @@ from culm_models.cbor.errors import (
     TooLargeError,
     TooManyItemsError,
 )
-from culm_models.cbor.strict import DEFAULT_MAX_DEPTH
 
 _MAJOR_BYTES = 2
 _MAJOR_ARRAY = 4

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import cbor2
 
-from culm_models.cbor.errors import (
+from culm_models.cbor.scanner import ItemScanner
+from culm_models.cbor.strict import (
+    DEFAULT_MAX_DEPTH,
     CborError,
     MalformedError,
     TooLargeError,
@@ -19,9 +21,8 @@ from culm_models.cbor.errors import (
     TrailingBytesError,
     TruncatedError,
     ValueKindError,
+    item_decoder,
 )
-from culm_models.cbor.scanner import ItemScanner
-from culm_models.cbor.strict import DEFAULT_MAX_DEPTH, item_decoder
 
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**64 - 1

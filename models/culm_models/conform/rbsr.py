@@ -21,7 +21,7 @@ from culm_models.reconciliation.messages import (
     Payload,
     Terminal,
 )
-from culm_models.reconciliation.sorted_list import CONCAT, Monoid, SortedList
+from culm_models.reconciliation.ordered_set import CONCAT, Monoid, SortedList
 
 _LARGEST_SETTING: Final = 1 << 31
 _CONCAT: Final = "concat"

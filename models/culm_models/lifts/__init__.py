@@ -6,24 +6,28 @@ combination of all its items' lanes, lane by lane.
 
 | module | what it holds |
 |---|---|
-| lift | an item as the bytes that are hashed; `Lift`: lanes of an item, combining, the bytes on the wire |
-| registry | the four lifts, by name and by wire code; a fingerprint taken apart |
-| errors | what is refused |
+| lift | an item as the bytes that are hashed; `Lift`: lanes, combining, bytes on the wire; our four |
 | vectors | the same for a million items at once, with numpy: imported by those that have it |
 """
 
-from culm_models.lifts.errors import FingerprintLengthError, LiftError, UnknownLiftError
-from culm_models.lifts.lift import ITEM_SIZE, Item, Lanes, Lift, pack
-from culm_models.lifts.registry import (
+from culm_models.lifts.lift import (
     ADD64,
     ADD128,
     DEFAULT,
+    ITEM_SIZE,
     LIFTS,
     SIPHASH128,
     XOR64,
+    FingerprintLengthError,
+    Item,
+    Lanes,
+    Lift,
+    LiftError,
+    UnknownLiftError,
     WireFingerprint,
     by_code,
     by_name,
+    pack,
     read_fingerprint,
 )
 

@@ -12,8 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culm_models.lifts.lift import ITEM_SIZE, Lift
-from culm_models.lifts.registry import ADD128, FIRST_SEED, SECOND_SEED, SIPHASH128
+from culm_models.lifts.lift import ADD128, FIRST_SEED, ITEM_SIZE, SECOND_SEED, SIPHASH128, Lift
 
 U64s: TypeAlias = NDArray[np.uint64]
 Bytes2d: TypeAlias = NDArray[np.uint8]

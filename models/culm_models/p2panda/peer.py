@@ -26,12 +26,12 @@ from culm_models.p2panda import events
 from culm_models.p2panda.events import Event, EventQueue
 from culm_models.p2panda.ingest import BLAMELESS, Admit, Ingest, admit_everything
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry
-from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions import announcement
 from culm_models.p2panda.sessions.link import Link
 from culm_models.p2panda.sessions.outbox import Outbox, WithheldLogs
 from culm_models.p2panda.sessions.session import Session
+from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire import codec

@@ -2,17 +2,15 @@
 
 | module | what it holds |
 |---|---|
-| ordered_set | what the machine asks of a set, on ranks; the order of bounds from where a batch begins |
-| sorted_list | such a set in plain lists, over any monoid |
-| messages | what one side says to the other |
+| ordered_set | what the machine asks of a set, on ranks; such a set in plain lists; the order of bounds |
+| messages | what one side says to the other, and what a remote may not say |
 | settings | how a range is split, `upstream` or `even`, and answered; what a remote can make it do |
 | reconciler | the machine of one side |
 | incoming, outgoing | the batch that the remote, or this side, is saying |
 | questions, answers | what our last batch left open, and learns; what is said about what the other closed |
-| errors | what a remote may not say |
 """
 
-from culm_models.reconciliation.errors import ReconciliationError
+from culm_models.reconciliation.messages import ReconciliationError
 from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span
 from culm_models.reconciliation.questions import Facts
 from culm_models.reconciliation.reconciler import Reconciler

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any, Generic, TypeVar
 
-from culm_models.reconciliation.errors import ItemCountError
 from culm_models.reconciliation.incoming import DONE, EMPTY, FINGERPRINT, REPLY, RUN, Closed
+from culm_models.reconciliation.messages import ItemCountError
 from culm_models.reconciliation.ordered_set import GrowingSet, OrderedSet, Span, position, start_of
 from culm_models.reconciliation.outgoing import Outgoing
 from culm_models.reconciliation.questions import Facts

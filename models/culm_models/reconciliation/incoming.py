@@ -7,20 +7,18 @@ not overlap, and lie where something was open.
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
-from culm_models.reconciliation.errors import (
-    BoundOrderError,
-    LowerBoundMissingError,
-    MessageCountError,
-    RunSizeError,
-    RunUnfinishedError,
-)
 from culm_models.reconciliation.messages import (
+    BoundOrderError,
     Done,
     EmptyPayload,
     Fingerprint,
     LowerBound,
+    LowerBoundMissingError,
+    MessageCountError,
     Payload,
     ReconciliationMessage,
+    RunSizeError,
+    RunUnfinishedError,
 )
 from culm_models.reconciliation.ordered_set import Position, position, start_of
 from culm_models.reconciliation.questions import Facts, Questions

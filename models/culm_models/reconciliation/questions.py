@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
-from culm_models.reconciliation.errors import RangeDoneError
+from culm_models.reconciliation.messages import RangeDoneError
 from culm_models.reconciliation.ordered_set import Position, Span
 
 

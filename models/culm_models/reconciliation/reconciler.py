@@ -13,18 +13,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 from culm_models.reconciliation.answers import Answers
-from culm_models.reconciliation.errors import (
-    AfterDoneError,
-    BatchCountError,
-    UnexpectedEmptySetError,
-)
 from culm_models.reconciliation.incoming import Closed, Incoming
 from culm_models.reconciliation.messages import (
+    AfterDoneError,
+    BatchCountError,
     Done,
     EmptySet,
     LowerBound,
     ReconciliationMessage,
     Terminal,
+    UnexpectedEmptySetError,
 )
 from culm_models.reconciliation.ordered_set import OrderedSet
 from culm_models.reconciliation.outgoing import Outgoing

@@ -18,10 +18,8 @@ from culm_connectors.transport.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.data_channel import receiver as receiver_module
 from culm_models.bamboo_p2p.settings import PeerSettings
-from culm_models.bamboo_p2p.wire.control import encode_control
-from culm_models.bamboo_p2p.wire.setup import encode_setup
-from culm_models.bymux.endpoint import CONTROL, DATA
-from culm_models.bymux.frames import Frame, FrameType, encode_frame
+from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
+from culm_models.bymux import CONTROL, DATA, Frame, FrameType, encode_frame
 from tests.models.bamboo_p2p.hand_made import proposal
 from tests.models.bamboo_p2p.logs import LOG
 from tests.models.bamboo_p2p.test_bamboo_p2p_bombs import SIZE, bombs

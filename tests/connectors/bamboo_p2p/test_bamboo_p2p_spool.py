@@ -23,7 +23,7 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import RawPayload, Switch
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
 from tests.support.bamboo_edge import until_held
 from tests.support.brokerless_bamboo import brokerless_edge

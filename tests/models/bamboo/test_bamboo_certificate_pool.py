@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.bamboo.certificate_pool import (
-    MAX_SEQ_NUM,
-    in_lower_pool,
-    lower_pool,
-    shortest_path,
-    upper_pool,
-)
 from culm_models.bamboo.entry import lipmaa
+from culm_models.bamboo.proofs import MAX_SEQ_NUM, in_lower_pool, lower_pool, shortest_path, upper_pool
 
 seq_nums = st.integers(1, MAX_SEQ_NUM) | st.integers(1, 3000)
 

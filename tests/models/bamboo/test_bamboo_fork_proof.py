@@ -4,8 +4,8 @@ import pytest
 
 from culm_models.bamboo import decode_entry
 from culm_models.bamboo.entry import sign_entry
-from culm_models.bamboo.fork_proof import is_fork_proof
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
+from culm_models.bamboo.proofs import is_fork_proof
 from culm_models.keys import KeyPair
 
 AUTHOR = KeyPair.generate(b"author")

@@ -10,7 +10,7 @@ from culm_models.bamboo_p2p.memory_store import MemoryStore
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings
-from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
+from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
     MAX_SIZE,
@@ -20,7 +20,6 @@ from culm_models.bamboo_p2p.wire.messages import (
     Propose,
     Setup,
 )
-from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
 from tests.models.bamboo_p2p.logs import LOG
 
 

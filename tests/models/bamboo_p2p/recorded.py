@@ -9,8 +9,7 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.settings import PeerSettings
-from culm_models.bamboo_p2p.wire.control import decode_control
-from culm_models.bamboo_p2p.wire.setup import decode_setup
+from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup
 from culm_models.conform.bamboo_p2p.codecs import decode_all_data
 from culm_models.conform.bamboo_p2p.messages import SETUP, control_messages
 from tests.models.bamboo_p2p.logs import LOG, Pair

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.errors import Malformed
-from culm_models.bamboo_p2p.wire.control import decode_control, encode_control
+from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import decode_data, encode_data
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
@@ -18,7 +18,6 @@ from culm_models.bamboo_p2p.wire.messages import (
     Propose,
     Setup,
 )
-from culm_models.bamboo_p2p.wire.setup import decode_setup, encode_setup
 from tests.models.bamboo_p2p.drawn_messages import control_messages, data_messages, flavours, numbers
 from tests.models.bamboo_p2p.logs import make_log
 

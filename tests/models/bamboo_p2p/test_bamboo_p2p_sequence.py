@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
+from culm_models.bamboo.proofs import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
 from culm_models.bamboo_p2p.requests.sequence import Piece, Sequence
 
 

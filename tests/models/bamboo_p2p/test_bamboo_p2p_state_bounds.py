@@ -9,10 +9,9 @@ import pytest
 
 from culm_models.bamboo_p2p import negotiation, reactions
 from culm_models.bamboo_p2p.peer import GivenEntry
-from culm_models.bamboo_p2p.requests import metadata_at_other, request
-from culm_models.bamboo_p2p.requests.passed_pieces import SKIPPED_RUNS_MAX, PassedPieces
+from culm_models.bamboo_p2p.requests import request, request_table
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
-from culm_models.bamboo_p2p.requests.sequence import Sequence
+from culm_models.bamboo_p2p.requests.sequence import SKIPPED_RUNS_MAX, PassedPieces, Sequence
 from culm_models.bamboo_p2p.settings import PeerSettings, Policy
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
@@ -109,7 +108,7 @@ def test_what_an_end_only_notified_of_takes_bounded_memory(monkeypatch: pytest.M
 
 
 def test_a_peer_that_names_ever_more_logs_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_at_other, "KNOWN_RUNS_MAX", 16)
+    monkeypatch.setattr(request_table, "KNOWN_RUNS_MAX", 16)
     made = HandMade(settings=NOTIFIES)
     known = made.end._link.metadata_at_other
     for number in range(100):
@@ -124,7 +123,7 @@ def test_a_peer_that_names_ever_more_logs_takes_bounded_memory(monkeypatch: pyte
 
 
 def test_what_open_requests_need_is_forgotten_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_at_other, "KNOWN_RUNS_MAX", 16)
+    monkeypatch.setattr(request_table, "KNOWN_RUNS_MAX", 16)
     made = HandMade(make_log(3), NOTIFIES)
     made.control(proposal(0, end=3, payload_only=True))
     known = made.end._link.metadata_at_other

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, YASMF, HashFlavour
+from culm_models.bamboo.proofs import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings, Policy, PolicyAnswer
-from culm_models.bamboo_p2p.wire.control import encode_control
+from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import (
     Adjust,
@@ -37,8 +37,7 @@ from culm_models.bamboo_p2p.wire.messages import (
     SkipReason,
     Switch,
 )
-from culm_models.bamboo_p2p.wire.setup import encode_setup
-from culm_models.bymux.frames import Frame, FrameType, encode_frame
+from culm_models.bymux import Frame, FrameType, encode_frame
 from culm_models.conform.bamboo_p2p.codecs import decode_all_data
 from culm_models.conform.bamboo_p2p.messages import MODE, SETUP, control_messages
 from tests.models.bamboo_p2p.hand_made import proposal

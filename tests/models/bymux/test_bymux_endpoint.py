@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culm_models.bymux import Endpoint
-from culm_models.bymux.endpoint import CONTROL, DATA, MAX_WRITE_BYTES
-from culm_models.bymux.frames import Frame, FrameType, decode_frame, encode_frame
+from culm_models.bymux import (
+    CONTROL,
+    DATA,
+    MAX_WRITE_BYTES,
+    Endpoint,
+    Frame,
+    FrameType,
+    decode_frame,
+    encode_frame,
+)
 
 NUMBERS = st.integers(0, 2**64 - 1) | st.integers(0, 300)
 TYPES_WITH_AMOUNT = (FrameType.CREDIT, FrameType.WRITE)

@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.lzfoo import (
+    PIECE_BYTES,
     Decompressor,
     LzfooError,
     LzfooLength,
     LzfooOffset,
     LzfooTruncated,
+    copy,
     decompress,
+    literals,
 )
-from culm_models.lzfoo.decompressor import PIECE_BYTES
-from culm_models.lzfoo.elements import copy, literals
 
 _PUBLISHED = bytes.fromhex("0361626385 02".replace(" ", ""))
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Have, SyncDone, SyncRequest
-from culm_models.testing.p2panda.checker import check_contiguous
 from culm_models.testing.p2panda.liar import Liar
-from culm_models.testing.p2panda.scenario import SCHEMAS, forked, written
+from culm_models.testing.p2panda.scenario import SCHEMAS, check_contiguous, forked, written
 from tests.support.p2panda_peers import HIGH, LOW, MIDDLE, NOW, connect, connect_to, make_peer, said, settle
 
 

@@ -16,7 +16,7 @@ from culm_models.lifts import DEFAULT
 from culm_models.p2panda.events import Event
 from culm_models.p2panda.wire.codec import encode
 from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, SyncRequest
-from culm_models.p2panda.wire.reconciliation_writer import encode_many
+from culm_models.p2panda.wire.reconciliation_codec import encode_many
 from culm_models.reconciliation import Limits, Reconciler, ReconciliationError, Rule
 from culm_models.reconciliation.messages import (
     Done,

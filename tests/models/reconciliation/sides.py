@@ -15,7 +15,7 @@ from culm_models.reconciliation.messages import (
     Payload,
     ReconciliationMessage,
 )
-from culm_models.reconciliation.sorted_list import Monoid, SortedList
+from culm_models.reconciliation.ordered_set import Monoid, SortedList
 
 EXACT: Monoid[Any, Any] = Monoid(lambda item: item, tuple)
 """Equal fingerprints are equal sets."""

@@ -20,7 +20,7 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
-from culm_models.reconciliation.sorted_list import SortedList
+from culm_models.reconciliation.ordered_set import SortedList
 from tests.models.reconciliation.sides import EXACT, SETTINGS, Counted, converse
 
 BEGIN = LowerBound(0, 0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from culm_models.conform.rbsr import MESSAGES
 from culm_models.reconciliation import RULES, Facts, Reconciler, Rule
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, Payload, Terminal
-from culm_models.reconciliation.sorted_list import CONCAT, SortedList
+from culm_models.reconciliation.ordered_set import CONCAT, SortedList
 from tests.models.reconciliation import conversations
 from tests.models.reconciliation.naive import Message, Naive
 from tests.models.reconciliation.sides import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from culm_connectors.rate_limit import TokenBucket
-from culm_models.bymux.errors import FrameFlood
+from culm_models.bymux import FrameFlood
 
 
 class ChannelLimits(Protocol):

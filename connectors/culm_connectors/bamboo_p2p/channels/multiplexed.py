@@ -17,9 +17,8 @@ from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import ByteChannel
 from culm_models.bamboo_p2p.errors import BambooP2pError
-from culm_models.bamboo_p2p.wire.setup import decode_setup
-from culm_models.bymux.endpoint import CONTROL, DATA, Endpoint
-from culm_models.bymux.errors import BymuxError, FrameFlood
+from culm_models.bamboo_p2p.wire.control import decode_setup
+from culm_models.bymux import CONTROL, DATA, BymuxError, Endpoint, FrameFlood
 
 _READ_BYTES: Final = 65_536
 _FRAMES_AT_ONCE: Final = 256

@@ -14,7 +14,7 @@ from culm_connectors.transport.codes import CloseCode
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.interface import Connection, ReceiveStream, SendStream
 from culm_models.bamboo_p2p.errors import BambooP2pError
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 
 _OPENING_TIMEOUT_S: Final = 10.0
 _CAPACITY_BYTES: Final = 262_144

@@ -12,7 +12,7 @@ from typing import Any
 from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import at
 from culm_infra.errors import InfraError
-from culm_models.conform.p2panda.data import field_to_json
+from culm_models.conform.p2panda.messages import field_to_json
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import Operation, decode_operation
 from culm_topics.logs.consumer import LogEntry

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from culm_models.bamboo_p2p.errors import DataInvalid
 from culm_models.bamboo_p2p.link import Link
-from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
-from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.requests.request import PayloadTrace, Request
 from culm_models.lzfoo import Decompressor, LzfooLength
 
 

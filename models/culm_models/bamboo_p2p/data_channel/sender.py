@@ -7,15 +7,13 @@ piece that it can send, or to the end. Data is made when the driver asks for it:
 
 from __future__ import annotations
 
-from culm_models.bamboo_p2p.data_channel.dropped_payloads import insists_on_dropped
 from culm_models.bamboo_p2p.data_channel.outgoing_payloads import OutgoingPayloads
 from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
-from culm_models.bamboo_p2p.requests.completion import lacks_nothing
-from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
+from culm_models.bamboo_p2p.requests.completion import insists_on_dropped, lacks_nothing
 from culm_models.bamboo_p2p.requests.proposals import other_branch
-from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, Request
+from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, PayloadTrace, Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
 from culm_models.bamboo_p2p.settings import TURN_BYTES, Direction
 from culm_models.bamboo_p2p.store import HeldEntry

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from culm_models.bamboo.certificate_pool import shortest_path
+from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
+from culm_models.bamboo.proofs import shortest_path
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.requests.interest import Interest
-from culm_models.bamboo_p2p.requests.passed_pieces import PassedPieces
-from culm_models.bamboo_p2p.requests.payload_trace import PayloadTrace
-from culm_models.bamboo_p2p.requests.sequence import Sequence
+from culm_models.bamboo_p2p.requests.sequence import PassedPieces, Sequence
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Propose
 
@@ -253,3 +252,30 @@ class Request:
             payload_only=proposal.payload_only,
             sparse=proposal.sparse and self.sequence_end is not None,
         )
+
+
+class PayloadTrace:
+    """The hash of a payload's bytes as they pass, for as long as none is passed over.
+
+    A payload that was put together from both ends is nobody's fault, so nothing needs to be known of it.
+    """
+
+    __slots__ = ("_end", "_flavour", "_hasher", "seq_num")
+
+    def __init__(self, flavour: HashFlavour, seq_num: int) -> None:
+        self.seq_num = seq_num
+        self._flavour = flavour
+        self._hasher = flavour.hasher(b"")
+        self._end: int | None = 0
+
+    def add(self, offset: int, data: bytes) -> None:
+        """So much passed, from `offset` on."""
+        if offset != self._end:
+            self._end = None
+            return
+        self._hasher.update(data)
+        self._end += len(data)
+
+    def is_wrong(self, payload_hash: bytes) -> bool:
+        """Whether all bytes passed, every one of them from one end, and they are another payload."""
+        return self._end is not None and self._flavour.prefix + self._hasher.digest() != payload_hash

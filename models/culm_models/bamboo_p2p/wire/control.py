@@ -24,6 +24,7 @@ from culm_models.bamboo_p2p.wire.messages import (
     Eagerness,
     Grant,
     Propose,
+    Setup,
 )
 from culm_models.bamboo_p2p.wire.numbers import Incomplete, Reader
 from culm_models.keys import PUBLIC_KEY_SIZE
@@ -195,3 +196,28 @@ def _entry(reader: Reader, flavour: HashFlavour) -> bytes:
     except BambooError as error:
         raise Malformed(f"evidence that is no entry: {error}") from None
     return entry
+
+
+_SENDS_GREEDILY = 0x02
+_ACCEPTS_GREEDY = 0x01
+
+
+def encode_setup(setup: Setup) -> bytes:
+    """3 to 19 bytes."""
+    flags = (_SENDS_GREEDILY if setup.sends_greedily else 0) | (
+        _ACCEPTS_GREEDY if setup.accepts_greedy else 0
+    )
+    return bytes((flags,)) + varu64.encode(setup.send_window) + varu64.encode(setup.receive_window)
+
+
+def decode_setup(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Setup, int] | None:
+    """The setup at `offset` and where it ends; None where more bytes are needed. Any bytes are a setup."""
+    reader = Reader(data, offset)
+    try:
+        flags = reader.byte()
+        setup = Setup(
+            bool(flags & _SENDS_GREEDILY), bool(flags & _ACCEPTS_GREEDY), reader.number(), reader.number()
+        )
+    except Incomplete:
+        return None
+    return setup, reader.offset

@@ -1,7 +1,4 @@
-"""Operations on Chotki: bytes and values (``codecs``), whole ``replicas`` with their sessions.
-
-``arguments`` reads what both have in common.
-"""
+"""Operations on Chotki: bytes and values (``codecs``), whole ``replicas`` with their sessions."""
 
 from culm_models.conform.chotki import codecs, replicas
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from culm_models.chotki import zip as zipped
+from culm_models.chotki.compat import Compat
 from culm_models.chotki.ids import Id, block_of, object_key, vector_key
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.rdx import (
@@ -20,8 +21,21 @@ from culm_models.chotki.rdx import (
 )
 from culm_models.chotki.tlv import LONG_MAX, header, probe
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_octets
-from culm_models.conform.chotki.arguments import compat_of, letter_of
 from culm_models.conform.operation import Machines, Operation
+
+
+def compat_of(arguments: Arguments) -> Compat:
+    """``compat``: our own behaviour when it is left out."""
+    return arguments.word("compat", {compat.value: compat for compat in Compat}, default=Compat.DEFAULT.value)
+
+
+def letter_of(arguments: Arguments, name: str = "type") -> str:
+    """A letter, A to Z."""
+    letter = arguments.text(name)
+    if len(letter) != 1 or not letter.isascii() or not letter.isupper():
+        raise ArgumentError(f"{name} is not a letter A to Z")
+    return letter
+
 
 _I64: Final = 1 << 63
 _FLOAT_DIGITS: Final = 16

@@ -12,7 +12,7 @@ from culm_models.chotki.sessions.session import Session
 from culm_models.chotki.settings import LARGEST_SETTING, ChotkiSettings
 from culm_models.chotki.store import MemoryStore
 from culm_models.conform.arguments import U64_MAX, ArgumentError, Arguments, as_integer, as_octets
-from culm_models.conform.chotki.arguments import compat_of
+from culm_models.conform.chotki.codecs import compat_of
 from culm_models.conform.forms import HIDDEN, Events, Member, Settings, integer, or_never, shown
 from culm_models.conform.operation import Kind, MachineError, Machines, Operation
 

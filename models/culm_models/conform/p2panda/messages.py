@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
-from culm_models.conform.arguments import ArgumentError, Arguments
+from culm_models.conform.arguments import ArgumentError, Arguments, as_integer, as_mapping, as_octets
 from culm_models.conform.forms import HIDDEN, Choice, Member, Record, integer, octets, optional, row, sequence
 from culm_models.conform.operation import Kind, Machines, Operation
 from culm_models.keys import PUBLIC_KEY_SIZE
+from culm_models.p2panda.operations.identifiers import SchemaId, view_id
+from culm_models.p2panda.operations.operation import ACTIONS, Value, decode_operation, encode_operation
 from culm_models.p2panda.wire.codec import Compat, Form, MessageStream, encode
 from culm_models.p2panda.wire.messages import (
     MAX_MESSAGE_BYTES,
@@ -26,6 +29,96 @@ from culm_models.reconciliation.messages import (
     Payload,
     Terminal,
 )
+
+_FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def _operation_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    operation = decode_operation(arguments.octets("operation"))
+    answer: dict[str, Any] = {
+        "version": operation.version,
+        "action": operation.action,
+        "schema_id": operation.schema_id,
+    }
+    if operation.previous is not None:
+        answer["previous"] = [operation_id.hex() for operation_id in operation.previous]
+    if operation.fields is not None:
+        answer["fields"] = {name: field_to_json(value) for name, value in operation.fields.items()}
+    return answer
+
+
+def _operation_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    action = arguments.text("action")
+    if action not in ACTIONS:
+        raise ArgumentError(f"action is not one of {', '.join(ACTIONS)}")
+    arguments.integer("version", least=1, most=1, default=1)
+    previous = fields = None
+    if arguments.has("previous"):
+        previous = tuple(sorted({as_octets(item, "previous") for item in arguments.items("previous")}))
+    if arguments.has("fields"):
+        fields = {name: field_from_json(name, item) for name, item in arguments.mapping("fields").items()}
+    operation = encode_operation(action, arguments.text("schema_id"), previous=previous, fields=fields)
+    return {"operation": operation.hex()}
+
+
+def _schema_id_parse(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
+    schema = SchemaId.parse(arguments.text("schema_id"))
+    if schema.is_system:
+        return {"kind": "system", "name": schema.name, "version": schema.version}
+    return {"kind": "application", "name": schema.name, "view_id": list(schema.operation_ids)}
+
+
+def field_to_json(value: Value) -> dict[str, Any]:
+    """A field's value with its type as far as the bytes alone tell it."""
+    if isinstance(value, bool):
+        return {"type": "bool", "value": value}
+    if isinstance(value, int):
+        return {"type": "int", "value": value}
+    if isinstance(value, float):
+        word = next((word for word, odd in _FLOAT_WORDS.items() if repr(odd) == repr(value)), None)
+        return {"type": "float", "value": word or value}
+    if isinstance(value, str):
+        return {"type": "str", "value": value}
+    if isinstance(value, bytes):
+        return {"type": "bytes", "value": value.hex()}
+    if value and isinstance(value[0], tuple):
+        return {"type": "pinned_relation_list", "value": [[item.hex() for item in view] for view in value]}
+    return {"type": "relation_list", "value": [item.hex() for item in value if isinstance(item, bytes)]}
+
+
+def field_from_json(name: str, item: Any) -> Value:
+    """A field's value from its JSON form; view ids are put in their order."""
+    kind = as_mapping(item, name).get("type")
+    value = item.get("value")
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    if kind == "int":
+        return as_integer(value, name, least=-(1 << 63), most=(1 << 63) - 1)
+    if kind == "float":
+        return _float(name, value)
+    if kind == "str" and isinstance(value, str):
+        return value
+    if kind in ("bytes", "relation"):
+        return as_octets(value, name)
+    if kind in ("relation_list", "pinned_relation") and isinstance(value, list):
+        ids = tuple(as_octets(part, name) for part in value)
+        return view_id(ids) if kind == "pinned_relation" else ids
+    if kind == "pinned_relation_list" and isinstance(value, list) and all(isinstance(v, list) for v in value):
+        # A view of no operation is none, but nodes take it in such a list.
+        return tuple(view_id(as_octets(part, name) for part in view) if view else () for view in value)
+    raise ArgumentError(f"the field {name[:100]!r} has no type that fits its value")
+
+
+def _float(name: str, value: Any) -> float:
+    if isinstance(value, str) and value in _FLOAT_WORDS:
+        return _FLOAT_WORDS[value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    raise ArgumentError(f"{name} is not a number that a float can hold")
+
 
 _STREAMS: Final = Kind[MessageStream]("p2panda.stream")
 _COMPAT: Final[dict[str, Compat]] = {"spec": "spec", "aquadoggo": "aquadoggo"}
@@ -78,6 +171,19 @@ def _stream_feed(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 OPERATIONS = [
+    Operation(
+        "p2panda.operation.decode",
+        "operation",
+        "version, action, schema_id, previous?, fields? as {name: {type, value}}",
+        _operation_decode,
+    ),
+    Operation(
+        "p2panda.operation.encode",
+        "action, schema_id, previous?, fields? as {name: {type, value}}",
+        "operation",
+        _operation_encode,
+    ),
+    Operation("p2panda.schema_id.parse", "schema_id", "kind, name, version or view_id", _schema_id_parse),
     Operation(
         "p2panda.message.encode",
         "message, compat? (spec or aquadoggo), form? (hex or compact)",

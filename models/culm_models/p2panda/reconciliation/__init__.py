@@ -1,6 +1,5 @@
 """Range-based set reconciliation of log heights (p2panda replication 2.1 and 2.2).
 
-`set_reconciliation` runs the reconciler of `culm_models.reconciliation` in a session, `reconciling` the
-sessions of a link; `ranges` says which entries a remote lacks, `sync_range` the ordered set in between,
-`lift_choice` which fingerprints both ends can make.
+`set_reconciliation` runs the reconciler of `culm_models.reconciliation` in a session, with fingerprints that
+both ends can make, `reconciling` the sessions of a link; `ranges` says which entries a remote lacks.
 """

@@ -9,14 +9,18 @@ from typing import Final
 
 from culm_models.p2panda import events
 from culm_models.p2panda.errors import OutOfTurnError, UnreadError
-from culm_models.p2panda.peer_state import PeerState
-from culm_models.p2panda.reconciliation.lift_choice import LiftChoice, choose, first_named
-from culm_models.p2panda.reconciliation.set_reconciliation import SetReconciliation
+from culm_models.p2panda.reconciliation.set_reconciliation import (
+    LiftChoice,
+    SetReconciliation,
+    choose,
+    first_named,
+)
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.session import Session
+from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import Offer
-from culm_models.p2panda.wire.reconciliation_writer import encode_many
+from culm_models.p2panda.wire.reconciliation_codec import encode_many
 from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
 
 # The machine asks its set once for all messages that it is given at a time.

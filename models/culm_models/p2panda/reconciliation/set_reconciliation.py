@@ -6,19 +6,21 @@ items never changes. It is the logs' heights as they were at the start; what is 
 live mode, or by the next session.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from culm_models import lifts
+from culm_models.lifts import Lift, LiftError
+from culm_models.p2panda.errors import SessionError
 from culm_models.p2panda.reconciliation import ranges
-from culm_models.p2panda.reconciliation.lift_choice import LiftChoice
 from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, in_slices
 from culm_models.p2panda.sessions.remote_heights import Ledger
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.compact import ShortBounds
 from culm_models.p2panda.wire.messages import LogHeight, Offer
-from culm_models.p2panda.wire.reconciliation_writer import Form
+from culm_models.p2panda.wire.reconciliation_codec import Form
 from culm_models.reconciliation import Limits, OrderedSet, Reconciler, Span
 from culm_models.reconciliation.messages import (
     EmptySet,
@@ -27,6 +29,60 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
+
+# Every fingerprint names its lift and carries its salt: the side that begins chooses, the other one takes the
+# choice from the first fingerprint that comes, or refuses. Nothing is said about it beside that.
+
+
+class LiftRefusedError(SessionError, code="p2panda.session.lift"):
+    """The remote's fingerprints are of a lift that is not taken here."""
+
+
+class LiftChangedError(SessionError, code="p2panda.session.lift_changed"):
+    """A fingerprint is of another lift or salt than those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiftChoice:
+    """A lift with the salt of this session, empty for a lift that takes none."""
+
+    lift: Lift
+    salt: bytes = b""
+
+    def check(self, messages: Iterable[ReconciliationMessage]) -> None:
+        """Raise `LiftChangedError` unless all fingerprints are of this choice."""
+        prefix = self.lift.prefix(self.salt)
+        size = len(prefix) + self.lift.value_bytes
+        for message in messages:
+            if type(message) is Fingerprint:
+                data = message.fingerprint
+                if len(data) != size or not data.startswith(prefix):
+                    raise LiftChangedError(f"a fingerprint that is not of {self.lift.name} and its salt")
+
+
+def choose(settings: PeerSettings, offer: Offer | None) -> Lift:
+    """The lift for a session of ours: the preferred one, or else the first that the remote takes."""
+    preferred = lifts.by_name(settings.lift)
+    if offer is None or preferred.code in offer.lifts:
+        return preferred
+    for name in settings.lifts:
+        if lifts.by_name(name).code in offer.lifts:
+            return lifts.by_name(name)
+    return preferred
+
+
+def first_named(messages: Iterable[ReconciliationMessage], settings: PeerSettings) -> LiftChoice | None:
+    """What the first fingerprint among these names; None where there is none. Raises `LiftRefusedError`."""
+    for message in messages:
+        if type(message) is Fingerprint:
+            try:
+                named = lifts.read_fingerprint(message.fingerprint)
+            except LiftError as error:
+                raise LiftRefusedError(str(error)) from error
+            if named.lift.name not in settings.lifts:
+                raise LiftRefusedError(f"fingerprints of {named.lift.name} are not taken here")
+            return LiftChoice(named.lift, named.salt)
+    return None
 
 
 def form_for(settings: PeerSettings, offer: Offer | None) -> Form:

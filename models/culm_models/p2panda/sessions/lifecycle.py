@@ -3,13 +3,12 @@
 from culm_models.errors import CulmError
 from culm_models.p2panda import errors as session_errors
 from culm_models.p2panda import events
-from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.sessions.session import Session, SessionState
-from culm_models.p2panda.sessions.table import SessionTable
+from culm_models.p2panda.sessions.table import PeerState, SessionTable
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, Have, Message, SyncDone
 

@@ -6,7 +6,6 @@ from culm_models.bamboo.checks import SoundEntry
 from culm_models.errors import CulmError
 from culm_models.p2panda import errors, events
 from culm_models.p2panda.operations import identifiers
-from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.reconciliation.reconciling import Reconciling
 from culm_models.p2panda.sessions import announcement, requests
 from culm_models.p2panda.sessions.announcement import AnnouncementError, Announcements
@@ -15,6 +14,7 @@ from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage, WithheldLogs
 from culm_models.p2panda.sessions.requests import WaitingRequests
 from culm_models.p2panda.sessions.session import Session, SessionState
+from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import (

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_models.p2panda.errors import DuplicateSessionError, HaveTooLargeError
-from culm_models.p2panda.peer_state import PeerState
 from culm_models.p2panda.sessions.auto_sync import AutoSync
+from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire import have_codec
 from culm_models.p2panda.wire.messages import (

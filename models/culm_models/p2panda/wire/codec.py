@@ -3,7 +3,7 @@
 `DECODERS` and `ENCODERS` are tables by message type and message class: a message joins the protocol by a
 row in each. Schema ids are written as a sorted set and accepted in any order. `Have` is written as the flat
 run of the specification or grouped by public key as the aquadoggo node does, and read in either form. Types
-20 to 26 are read by `reconciliation_codec` and written by `reconciliation_writer`.
+20 to 26 are read and written by `reconciliation_codec`.
 
 A link is a bare concatenation of messages without a length prefix: `MessageStream` cuts them out of it.
 """
@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 from culm_models import cbor
 from culm_models.cbor import ItemScanner
-from culm_models.cbor.errors import CborError, TooLargeError
 from culm_models.cbor.scanner import NUMBER, OCTETS, head
+from culm_models.cbor.strict import CborError, TooLargeError
 from culm_models.errors import CulmError
 from culm_models.p2panda.errors import (
     ItemKindError,
@@ -37,7 +37,7 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from culm_models.p2panda.wire.reconciliation_writer import Form, encode_many
+from culm_models.p2panda.wire.reconciliation_codec import Form, encode_many
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 Compat = Literal["spec", "aquadoggo"]
@@ -60,7 +60,7 @@ def encode(message: Message, compat: Compat = "spec", form: Form = "hex") -> byt
     """The bytes of a message; `compat` chooses how `Have` is written, `form` how set reconciliation is.
 
     Raises `SchemaIdError` and `FingerprintSizeError`. Many messages of set reconciliation are written faster
-    by `reconciliation_writer.encode_many`.
+    by `reconciliation_codec.encode_many`.
     """
     if isinstance(message, ReconciliationMessage):
         return encode_many((message,), form)

@@ -1,6 +1,6 @@
 """Ends of Bamboo Point-2-Point under random orders, splits and delays, chosen by a seed.
 
-`log` is one signed log to replicate, `node` a driver around a peer, `simulator` a row of them that propose,
-adjust, cancel, publish and send, over channels that are delayed independently; `witness` counts what goes out
-against what was asked for.
+`node` is a driver around a peer, which counts what goes out against what was asked for, `simulator` a row of
+them that propose, adjust, cancel, publish and send parts of one signed log, over channels that are delayed
+independently.
 """

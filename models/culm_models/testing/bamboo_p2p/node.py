@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
+from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.peer import Peer
-from culm_models.testing.bamboo_p2p.witness import DataWitness
+from culm_models.bamboo_p2p.requests.request import Request
+from culm_models.bamboo_p2p.wire.data import decode_data
+from culm_models.bamboo_p2p.wire.messages import (
+    Apology,
+    Cancelled,
+    CompressedPayload,
+    Metadata,
+    RawPayload,
+    Switch,
+)
 from culm_models.testing.errors import InvariantError
 from culm_models.testing.simulation import SimulatedNode
 
@@ -72,3 +83,94 @@ class Node(SimulatedNode):
         """Connect, also in the place of a connection that was lost."""
         self.peer.connect(other, is_proactive=dialled, now_ms=0)
         self._witnesses[other] = DataWitness(self.peer.store.flavour, self._sizes)
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What one direction of one request has carried."""
+
+    metadata: int = 0
+    payload_bytes: int = 0
+    apologies: int = 0
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class DataWitness:
+    """One direction of one connection. `sizes`: of each entry's payload, one for each branch of the log.
+
+    It knows nothing of cursors: of each request it counts pieces and payload bytes, and holds them against
+    the whole of what the range has and the settings of its receiver allow. So it sees what a receiver would
+    forgive.
+    """
+
+    flavour: HashFlavour
+    sizes: Sequence[tuple[int, ...]]
+    _current: int | None = None
+    _sent: dict[int, _Sent] = field(default_factory=dict)
+
+    def look(self, data: bytes, sender: Connection, receiver: Connection) -> None:
+        """Take whole messages that the sender just made. Raises `InvariantError`."""
+        at, touched = 0, set[int]()
+        while at < len(data):
+            after_tag = data[at + 1 : at + 3]
+            found = decode_data(data, at, self.flavour, lambda: after_tag == self.flavour.prefix)  # noqa: B023
+            if found is None:
+                raise InvariantError("a turn ends inside a message")
+            message, at = found
+            if isinstance(message, Switch):
+                self._current = message.id
+                continue
+            if isinstance(message, Cancelled):
+                sent = self._sent.setdefault(message.id, _Sent())
+                if sent.is_over:
+                    raise InvariantError(f"the data of request {message.id} ended twice")
+                sent.is_over = True
+                self._current = None if self._current == message.id else self._current
+                continue
+            if isinstance(message, CompressedPayload):
+                at += message.compressed_length
+            elif isinstance(message, RawPayload):
+                at += message.length
+            touched.add(self._count(message))
+        for number in touched:
+            self._check(number, sender, receiver)
+
+    def _count(self, message: object) -> int:
+        number = self._current
+        if number is None:
+            raise InvariantError("data went out without a request")
+        sent = self._sent.setdefault(number, _Sent())
+        if sent.is_over:
+            raise InvariantError(f"data of request {number} went out behind its end")
+        if isinstance(message, Metadata):
+            sent.metadata += 1
+        elif isinstance(message, RawPayload | CompressedPayload):
+            sent.payload_bytes += message.length
+        elif isinstance(message, Apology):
+            sent.apologies += 1
+        return number
+
+    def _check(self, number: int, sender: Connection, receiver: Connection) -> None:
+        # Whoever sends knows the confirmation, which fixes the sequence; the other one what it has asked for.
+        fixed, asked = _request(sender, number), _request(receiver, number)
+        own, sequence, sent = asked.own, fixed.sequence, self._sent[number]
+        if (sent.metadata or sent.payload_bytes) and not own.admits_metadata:
+            raise InvariantError(f"data of request {number} went out where only notifies were asked for")
+        end = min(sequence.size, 2 * len(self.sizes) + 2)
+        pieces = [piece for piece in map(sequence.piece, range(end)) if piece.seq_num <= len(self.sizes)]
+        metadata = sum(not piece.is_payload for piece in pieces)
+        # An apology has one piece sent anew.
+        if sent.metadata > metadata + sent.apologies:
+            raise InvariantError(f"request {number} has {metadata} entries, {sent.metadata} went out")
+        sizes = (self.sizes[piece.seq_num - 1] for piece in pieces if piece.is_payload)
+        admitted = sum(max((size for size in each if own.admits_payload(size)), default=0) for each in sizes)
+        if sent.payload_bytes > admitted + sent.apologies * max(map(max, self.sizes)):
+            raise InvariantError(f"request {number} asks for {admitted} bytes, more went out")
+
+
+def _request(connection: Connection, number: int) -> Request:
+    for request in connection.requests:
+        if request.id == number:
+            return request
+    raise InvariantError(f"data of request {number} went out, and an end has none of it")

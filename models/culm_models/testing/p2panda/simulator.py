@@ -18,10 +18,17 @@ from culm_models.p2panda.ingest import LogBusyError
 from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.testing.errors import InvariantError
-from culm_models.testing.p2panda.checker import check_as_written, check_contiguous, differences
 from culm_models.testing.p2panda.liar import Liar
 from culm_models.testing.p2panda.node import Node
-from culm_models.testing.p2panda.scenario import SCHEMAS, draw_settings, forked, written
+from culm_models.testing.p2panda.scenario import (
+    SCHEMAS,
+    check_as_written,
+    check_contiguous,
+    differences,
+    draw_settings,
+    forked,
+    written,
+)
 from culm_models.testing.simulation import Faults, Link, SimulatedNode, Simulation
 
 _STEP_MS: Final = 1_000

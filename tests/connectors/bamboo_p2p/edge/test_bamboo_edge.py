@@ -19,9 +19,9 @@ from culm_connectors.transport.url import Url
 from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import free_ports
-from culm_models.bamboo.certificate_pool import lower_pool
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
+from culm_models.bamboo.proofs import lower_pool
 from culm_models.bamboo_p2p.errors import DataInvalid, EvidenceBogus
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
@@ -29,7 +29,7 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Eagerness, RawPayload
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, HoldingRecord, decode_fragment

@@ -24,7 +24,7 @@ from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
 from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, RawPayload, Switch
-from culm_models.bymux.endpoint import CONTROL, DATA
+from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_topics.records import RejectedRecord
 from tests.models.bamboo_p2p.hand_made import HandMade, proposal

@@ -24,9 +24,8 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.peer import Peer
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
-from culm_models.bamboo_p2p.wire.control import encode_control
+from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.messages import Eagerness, Propose
-from culm_models.bamboo_p2p.wire.setup import encode_setup
 from culm_models.keys import KeyPair
 from tests.support.freeze import bamboo_folder
 from tests.support.waiting import while_working

@@ -21,8 +21,7 @@ from culm_models.reconciliation.messages import (
     Payload,
     Terminal,
 )
-from culm_models.testing.p2panda.checker import check_contiguous
-from culm_models.testing.p2panda.scenario import SCHEMAS, written
+from culm_models.testing.p2panda.scenario import SCHEMAS, check_contiguous, written
 from tests.support.p2panda_peers import (
     HIGH,
     LOW,

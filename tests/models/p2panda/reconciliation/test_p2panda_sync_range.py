@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.lifts import ADD128, LIFTS, SIPHASH128, Item, Lift
-from culm_models.p2panda.reconciliation.sync_range import SyncRange
-from culm_models.p2panda.store import MemoryLogStore
+from culm_models.p2panda.store import MemoryLogStore, SyncRange
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 KEYS = st.sampled_from([bytes((number,)) * 32 for number in (0, 1, 7, 255)])

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from culm_models.lifts import ADD128, Item
 from culm_models.p2panda.reconciliation.ranges import EntryRange
-from culm_models.p2panda.reconciliation.sync_range import SyncRange
 from culm_models.p2panda.sessions.remote_heights import Ledger
+from culm_models.p2panda.store import SyncRange
 
 KEY = b"\x05" * 32
 ITEMS: list[Item] = [(KEY, log_id, 4) for log_id in range(10)]

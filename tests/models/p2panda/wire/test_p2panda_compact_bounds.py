@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models import lifts
-from culm_models.p2panda.reconciliation.sync_range import SyncRange
+from culm_models.p2panda.store import SyncRange
 from culm_models.p2panda.wire.compact import LOWEST_BOUND, ShortBounds, padded, prefix, separating_bound
 from culm_models.reconciliation import Reconciler
 

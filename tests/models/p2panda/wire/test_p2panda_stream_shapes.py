@@ -15,7 +15,7 @@ from culm_models.errors import CulmError
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.codec import MessageStream
 from culm_models.p2panda.wire.messages import MAX_MESSAGE_BYTES, EntryMessage, Have, Message, SyncDone
-from culm_models.p2panda.wire.reconciliation_writer import FORMS as FORM_NAMES
+from culm_models.p2panda.wire.reconciliation_codec import FORMS as FORM_NAMES
 from culm_models.reconciliation.messages import ReconciliationMessage
 from tests.support.reconciliation_messages import reconciliation_messages
 

@@ -1,18 +1,124 @@
-"""One end of a bymux connection with two streams from the start (Bamboo Point-2-Point, R60).
+"""bymux: several streams over one ordered channel, each with its own backpressure (R60). Usable alone.
 
-Stream 0, control, has infinite credit either way; stream 1, data, has what the ends grant. No stream is
-created or closed. What is written waits here until credit allows it, so a caller asks `room` before it writes
-data; what comes is handed on at once, bounded by the credit that this end gave. `consumed` gives it back.
+Frames:
+
+    bits 1-3  type: 0 credit, 1 write, 2 ping, 3 pong, 4 close, 5 stop read
+    bit 4     a global frame, about no stream
+    bits 5-6  width of the stream's id: 1, 2, 4 or 8 bytes, most significant first
+    bits 7-8  width of the amount; of a global write, that of the id of the stream it creates
+
+The header is followed by the id, the amount (credit and write alone), and the bytes of a write.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
-from culm_models.bymux.errors import BymuxError, ConsumedTooMuch, CreditExceeded, StreamClosed, StreamUnknown
-from culm_models.bymux.frames import Frame, FrameType, decode_frame, encode_frame
+from culm_models.errors import ModelError
+
+
+class BymuxError(ModelError, code="bymux"):
+    """The base of all that the other end can break."""
+
+
+class TypeUnknown(BymuxError, code="bymux.type"):
+    """A frame of a type that there is not."""
+
+
+class StreamUnknown(BymuxError, code="bymux.stream"):
+    """A frame for a stream that there is not, one that would create a stream, or another global one."""
+
+
+class CreditExceeded(BymuxError, code="bymux.credit"):
+    """More bytes than there was credit for, or more credit than there can be."""
+
+
+class StreamClosed(BymuxError, code="bymux.closed"):
+    """A frame that closes a stream, or stops reading it: streams here end with the connection."""
+
+
+class FrameFlood(BymuxError, code="bymux.flood"):
+    """More frames that carry nothing, such as pings, than one principal may send."""
+
+
+class ConsumedTooMuch(ModelError, code="bymux.consumed"):
+    """This end's own caller says that it consumed more bytes than came."""
+
+
+class FrameType(IntEnum):
+    """The first three bits."""
+
+    CREDIT = 0
+    WRITE = 1
+    PING = 2
+    PONG = 3
+    CLOSE = 4
+    STOP_READ = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame. `stream` None: global. `amount`: the credit, the bytes of a write that follow, or the id of
+    the stream that a global write creates.
+    """
+
+    type: FrameType
+    stream: int | None = None
+    amount: int | None = None
+
+
+_GLOBAL: Final = 0x10
+_WITH_AMOUNT: Final = (FrameType.CREDIT, FrameType.WRITE)
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """The bytes of a frame, numbers in the least width; of a write, what comes before its bytes."""
+    first = frame.type << 5 | (_GLOBAL if frame.stream is None else 0)
+    numbers = b""
+    if frame.stream is not None:
+        width, numbers = _number(frame.stream)
+        first |= width << 2
+    if frame.type in _WITH_AMOUNT:
+        width, amount = _number(frame.amount or 0)
+        first |= width
+        numbers += amount
+    return bytes((first,)) + numbers
+
+
+def decode_frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Frame, int] | None:
+    """The frame at `offset` and where it ends (a write's bytes begin there); None where bytes are missing.
+
+    Raises `TypeUnknown`.
+    """
+    if offset >= len(data):
+        return None
+    first = data[offset]
+    try:
+        frame_type = FrameType(first >> 5)
+    except ValueError:
+        raise TypeUnknown(f"no bymux frame has the type {first >> 5}") from None
+    widths = [] if first & _GLOBAL else [1 << (first >> 2 & 3)]
+    if frame_type in _WITH_AMOUNT:
+        widths.append(1 << (first & 3))
+    offset += 1
+    if offset + sum(widths) > len(data):
+        return None
+    numbers = []
+    for width in widths:
+        numbers.append(int.from_bytes(data[offset : offset + width], "big"))
+        offset += width
+    stream = None if first & _GLOBAL else numbers[0]
+    return Frame(frame_type, stream, numbers[-1] if frame_type in _WITH_AMOUNT else None), offset
+
+
+def _number(value: int) -> tuple[int, bytes]:
+    """The code of the least width for a number, and its bytes."""
+    width = 0 if value < 1 << 8 else 1 if value < 1 << 16 else 2 if value < 1 << 32 else 3
+    return width, value.to_bytes(1 << width, "big")
+
 
 CONTROL: Final = 0
 DATA: Final = 1
@@ -35,7 +141,13 @@ class _Stream:
 
 
 class Endpoint:
-    """Bytes of the channel go in and out; `receive` gives what came on each stream, in order."""
+    """Bytes of the channel go in and out; `receive` gives what came on each stream, in order.
+
+    Stream 0, control, has infinite credit either way; stream 1, data, has what the ends grant. No stream is
+    created or closed. What is written waits here until credit allows it, so a caller asks `room` before it
+    writes data; what comes is handed on at once, bounded by the credit that this end gave. `consumed` gives
+    it back.
+    """
 
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
         granted = window if window < _INFINITE else None
