@@ -252,3 +252,19 @@ def test_a_late_announcement_changes_nothing() -> None:
         culm.receive(LOW, wire.encode([wire.ANNOUNCE, 1, timestamp, schema_ids]))
     assert culm.state()["announcements"][LOW]["schema_ids"] == [SCHEMA]
     assert culm.codes() == ["p2panda.announcement.late"] * 2
+
+
+@pytest.mark.parametrize("asks", [0, 1])
+def test_a_have_that_fits_no_message_is_never_cut_short(asks: int) -> None:
+    """Either the session goes on in mode 1, or by parts: in the end nothing is missing."""
+    small = {"max_message_bytes": 3_000}
+    link = Link(logs(range(100)), logs(range(60, 160)), settings=small)
+    link.connect()
+    peer, other = link.sides[asks]
+    peer.sync(other.peer_id, 0)
+    link.settle()
+    for _ in range(6):
+        for each, _other in link.sides:
+            each.later(10_000)
+        link.settle()
+    link.assert_equal()

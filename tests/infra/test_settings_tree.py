@@ -1,4 +1,4 @@
-"""Every setting is reachable from the settings file, and every one that is named exists."""
+"""Every setting is reachable from the settings file and exists; names that others rely on are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from culm_streaming.jobs import load_job
 from culm_topics.catalogue import registry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.topic_spec import MAX_COPIES
-from tests.support.command_tree import command_of, commands, is_group
+from tests.support import frozen
+from tests.support.argument_fuzz import command_of, commands, is_group
+from tests.support.freeze import lists
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("models", "topics", "connectors", "streaming", "infra")
@@ -353,3 +355,14 @@ def test_settings_show_prints_every_setting() -> None:
         if not name.startswith(tuple(f"{one}." for one in unset)) and not name.startswith(_FREE)
     }
     assert not missing
+
+
+@pytest.mark.parametrize("name", lists.LISTS)
+def test_the_list_is_the_accepted_one(name: str) -> None:
+    frozen.assert_list(name, lists.LISTS[name]())
+
+
+def test_no_code_of_an_error_goes_away_unseen() -> None:
+    """New ones come every week, and nobody relies on them yet."""
+    kept = frozen.kept_list(lists.CODES)
+    frozen.assert_list(lists.CODES, [code for code in lists.codes() if code in kept])

@@ -10,7 +10,7 @@ import pytest
 from culm_topics.sds.records import SdsOutRecord
 from tests.support import frozen
 from tests.support.freeze import jobs
-from tests.support.freeze.job_inputs import QUIET
+from tests.support.freeze.jobs import QUIET
 from tests.support.freeze.topics import write
 from tests.support.topic_io import read_all
 

@@ -13,8 +13,7 @@ import pytest
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.logs import author, make_log
-from tests.support.packed_environment import pack_environment
-from tests.support.spark_cluster import running_spark_cluster
+from tests.support.spark_cluster import pack_environment, running_spark_cluster
 from tests.support.topic_io import produce_entries, read_logs
 from tests.support.waiting import looks, output_of
 

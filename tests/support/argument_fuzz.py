@@ -1,4 +1,4 @@
-"""Arguments of every command of `culm`, right and wrong, and a run of one line in this process.
+"""Every command of `culm` with its options, arguments for it, right and wrong, and a run of one line.
 
 Whatever a command would do beyond its arguments and the files that they name (call an address, listen, talk
 to Kafka, start a process) ends in `Reached`: so a line takes milliseconds.
@@ -12,14 +12,66 @@ import io
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn
 
 import pytest
+from typer.main import get_command
 
 from culm_infra.cli import root
+from culm_infra.cli.root import app
 from culm_models.errors import CulmError
-from tests.support.command_tree import Command
+
+
+class Command(NamedTuple):
+    """One command: `words` is how it is called, `parameters` are those of Typer."""
+
+    words: tuple[str, ...]
+    parameters: tuple[Any, ...]
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Its positional arguments."""
+        return tuple(one for one in self.parameters if one.param_type_name == "argument")
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Every spelling of every option."""
+        return frozenset(
+            spelling
+            for one in self.parameters
+            if one.param_type_name == "option"
+            for spelling in (*one.opts, *one.secondary_opts)
+        ) | {"--help", "-h"}
+
+
+@cache
+def commands() -> tuple[Command, ...]:
+    """All of them, in the order of the help."""
+    return tuple(_walk(get_command(app), ()))
+
+
+def _walk(command: Any, words: tuple[str, ...]) -> Iterator[Command]:
+    is_group = hasattr(command, "list_commands")
+    if is_group:
+        context = command.make_context(command.name, [], resilient_parsing=True)
+        for name in command.list_commands(context):
+            yield from _walk(command.get_command(context, name), (*words, name))
+    if not is_group or command.invoke_without_command:
+        yield Command(words, tuple(command.params))
+
+
+def command_of(words: tuple[str, ...]) -> Command | None:
+    """The command that a line begins with, the longest one; None if there is none."""
+    fitting = [one for one in commands() if words[: len(one.words)] == one.words]
+    return max(fitting, key=lambda one: len(one.words), default=None)
+
+
+def is_group(words: tuple[str, ...]) -> bool:
+    """Whether commands begin with these words."""
+    return any(one.words[: len(words)] == words for one in commands())
+
 
 KEY: Final = "5d" * 32
 OPERATION: Final = "0020" + "ab" * 32

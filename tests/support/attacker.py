@@ -43,9 +43,15 @@ from tests.support.hostile_chotki import CHOTKI_ATTACKS, SRC, handshake, in_piec
 from tests.support.hostile_dag import DAG_ATTACKS
 from tests.support.hostile_http import HTTP_ATTACKS
 from tests.support.hostile_quic import flood, hostile_client, keyed_attacks, stranger_attacks
-from tests.support.hostile_sds import deaf_readers, join_and_leave
+from tests.support.hostile_sds import (
+    another_profile_first,
+    big_filter_joins,
+    deaf_readers,
+    forged_messages,
+    join_and_leave,
+    take_over,
+)
 from tests.support.logs import SCHEMA, make_log
-from tests.support.sds_attacks import another_profile_first, big_filter_joins, forged_messages, take_over
 from tests.support.sds_edge import Remote, remote
 from tests.support.source_address import under_keys
 

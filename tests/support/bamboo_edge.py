@@ -1,11 +1,18 @@
-"""Edges of Bamboo Point-2-Point in tests: connectors over a broker, and peers in folders that call them."""
+"""Bamboo in tests: connectors over a broker, peers in folders that call them, `culm bamboo` as processes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.interest import FollowedLog
@@ -85,3 +92,63 @@ async def until_payload(peer: BambooPeer, log: LogKey, seq_num: int) -> None:
             if await peer.read(lambda store: store.has_payload(log, seq_num)):
                 return
             await asyncio.sleep(0.02)
+
+
+CULM = (sys.executable, "-c", "from culm_infra.cli import main; main()", "bamboo")
+
+
+@dataclass
+class Served:
+    """A process that serves a folder."""
+
+    url: str
+    process: asyncio.subprocess.Process
+
+    async def next_event(self, kind: str) -> dict[str, Any]:
+        """What it tells next of this kind."""
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            told: dict[str, Any] = json.loads(line)
+            if told["event"] == kind:
+                return told
+        raise AssertionError(f"it ended without telling of {kind}")
+
+
+@asynccontextmanager
+async def serving(folder: Path, *options: str, url: str = "tcp://127.0.0.1:0") -> AsyncIterator[Served]:
+    """Serve a folder while the context lasts."""
+    async with running("serve", url, "--dir", str(folder), *options) as served:
+        served.url = (await served.next_event("listening"))["url"]
+        yield served
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[Served]:
+    """Run a command that stays, while the context lasts."""
+    process = await asyncio.create_subprocess_exec(
+        *CULM, *arguments, "--json", stdout=subprocess.PIPE, limit=2**20
+    )
+    try:
+        yield Served("", process)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGCONT)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout is not None
+            try:
+                async with asyncio.timeout(10):
+                    await process.stdout.read()
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+async def command(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
+    """Run a command with `--json`: what it says."""
+    process = await asyncio.create_subprocess_exec(
+        *CULM, *arguments, "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    said, complaint = await process.communicate()
+    assert process.returncode == status, complaint.decode()
+    return [json.loads(line) for line in said.splitlines()]

@@ -9,7 +9,7 @@ import pytest
 
 from culm_infra.cli.root import run
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.chotki_broker import JobOnKafka
+from tests.support.chotki_bridge import JobOnKafka
 
 
 class Shell:

@@ -1,12 +1,27 @@
-"""The p2panda vectors of tests/vectors/p2panda, read once."""
+"""The p2panda vectors, read once, and messages of set reconciliation as hypothesis draws them."""
+
+from __future__ import annotations
 
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from culm_models.p2panda.operations import identifiers
 from culm_models.p2panda.operations.operation import Value
+from culm_models.p2panda.wire.messages import Bound
+from culm_models.reconciliation.messages import (
+    Done,
+    EmptyPayload,
+    EmptySet,
+    Fingerprint,
+    LowerBound,
+    Payload,
+    ReconciliationMessage,
+    Terminal,
+)
 
 _FOLDER = Path(__file__).parent.parent / "vectors" / "p2panda"
 
@@ -58,3 +73,20 @@ def fields_of(entry: dict[str, Any]) -> dict[str, Value] | None:
     if entry["fields"] is None:
         return None
     return {name: field_value(field) for name, field in entry["fields"].items()}
+
+
+def reconciliation_messages(
+    numbers: st.SearchStrategy[int], bounds: st.SearchStrategy[Bound]
+) -> st.SearchStrategy[ReconciliationMessage]:
+    """Each message type, in each of its lengths, of sessions with these numbers and about these bounds."""
+    return st.one_of(
+        st.builds(EmptySet, numbers, st.booleans()),
+        st.builds(LowerBound, numbers, bounds),
+        st.builds(Payload, numbers, bounds),
+        st.builds(Payload, numbers, bounds, st.booleans()),
+        st.builds(Payload, numbers, bounds, st.booleans(), bounds),
+        st.builds(EmptyPayload, numbers, bounds),
+        st.builds(Done, numbers, bounds),
+        st.builds(Fingerprint, numbers, st.binary(max_size=64), bounds),
+        st.builds(Terminal, numbers),
+    )

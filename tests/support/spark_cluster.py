@@ -1,9 +1,12 @@
-"""A standalone Spark cluster on the loopback address: a master and workers, from pyspark's own jars."""
+"""A standalone Spark cluster on loopback, from pyspark's own jars, and an environment for its workers."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +19,37 @@ from culm_infra.stack import find_java
 from culm_infra.stack.ports import HOST, answers, free_ports
 from culm_infra.stack.process import ProcessIdentity, spawn_detached
 from tests.support.waiting import output_of
+
+_ROOT = Path(__file__).parents[2]
+_NOT_FOR_WORKERS = (
+    "pyspark",
+    "pip",
+    "mypy",
+    "matplotlib",
+    "boto",
+    "moto",
+    "hypothesis",
+    "setuptools",
+    "ruff",
+)
+_OURS = ("models/culm_models", "topics/culm_topics", "streaming/culm_streaming")
+
+
+def pack_environment(archive: Path) -> None:
+    """What `python -m venv env`, `pip install culm[streaming]` in it and `tar -czf … *` make, from ours."""
+    environment = archive.parent / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    inside = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    # Compressed as there: Spark unpacks what ends in .tar in another way, without symbolic links and modes.
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        for entry in environment.iterdir():
+            packed.add(entry, entry.name)
+        for entry in sorted((Path(sys.prefix) / inside).iterdir()):
+            if not entry.name.startswith((*_NOT_FOR_WORKERS, "_editable_impl_culm")):
+                packed.add(entry, f"{inside}/{entry.name}")
+        for package in _OURS:
+            packed.add(_ROOT / package, f"{inside}/{Path(package).name}")
+
 
 _START_TIMEOUT_S = 60.0
 _REGISTERED = "Registering worker "

@@ -1,4 +1,8 @@
-"""Every invariant of reference 3.9, broken over a real connection, and what follows each cancel (3.8)."""
+"""Every invariant of reference 3.9, broken over a real connection, and what follows each cancel (3.8).
+
+What is said is what the hand-made ends of the models' tests say, byte by byte; here the other end is a whole
+peer, called or calling, over QUIC's two streams and over bymux on TCP.
+"""
 
 from __future__ import annotations
 

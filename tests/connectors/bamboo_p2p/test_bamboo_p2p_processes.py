@@ -20,7 +20,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.keys import KeyPair
-from tests.support.bamboo_commands import command, running, serving
+from tests.support.bamboo_edge import command, running, serving
 from tests.support.channels import Certificates
 
 AUTHOR = KeyPair.generate(b"author of logs for commands")

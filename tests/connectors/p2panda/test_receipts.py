@@ -12,9 +12,9 @@ from culm_connectors.p2panda.connections.writer import Deliveries
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
-from tests.support.connector_topics import read_topic, write_truth
 from tests.support.edge import connector, reference_peer, running, topics, write_document
 from tests.support.logs import SCHEMA, author, make_log, pairs
+from tests.support.topic_io import read_topic, write_truth
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka

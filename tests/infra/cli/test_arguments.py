@@ -12,8 +12,16 @@ from culm_infra.cli.job import job_settings
 from culm_infra.protocols import JOB_FLAGS
 from culm_infra.settings import load
 from culm_topics.catalogue import registry
-from tests.support.argument_fuzz import KEY, close_the_world, furnish, large_numbers, lines, run
-from tests.support.command_tree import Command, commands
+from tests.support.argument_fuzz import (
+    KEY,
+    Command,
+    close_the_world,
+    commands,
+    furnish,
+    large_numbers,
+    lines,
+    run,
+)
 
 Held = Mapping[str, str]
 BOTH = ("once", pytest.param("soak", marks=pytest.mark.soak))

@@ -25,7 +25,7 @@ from culm_topics.chotki.records import (
     session_key,
     source_key,
 )
-from tests.support.chotki_broker import chotki_settings
+from tests.support.chotki_bridge import chotki_settings
 from tests.support.chotki_shell import Shell
 from tests.support.topic_io import produce
 

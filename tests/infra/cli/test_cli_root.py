@@ -1,16 +1,20 @@
-"""The root of the command line: every noun opens, errors are one line, exit statuses are the stated ones."""
+"""The root of the command line: nouns, errors of one line, exit statuses, log lines, files written whole."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.emoji import Emoji
 from typer.main import get_command
 
+from culm_infra.cli.logs.output import writer
+from culm_infra.cli.new_paths import new_path
 from culm_infra.cli.output import safe
 from culm_infra.cli.root import NOUNS, app, run
 from culm_infra.errors import InfraError
@@ -79,7 +83,7 @@ EXTRAS = ("pyspark", "pandas", "aioquic", "lmdb", "pyarrow", "cryptography", "nu
     ("program", "heavy"),
     [
         ("from culm_infra.cli.root import run; run(['--help'])", (*EXTRAS, "confluent_kafka")),
-        ("from tests.support.command_tree import commands; commands()", EXTRAS),
+        ("from tests.support.argument_fuzz import commands; commands()", EXTRAS),
     ],
 )
 def test_help_opens_without_the_heavy_libraries(program: str, heavy: tuple[str, ...]) -> None:
@@ -110,3 +114,81 @@ def test_a_wrong_value_is_one_line_and_no_traceback(
     talk = capsys.readouterr().err
     assert talk.startswith("error: ")
     assert said in talk
+
+
+_PROGRAM = """
+import logging, sys, threading, warnings
+from culm_infra.cli.log_lines import set_up
+set_up("json")
+logging.getLogger("culm_connectors").info("ours", extra={"peer": b"\\x01"})
+logging.getLogger("quic").warning("a library's")
+warnings.warn("Python's own")
+try:
+    1 / 0
+except ZeroDivisionError:
+    logging.getLogger("culm_topics").exception("with a traceback")
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+raise RuntimeError("nobody caught this")
+"""
+
+
+def test_lines_of_libraries_warnings_and_tracebacks_are_objects() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, timeout=60, check=False
+    )
+    lines: list[dict[str, Any]] = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert [line["logger"] for line in lines] == [
+        "culm_connectors",
+        "quic",
+        "py.warnings",
+        "culm_topics",
+        "culm_infra",
+        "culm_infra",
+    ]
+    assert lines[0]["peer"] == "01"
+    for line in lines[3:]:
+        assert line["exception"].startswith("Traceback")
+    assert "nobody caught this" in lines[-1]["exception"]
+
+
+def test_an_unfinished_export_of_logs_touches_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "logs.jsonl.partial").symlink_to(tmp_path / "outside")
+    (tmp_path / "logs.jsonl").write_text("old")
+    with writer(tmp_path / "logs.jsonl"):
+        assert (tmp_path / "logs.jsonl").read_text() == "old"
+    assert (tmp_path / "outside").read_text() == "mine"
+    assert (tmp_path / "logs.jsonl.partial").is_symlink()
+    assert (tmp_path / "logs.jsonl").read_text() == ""
+
+
+def test_an_export_of_a_log_to_a_file_that_exists_is_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bamboo", "publish", "a", "--dir", str(tmp_path / "mine")]) == 0
+    (tmp_path / "stick").write_text("old")
+    assert run(["bamboo", "export", str(tmp_path / "stick"), "--dir", str(tmp_path / "mine")]) == 1
+    told = capsys.readouterr().err
+    assert "exists already" in told and "Errno" not in told
+    assert (tmp_path / "stick").read_text() == "old"
+
+
+def test_what_fails_leaves_nothing_and_what_came_meanwhile_stays(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), new_path(tmp_path / "new") as path:
+        path.write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InfraError), new_path(tmp_path / "new") as path:
+        path.write_text("late")
+        (tmp_path / "new").write_text("first")
+    assert (tmp_path / "new").read_text() == "first"
+    assert [one.name for one in tmp_path.iterdir()] == ["new"]
+
+
+def test_a_directory_has_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    with new_path(tmp_path / "new") as path:
+        path.mkdir()
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode

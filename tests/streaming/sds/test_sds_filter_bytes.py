@@ -7,7 +7,7 @@ from dataclasses import replace
 from culm_models.sds.channel_state import ENTRY_BYTES
 from culm_models.sds.settings import SdsSettings
 from culm_streaming.sds.record import Cache
-from tests.support.sds_attacks import big_filter_joins
+from tests.support.hostile_sds import big_filter_joins
 from tests.support.sds_shards import SMALL, Shard, content, events, peer, refusals
 
 CAPACITY_OF_200_KB = 100_000

@@ -10,7 +10,7 @@ from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import Message
 from culm_streaming.sds.output_records import OutputRecord
 from culm_streaming.stateful.job_state import MemoryState
-from tests.support.sds_attacks import another_profile_first, forged_messages, take_over
+from tests.support.hostile_sds import another_profile_first, forged_messages, take_over
 from tests.support.sds_shards import (
     SMALL,
     START_MS,

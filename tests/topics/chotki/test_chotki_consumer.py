@@ -17,7 +17,7 @@ from culm_topics.errors import OriginChanged, RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, OBJECT_BODY, Writer, entry
-from tests.support.chotki_broker import JobOnKafka, chotki_settings
+from tests.support.chotki_bridge import JobOnKafka, chotki_settings
 from tests.support.chotki_job import ChotkiTopics
 from tests.support.topic_io import write_records
 

@@ -20,8 +20,7 @@ from culm_topics.chotki.values import Term
 from culm_topics.errors import OriginChanged
 from culm_topics.kafka.origin import Origin
 from tests.support import frozen
-from tests.support.chotki_programs import ORIGIN, Programs
-from tests.support.chotki_rows import element, rows
+from tests.support.chotki_programs import ORIGIN, Programs, element, rows
 from tests.support.freeze import chotki_export
 
 ALL = NewClass({name: name for name in "FIRSTNZEMLV"}, "all")

@@ -22,7 +22,7 @@ from culm_topics.chotki.sources import FREE, read_sources
 from culm_topics.chotki.writer import PACKETS_TOPIC, ChotkiWriter
 from culm_topics.kafka.clients import KafkaSettings
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, Writer
-from tests.support.chotki_broker import PARTITIONS, JobOnKafka, chotki_settings
+from tests.support.chotki_bridge import PARTITIONS, JobOnKafka, chotki_settings
 from tests.support.chotki_job import ChotkiTopics
 from tests.support.process_groups import child
 from tests.support.topic_io import read_records, write_records

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore, documents, layout, upgrade
 from culm_models.p2panda.operations.operation import CheckedOperation, OperationFacts, peek
 from culm_models.p2panda.store import MemoryLogStore
-from tests.support.histories import History, random_history
-from tests.support.index_formats import write_index
+from tests.support.histories import History, random_history, write_index
 from tests.support.logs import author
 
 NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")

@@ -1,11 +1,12 @@
-"""The bytes that authors and peers take, counted in the transaction of the entries that they are of."""
+"""The bytes that authors and peers take, and logs that are taken out of the index."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from culm_connectors.logs.index import LmdbLogStore, layout, upgrade
 from culm_connectors.logs.index.commit import author_name, peer_name
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
-from tests.support.index_formats import write_index
-from tests.support.logs import author, make_log
+from tests.support.histories import write_index
+from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ANNA, BEN = author("anna"), author("ben")
 PEERS = (b"p" * 32, b"q" * 32)
@@ -128,3 +129,87 @@ def test_an_index_of_an_earlier_format_counts_what_it_holds(
             documents = dict(transaction.cursor(db=store._databases[b"documents"]))
         assert len(documents) == 16
         store.close()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[LmdbLogStore]:
+    opened = LmdbLogStore(peek, tmp_path)
+    yield opened
+    opened.close()
+
+
+HELD = [
+    make_log(author("a"), 0, 5),
+    make_log(author("a"), 1, 3, schema_id=OTHER_SCHEMA),
+    make_log(author("b"), 0, 1),
+]
+KEYS = [layout.log_key(*log[0].log) for log in HELD]
+
+
+def fill(kept: LmdbLogStore) -> None:
+    for log in HELD:
+        kept.append(log)
+
+
+def contents(kept: LmdbLogStore) -> dict[bytes, dict[bytes, bytes]]:
+    with kept._environment.read() as transaction:
+        held = {name: dict(transaction.cursor(db=database)) for name, database in kept._databases.items()}
+    # The revision that brought an operation is another one each time.
+    held[b"operations"] = {key: place[: -layout.U64.size] for key, place in held[b"operations"].items()}
+    return held
+
+
+def test_a_forgotten_log_leaves_nothing_and_can_be_stored_again(kept: LmdbLogStore, tmp_path: Path) -> None:
+    kept.append(HELD[1])
+    without = contents(kept)
+    kept.append(HELD[0])
+    whole = contents(kept)
+    kept.adopt(kept.forget([KEYS[0]]))
+    assert contents(kept) | {b"schemas": {}} == without | {b"schemas": {}}
+    assert kept.height(*HELD[0][0].log) == 0
+    assert kept.log_info(*HELD[0][0].log) is None
+    assert list(kept.log_heights([SCHEMA])) == []
+    kept.append(HELD[0])
+    assert contents(kept) == whole
+
+
+def delete(database: bytes, key: bytes) -> Callable[[LmdbLogStore, Any], None]:
+    return lambda kept, transaction: transaction.delete(key, db=kept._databases[database])
+
+
+def put(database: bytes, key: bytes, value: bytes) -> Callable[[LmdbLogStore, Any], None]:
+    return lambda kept, transaction: transaction.put(key, value, db=kept._databases[database])
+
+
+def test_a_whole_index_contradicts_itself_nowhere(kept: LmdbLogStore) -> None:
+    fill(kept)
+    assert kept.contradictions() == {}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        delete(b"entries", KEYS[0] + layout.U64.pack(1)),
+        delete(b"entries", KEYS[0] + layout.U64.pack(3)),
+        delete(b"entries", KEYS[0] + layout.U64.pack(5)),
+        delete(b"logs", KEYS[0]),
+        delete(b"sync_range", layout.U32.pack(0) + KEYS[0]),
+        put(b"sync_range", layout.U32.pack(0) + KEYS[0], layout.U64.pack(4)),
+        put(b"logs", KEYS[0], b"none of ours"),
+        put(b"entries", KEYS[0] + layout.U64.pack(9), layout.pack_entry(b"e", b"o")),
+    ],
+)
+def test_a_log_that_contradicts_itself_is_found_and_forgotten(
+    kept: LmdbLogStore, damage: Callable[[LmdbLogStore, Any], None]
+) -> None:
+    fill(kept)
+    kept._environment.write(lambda transaction: damage(kept, transaction))
+    assert set(kept.contradictions()) == {KEYS[0]}
+    kept.adopt(kept.forget([KEYS[0]]))
+    assert kept.contradictions() == {}
+    assert kept.counts() == (2, 4)
+    kept.append(HELD[0])
+    assert kept.contradictions() == {}
+    assert [list(kept.entries(*log[0].log, 1, 9)) for log in HELD] == [
+        [(one.entry_bytes, one.payload_bytes) for one in log] for log in HELD
+    ]

@@ -1,4 +1,7 @@
-"""A connector's links to nodes, with peers of ours in the nodes' place: they speak the nodes' dialect."""
+"""A connector's links to nodes, with peers of ours in the nodes' place: they speak the nodes' dialect.
+
+What a real node does with it is in `tests/e2e/aquadoggo/test_aquadoggo.py`.
+"""
 
 from __future__ import annotations
 

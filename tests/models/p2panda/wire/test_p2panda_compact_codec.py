@@ -22,7 +22,7 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
-from tests.support.reconciliation_messages import reconciliation_messages
+from tests.support.p2panda_vectors import reconciliation_messages
 
 AB = b"\xab" * 32
 AB_BYTES = "5820" + "ab" * 32

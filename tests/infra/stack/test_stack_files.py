@@ -1,10 +1,13 @@
-"""Following a log: the last lines, then the new ones, across a roll, without control characters."""
+"""What a stack keeps on disk: its record, as earlier programs wrote it, and its log, which is followed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from culm_infra.stack import record
 from culm_infra.stack.log_file import follow, last_lines
+from tests.support import frozen
+from tests.support.freeze import stores
 
 
 def test_last_lines_are_whole_and_clean(tmp_path: Path) -> None:
@@ -28,3 +31,7 @@ def test_a_rolled_log_is_followed_by_its_successor(tmp_path: Path) -> None:
     log.rename(tmp_path / "broker.log.1")
     log.write_text("three\nfour\n")
     assert [next(lines), next(lines)] == ["three", "four"]
+
+
+def test_a_kept_stack_is_known_by_its_record(tmp_path: Path) -> None:
+    assert record.read(frozen.unpack("stack", tmp_path) / "stack.json") == stores.STACK
