@@ -1,8 +1,9 @@
-"""Certificate pools: the few entries that prove one, whichever others are held (Bamboo, "certificate pools").
+"""Certificate pools, the few entries that prove one, whichever others are held; the two that prove a fork.
 
 The lower pool of n leads from n to entry 1 by lipmaalinks alone; the upper pool leads from the spine number
 at or above n down to n, by the greedy descent: the lipmaalink unless it leads below n, else the backlink.
 That descent is the one shortest path between two entries. Pools of 64-bit numbers have some hundred elements.
+What a fork is, only Bamboo Point-2-Point of 2020 defines.
 """
 
 from culm_models.bamboo.entry import Entry, lipmaa, spine_number_from
