@@ -1,22 +1,62 @@
 """Drives SDS over many connections: each is taken in, served and let go; `channels` has what happens in them.
 
-What a key may use is one budget for all of its connections.
+The serving side opens the stream and greets, then frames go both ways until the connection ends. What a key
+may use is one budget for all of its connections.
+
+Frames of one connection are taken in their order; a frame that must wait (for its key's rates, for room
+before Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside. A remote that leaves
+unread what is said to it is waited for in no turn of others, and not for ever.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
 import time
+from collections.abc import Coroutine
+from typing import Any
 
-from culm_connectors.edge.serving import Links
-from culm_connectors.sds.backbone import Backbone
+from culm_connectors.edge.serving import LinkEnded, Links, first_ending
+from culm_connectors.rate_limit import TokenBucket
+from culm_connectors.sds.backbone import Backbone, OutgoingRecord
 from culm_connectors.sds.budgets import edge_budgets
+from culm_connectors.sds.channels.join import enter, refusal_of
 from culm_connectors.sds.channels.joined import Channels, Permit
-from culm_connectors.sds.connection import exchange
-from culm_connectors.sds.link import MemberLink, Unsent
+from culm_connectors.sds.errors import OwnedSenderError
+from culm_connectors.sds.history.retrieval import cut
+from culm_connectors.sds.link import MemberLink, Membership, Unsent
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_connectors.transport.codes import CloseCode
-from culm_connectors.transport.interface import Connection
+from culm_connectors.transport.errors import TransportError
+from culm_connectors.transport.interface import Connection, ReceiveStream, SendStream
+from culm_models.errors import CulmError
+from culm_models.sds.errors import (
+    EmptyContentError,
+    FrameError,
+    FrameKindError,
+    FrameTooLargeError,
+    OtherChannelError,
+    OversizeError,
+)
+from culm_models.sds.frames.codec import FrameReader
+from culm_models.sds.frames.messages import (
+    VERSION,
+    Accepted,
+    AskHead,
+    Fetch,
+    Fetched,
+    Frame,
+    Hello,
+    Join,
+    Leave,
+    Refused,
+    SdsMessage,
+    Send,
+)
+from culm_models.sds.wire.codec import encode
+from culm_models.sds.wire.messages import Message, content_message_id
+from culm_topics.sds.records import SdsCommandRecord
 
 
 def permit_everything(remote: bytes, channel_id: str) -> bool:
@@ -79,3 +119,272 @@ class SdsDriver:
             self.channels.leave(member)
         self.channels.asking.gone(link)
         link.gone()
+
+
+logger = logging.getLogger(__name__)
+
+_READ_BYTES = 256 * 1024
+# What a message of the job says besides the content: history, filter, ids.
+_MAX_CONTENT_BYTES = 512 * 1024
+# What asking for a head costs, in ids looked for.
+_HEAD_LOOKUPS = 16
+_LOOKUPS_AT_ONCE = 32
+_LOOKS_PER_TIMEOUT = 4
+# A thousand joins in one breath leave most of the event loop's time to others.
+_JOINS_APART_S = 0.002
+
+
+async def exchange(link: MemberLink, channels: Channels) -> LinkEnded:
+    """Speak on a connection until it ends; returns what the remote is to be told."""
+    ended = LinkEnded(CloseCode.NORMAL)
+    try:
+        async with asyncio.TaskGroup() as group:
+            stream = await link.connection.open_stream(bidirectional=True)
+            assert stream.receive is not None, "a bidirectional stream has two directions"
+            settings = channels.settings
+            link.say(Hello(VERSION, settings.max_frame_bytes, settings.max_channels))
+            talk = _Talk(link, channels, group)
+            talk.start(_write(link, stream, channels))
+            talk.start(_watch_reading(stream, settings.stall_timeout_s))
+            await talk.read(stream.receive)
+            talk.stop()
+    except* TransportError as errors:
+        logger.debug("connection of %s: %s", link.name, errors.exceptions[0])
+    except* LinkEnded as endings:
+        ended = first_ending(endings)
+    return ended
+
+
+async def _write(link: MemberLink, stream: SendStream, channels: Channels) -> None:
+    while True:
+        await link.wake.wait()
+        link.wake.clear()
+        while link.outbox:
+            data = link.take(channels.settings.write_bytes)
+            await stream.write(data)
+            channels.metrics.bytes_out += len(data)
+
+
+async def _watch_reading(stream: SendStream, timeout_s: float) -> None:
+    """End a connection whose remote has read nothing for so long of what waits for it."""
+    acknowledged, since_s = stream.acknowledged, time.monotonic()
+    while True:
+        await asyncio.sleep(timeout_s / _LOOKS_PER_TIMEOUT)
+        now_s = time.monotonic()
+        if stream.acknowledged != acknowledged or stream.acknowledged == stream.written:
+            acknowledged, since_s = stream.acknowledged, now_s
+        elif now_s - since_s >= timeout_s:
+            raise LinkEnded(CloseCode.OVERLOADED, "what is said is not read in time")
+
+
+class _Talk:
+    """What the remote of one connection says, and what is done about it."""
+
+    def __init__(self, link: MemberLink, channels: Channels, group: asyncio.TaskGroup) -> None:
+        self._link = link
+        self._channels = channels
+        self._group = group
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside, as long as the connection lasts."""
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def stop(self) -> None:
+        """The connection is over."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def read(self, stream: ReceiveStream) -> None:
+        """Take frames until the remote says no more."""
+        channels = self._channels
+        reader = FrameReader(channels.settings.max_frame_bytes)
+        try:
+            while data := await stream.read(_READ_BYTES):
+                channels.metrics.bytes_in += len(data)
+                await self._paced(self._link.budget.bytes, len(data))
+                reader.feed(data)
+                while (frame := reader.next()) is not None:
+                    await self._paced(self._link.budget.messages, 1)
+                    await self._take(frame)
+                    # A long run of small frames must not keep others waiting.
+                    await asyncio.sleep(0)
+            reader.end()
+        except FrameError as error:
+            channels.metrics.rejects[error.code] += 1
+            too_large = isinstance(error, FrameTooLargeError)
+            code = CloseCode.TOO_LARGE if too_large else CloseCode.PROTOCOL
+            raise LinkEnded(code, f"{error.code}: {error}") from error
+
+    async def _take(self, frame: Frame) -> None:
+        match frame:
+            case SdsMessage():
+                await self._message(frame)
+            case Send():
+                await self._send(frame)
+            case Join():
+                await self._paced(self._link.budget.joins, 1)
+                self._join(frame)
+                await asyncio.sleep(_JOINS_APART_S)
+            case Leave():
+                await self._leave(frame)
+            case Fetch():
+                await self._fetch(frame)
+            case Fetched():
+                if not self._channels.asking.answered(self._link, frame):
+                    # It may have been too late for an honest one.
+                    self._channels.metrics.rejects["sds.fetch.unasked"] += 1
+            case AskHead():
+                await self._head(frame)
+            case Refused():
+                logger.debug("%s refuses: %s", self._link.name, frame.code)
+            case _:
+                raise FrameKindError(f"{type(frame).__name__} is for the serving side to say")
+
+    def _refuse(self, code: str, reason: str, channel_id: str, token: bytes | None = None) -> None:
+        link, channels = self._link, self._channels
+        channels.metrics.rejects[code] += 1
+        if not link.budget.rejects.take(1, time.monotonic()):
+            raise LinkEnded(CloseCode.PROTOCOL, "too much that had to be refused")
+        link.say(Refused(code, reason, channel_id, token))
+
+    async def _member(self, channel_id: str, *, hosted: bool) -> Membership | None:
+        """The membership, once it is in force: a client need not wait for its join to be answered."""
+        member = self._link.memberships.get(channel_id)
+        if member is not None:
+            await member.entered.wait()
+        if member is None or member.hosted != hosted or not member.following:
+            self._refuse("sds.join.missing", "the channel was not joined for this", channel_id)
+            return None
+        return member
+
+    async def _paced(self, rate: TokenBucket, count: int) -> None:
+        """Wait for so many tokens of the key's."""
+        wait_s = rate.wait_s(count, time.monotonic())
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+
+    # Joining and leaving.
+
+    def _join(self, frame: Join) -> None:
+        refusal = refusal_of(self._link, frame, self._channels)
+        if refusal is not None:
+            self._refuse(*refusal, frame.channel_id)
+            return
+        member = Membership(
+            self._link,
+            frame.channel_id,
+            frame.profile,
+            frame.participant_id,
+            frame.hosted,
+            start=self.start,
+        )
+        self._channels.join(member)
+        member.do(enter(member, frame, self._channels))
+
+    async def _leave(self, frame: Leave) -> None:
+        member = self._link.memberships.get(frame.channel_id)
+        if member is None:
+            return
+        if frame.final and member.hosted:
+            await self._channels.staging.room(self._link)
+            self._channels.staging.add(member.command("leave"), self._link)
+        self._channels.leave(member)
+
+    # Speaking.
+
+    async def _message(self, frame: SdsMessage) -> None:
+        member = await self._member(frame.channel_id, hosted=False)
+        if member is None:
+            return
+        await self._channels.staging.room(self._link)
+        try:
+            message = self._channels.decode(member.profile, frame.wire)
+            if message.channel_id != frame.channel_id:
+                raise OtherChannelError("the message is of another channel")
+            if not await self._channels.may_say(member, message, frame.wire):
+                raise OwnedSenderError("the sender id belongs to another key, or to a hosted participant")
+        except CulmError as error:
+            self._refuse(error.code, str(error), frame.channel_id)
+            return
+        self._channels.metrics.messages_in[message.kind] += 1
+        self._channels.bring(member, self._channels.room(member), message, frame.wire)
+
+    async def _send(self, frame: Send) -> None:
+        member = await self._member(frame.channel_id, hosted=True)
+        if member is None:
+            return
+        await self._channels.staging.room(self._link)
+        link, channels = self._link, self._channels
+
+        def accepted() -> None:
+            link.say(Accepted(frame.channel_id, frame.token))
+
+        try:
+            _check_content(frame.content)
+            if not frame.ephemeral:
+                channels.metrics.commands_in += 1
+                command = SdsCommandRecord(
+                    "send",
+                    member.profile,
+                    member.participant_id,
+                    frame.token,
+                    frame.content,
+                    peer_id=link.remote,
+                )
+                channels.staging.add(OutgoingRecord(frame.channel_id, command), link, accepted)
+                return
+            message = Message(
+                member.participant_id,
+                content_message_id(frame.channel_id, member.participant_id, frame.token, frame.content),
+                frame.channel_id,
+                content=frame.content,
+            )
+            channels.metrics.messages_in["ephemeral"] += 1
+            channels.bring(member, channels.room(member), message, encode(message, member.profile), accepted)
+        except CulmError as error:
+            self._refuse(error.code, str(error), frame.channel_id, frame.token)
+
+    # Asking.
+
+    async def _fetch(self, frame: Fetch) -> None:
+        member = await self._member(frame.channel_id, hosted=False)
+        if member is None:
+            return
+        budget = self._link.budget
+        if budget.requests >= self._channels.settings.max_requests:
+            self._refuse("sds.fetch.too_many", "too many requests at a time", frame.channel_id)
+            return
+        await self._paced(budget.lookups, max(1, len(frame.entries)))
+        budget.requests += 1
+        member.do(self._answer(member, frame)).add_done_callback(lambda _: budget.release_request())
+
+    async def _answer(self, member: Membership, frame: Fetch) -> None:
+        link, channels = self._link, self._channels
+        room = channels.room(member)
+        # What is found is in memory until it is read: some at a time, of one request of a key.
+        async with link.budget.looking_up:
+            for start in range(0, max(1, len(frame.entries)), _LOOKUPS_AT_ONCE):
+                entries = frame.entries[start : start + _LOOKUPS_AT_ONCE]
+                found = await channels.asking.find(room, entries, but=link)
+                wires = [(one.wire, one.hint) for one in found]
+                last = start + _LOOKUPS_AT_ONCE >= len(frame.entries)
+                for part in cut(frame.channel_id, frame.request, wires, more=not last):
+                    await link.room()
+                    link.say(part)
+
+    async def _head(self, frame: AskHead) -> None:
+        member = await self._member(frame.channel_id, hosted=False)
+        if member is not None:
+            await self._paced(self._link.budget.lookups, _HEAD_LOOKUPS)
+            await self._channels.heads.send(member, self._channels.room(member))
+
+
+def _check_content(content: bytes) -> None:
+    if not content:
+        raise EmptyContentError("a message says something")
+    if len(content) > _MAX_CONTENT_BYTES:
+        raise OversizeError(f"a content of {len(content)} bytes where {_MAX_CONTENT_BYTES} are taken")
