@@ -21,7 +21,7 @@ from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.transport import Identity
-from culm_connectors.transport.url import Scheme, Url
+from culm_connectors.url import Scheme, Url
 from culm_infra.demo.p2panda.plan import SCHEMAS
 from culm_models.bamboo.hashes import YASMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified

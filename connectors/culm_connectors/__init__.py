@@ -10,7 +10,7 @@
 | logs | replicated logs: the hub, their topics, the local copy and its ranges, a warm start |
 | p2panda, sds, chotki, bamboo_p2p, dag | the drivers of these protocols, their peers and participants |
 | clock | time that no setting of the wall clock changes |
-| settings, tls_files, errors | what a process is told, of TLS too; what can go wrong |
+| settings, tls_files, url, errors | what a process is told, of TLS and of peers too; what can go wrong |
 | open_files | how many files and sockets a process may have open |
 | rate_limit | token buckets, least rates, and log lines at a bounded rate |
 | metric_families | metrics from numbers that are kept elsewhere |

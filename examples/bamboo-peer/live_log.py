@@ -15,7 +15,7 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge.keyfile import load_or_make_key
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
 

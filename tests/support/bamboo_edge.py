@@ -20,7 +20,7 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.p2panda.settings import P2pandaSettings
 from culm_connectors.protocols import PROTOCOLS
 from culm_connectors.settings import ConnectorSettings
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.settings import Direction

@@ -16,7 +16,7 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import ALPNS
 from culm_connectors.transport import CloseReason, ConnectError, Connection, Identity, connect, serve
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bymux import CONTROL, DATA
 from tests.models.bamboo_p2p.hand_made import HandMade

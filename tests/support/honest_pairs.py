@@ -28,7 +28,7 @@ from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.dag.door import DoorClient
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.bamboo.hashes import YAMF

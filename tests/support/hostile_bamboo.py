@@ -17,7 +17,7 @@ from culm_connectors.bamboo_p2p.dial import dial
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.transport import Address, Identity
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange

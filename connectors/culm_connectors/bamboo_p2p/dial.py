@@ -14,7 +14,7 @@ from culm_connectors.transport import Identity, connect, serve
 from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 
 OnChannels = Callable[[TwoChannels], Awaitable[None]]

@@ -34,7 +34,7 @@ from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.reconnect import Backoff, keep_trying
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.events import BambooP2pEvent

@@ -16,7 +16,7 @@ from culm_connectors.transport.interface import ByteChannel, Connection
 from culm_connectors.transport.stream_channel import StreamChannel
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import DEFAULT_TCP, TcpSettings
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 
 
 @asynccontextmanager

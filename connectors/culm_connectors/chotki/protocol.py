@@ -33,7 +33,7 @@ from culm_connectors.local_store.errors import StoreDamaged
 from culm_connectors.transport import Identity
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.principal import Principal
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import parse
 from culm_models.chotki.unique_values import Duplicate

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 from culm_models.chotki.compat import Compat
 from culm_models.chotki.settings import ChotkiSettings as SessionTimes
 

@@ -1,6 +1,6 @@
 """The edge's transports, behind two small interfaces.
 
-- `principal`: who is behind a connection; `reconnect`: calls made again, after pauses; `url`: where a peer is
+- `principal`: who is behind a connection; `reconnect`: calls made again, after pauses
 - `interface`: what a driver sees: `ByteChannel`, one duplex of bytes; `Connection`, streams with a peer
 - `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`; `settings`
 - `quic/`: QUIC: `serve`, the accepting side, and `connect`, the calling one

@@ -14,7 +14,7 @@ from culm_connectors.bamboo_p2p.channels.multiplexed import Multiplexed
 from culm_connectors.bamboo_p2p.errors import ChannelError
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.transport.memory import memory_pair
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.data_channel import receiver as receiver_module
 from culm_models.bamboo_p2p.settings import PeerSettings

@@ -23,7 +23,7 @@ from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.edge import pump as pump_module
-from culm_connectors.transport.url import Scheme, Url
+from culm_connectors.url import Scheme, Url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes

@@ -173,7 +173,7 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 from culm_models.bamboo.hashes import YAMF
 
 folder, url, ca, name, key, limit = sys.argv[1:]

@@ -15,7 +15,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
 from culm_connectors.edge.fair_turns import calling
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import LimitReached

@@ -19,7 +19,7 @@ from culm_connectors.chotki.host import EdgeShared
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
 from culm_connectors.transport.errors import TransportError
 from culm_connectors.transport.memory import MemoryChannel, memory_pair
-from culm_connectors.transport.url import Url, parse_url
+from culm_connectors.url import Url, parse_url
 from culm_models.chotki import events
 from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.packets.live import write_live

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from culm_connectors.tls_files import TlsFiles
-from culm_connectors.transport.url import Url, parse_url
+from culm_connectors.url import Url, parse_url
 
 FlavourName = Literal["yamf", "yasmf"]
 MAX_INLINE_BYTES: Final = 768 * 1024

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-    from culm_connectors.transport.url import Url
+    from culm_connectors.url import Url
 
 Folder = Annotated[
     Path, typer.Option("--dir", envvar="CULM_BAMBOO_DIR", help="The folder of the logs, and of the own key.")
@@ -192,7 +192,7 @@ def open_folder(folder: Path, flavour: HashFlavour | None = None) -> Iterator[Fo
 
 def parse_address(text: str) -> Url:
     """An address. Raises `typer.BadParameter`."""
-    from culm_connectors.transport.url import parse_url
+    from culm_connectors.url import parse_url
 
     try:
         return parse_url(text)

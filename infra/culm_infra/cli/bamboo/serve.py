@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-    from culm_connectors.transport.url import Url
+    from culm_connectors.url import Url
 
 _RULES_S = 1.0
 """How often the rules are looked at again."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
     from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-    from culm_connectors.transport.url import Url
+    from culm_connectors.url import Url
 
 _LOOK_S = 0.1
 _TOTALS_S = 0.5

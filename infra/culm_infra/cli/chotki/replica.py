@@ -34,7 +34,7 @@ Key = options.ConnectorDirectory
 
 def check_address(url: str) -> None:
     """An address that is none is an error of usage."""
-    from culm_connectors.transport.url import parse_url
+    from culm_connectors.url import parse_url
 
     try:
         parse_url(url)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadSkipped, PiecesNotified
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange

@@ -17,7 +17,7 @@ from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
 from culm_infra.demo.bamboo.size import BambooDemoSize
 from culm_infra.demo.kit.stage import Stage

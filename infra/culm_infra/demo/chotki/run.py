@@ -11,7 +11,7 @@ from culm_connectors.chotki.reference_peer.copy import copy_replica
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from culm_connectors.transport.url import parse_url
+from culm_connectors.url import parse_url
 from culm_infra.demo.chotki.cast import Cast, calling, cast, make_certificate
 from culm_infra.demo.chotki.edits import EDGES, RECORDED_OBJECTS, SCHEMES_OF
 from culm_infra.demo.chotki.size import ChotkiDemoSize

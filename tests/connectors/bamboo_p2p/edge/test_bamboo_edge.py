@@ -15,7 +15,7 @@ import pytest
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import free_ports

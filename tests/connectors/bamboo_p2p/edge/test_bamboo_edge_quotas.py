@@ -12,7 +12,7 @@ from culm_connectors.bamboo_p2p.edge.hooks import peer_id
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.transport import Identity
-from culm_connectors.transport.url import Scheme, Url
+from culm_connectors.url import Scheme, Url
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import ForkError
 from culm_models.bamboo.hashes import YAMF

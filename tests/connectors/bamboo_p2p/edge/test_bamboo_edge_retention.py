@@ -18,7 +18,7 @@ from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.logs.index.documents import ReadFacts
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadSkipped, PayloadVerified
 from culm_models.keys import KeyPair

@@ -9,7 +9,7 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.bamboo.stage import AUTHOR, BambooStage, author_log, reading, signed
 from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.stack.ports import HOST

@@ -10,7 +10,7 @@ from typing import Final
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-from culm_connectors.transport.url import Url, parse_url
+from culm_connectors.url import Url, parse_url
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.stage import BambooActor, BambooStage, author_log, noise
 from culm_infra.demo.kit.report import SceneFigures

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.bamboo.json_process import CULM, JsonProcess
 from culm_infra.demo.bamboo.stage import AUTHOR, BambooActor, BambooStage, author_log, noise, reading
 from culm_infra.demo.kit.report import SceneFigures, percentile

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.transport.url import Scheme, Url
+from culm_connectors.url import Scheme, Url
 from culm_infra.demo.bamboo.stage import AUTHOR, BambooStage, author_log, reading
 from culm_infra.demo.kit.report import SceneFigures, percentile
 from culm_infra.stack.ports import HOST

@@ -12,7 +12,7 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.proof import prove
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.bamboo.stage import (
     AUTHOR,
     BambooActor,

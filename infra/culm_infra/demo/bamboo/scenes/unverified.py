@@ -7,7 +7,7 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
-from culm_connectors.transport.url import Url
+from culm_connectors.url import Url
 from culm_infra.demo.bamboo.stage import BambooStage, author_log, noise, signed, without_payload
 from culm_infra.demo.kit.report import SceneFigures
 from culm_infra.stack.ports import HOST
