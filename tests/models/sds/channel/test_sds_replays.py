@@ -3,9 +3,7 @@
 import pytest
 
 from culm_models.sds.wire.messages import Profile
-from tests.models.sds.conversations.player import Player, conversations
-from tests.models.sds.conversations.script import Json
-from tests.models.sds.conversations.wires import wire_of
+from tests.models.sds.conversations import Json, Player, conversations, wire_of
 
 ALL = list(conversations())
 # Bytes of messages of others, which repairs are made of, are not kept over a restart.
