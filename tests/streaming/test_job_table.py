@@ -1,20 +1,34 @@
-"""The table of jobs: all that is there can be loaded, and a job is added by one entry."""
+"""Jobs before they run: the table that lists them, their settings, and the Spark options of operators."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from culm_infra.cli.root import run
+from culm_models.lifts import LIFTS
+from culm_streaming import session
+from culm_streaming.blocks.settings import HeightsSettings
+from culm_streaming.errors import JobSettingsError, SessionError, StateMissingError
 from culm_streaming.jobs import StreamingJob, load_job
+from culm_streaming.logs.book import LOG, SKIPLINK, TAIL, decode_block, encode_block, load_chunk
+from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.progress import BatchProgress
 from culm_streaming.run import RunSettings, run_jobs
+from culm_streaming.sds.record import Journal, segments
+from culm_streaming.sds.settings import ChannelsSettings
+from culm_streaming.session import SessionSettings, start_session
+from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.catalogue import jobs, registry
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin
@@ -94,3 +108,121 @@ def test_a_job_of_one_entry_runs(
     run_jobs(spark, settings, stop=Event(), on_progress=seen.append)
     assert [(progress.job, progress.rows_in) for progress in seen] == [(noop, 1)]
     assert (tmp_path / noop).is_dir()
+
+
+# What an operator's Spark options do to ours: lists are added to, everything else wins.
+
+
+class Builder:
+    """Takes what a session is built with, and builds none."""
+
+    def __init__(self) -> None:
+        self.properties: dict[str, str] = {}
+
+    def master(self, name: str) -> Builder:
+        return self.config("spark.master", name)
+
+    def appName(self, name: str) -> Builder:
+        return self.config("spark.app.name", name)
+
+    def config(self, name: str, text: str) -> Builder:
+        self.properties[name] = text
+        return self
+
+    def getOrCreate(self) -> None:
+        raise RuntimeError("none is built")
+
+
+def built_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **options: str) -> dict[str, str]:
+    jar = tmp_path / "ours.jar"
+    jar.touch()
+    builder = Builder()
+    monkeypatch.setattr(session, "SparkSession", type("Session", (), {"builder": builder}))
+    with pytest.raises(SessionError, match="none is built"):
+        start_session(
+            SessionSettings(
+                jars=(jar,), options={name.replace("_", "."): text for name, text in options.items()}
+            )
+        )
+    return builder.properties
+
+
+@pytest.fixture(autouse=True)
+def no_python_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def test_jars_and_java_options_are_added_to_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = built_with(
+        monkeypatch,
+        tmp_path,
+        spark_jars="theirs.jar",
+        spark_driver_extraJavaOptions="-Da=b",
+        spark_ui_enabled="true",
+    )
+    assert found["spark.jars"] == f"{tmp_path / 'ours.jar'},theirs.jar"
+    assert found["spark.driver.extraJavaOptions"].endswith("GC -Da=b")
+    assert found["spark.ui.enabled"] == "true"
+
+
+def test_workers_run_the_python_of_the_option_else_of_the_environment_else_this_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built_with(monkeypatch, tmp_path)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/culm/bin/python")
+    built_with(monkeypatch, tmp_path)
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/culm/bin/python"
+    built_with(monkeypatch, tmp_path, spark_pyspark_python="./env/bin/python")
+    assert os.environ["PYSPARK_PYTHON"] == "./env/bin/python"
+
+
+# Settings of jobs that cannot be, and state that is not whole, are errors with a code.
+
+
+SALTED = tuple(lift.name for lift in LIFTS if lift.salt_bytes)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ChainSettings(shards=0),
+        lambda: ChainSettings(shards=1025),
+        lambda: ChainSettings(blocks=65_536),
+        lambda: ChainSettings(max_early_per_log=0),
+        lambda: ChainSettings(max_early_bytes_per_log=2**32),
+        lambda: HeightsSettings(block_bits=17),
+        lambda: HeightsSettings(shards=0),
+        lambda: HeightsSettings(chunk_rows=0),
+        lambda: HeightsSettings(recent_rows=0),
+        lambda: HeightsSettings(lifts=SALTED),
+        lambda: ChannelsSettings(shards=0),
+        lambda: ChannelsSettings(wake_ms=0),
+        lambda: ChannelsSettings(wake_ms=30_001),
+        lambda: ChannelsSettings(tokens=0),
+        lambda: ChannelsSettings(ids_per_key=0),
+        lambda: replace(ChannelsSettings(), filter_bytes=-1),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(JobSettingsError) as refused:
+        make()
+    assert refused.value.code == "streaming.settings"
+
+
+def test_a_chunk_of_history_that_is_gone_is_told() -> None:
+    with pytest.raises(StateMissingError, match="chunk 3"):
+        load_chunk(MemoryState(), bytes(40), 3)
+
+
+def test_a_chunk_of_a_journal_that_is_gone_is_told() -> None:
+    with pytest.raises(StateMissingError, match="chunk 0"):
+        list(segments(MemoryState(), b"c", Journal(ends=[5], mark=5), 0))
+
+
+def test_a_block_of_another_size_is_told() -> None:
+    blob = encode_block(np.zeros(1, LOG), np.zeros(0, SKIPLINK), np.zeros(0, TAIL))
+    assert len(decode_block(blob)[0]) == 1
+    with pytest.raises(StateMissingError):
+        decode_block(blob + b"\x00")

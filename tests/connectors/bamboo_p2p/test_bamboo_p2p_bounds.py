@@ -22,7 +22,7 @@ from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bymux import CONTROL, DATA, Frame, FrameType, encode_frame
 from tests.models.bamboo_p2p.hand_made import proposal
 from tests.models.bamboo_p2p.logs import LOG
-from tests.models.bamboo_p2p.test_bamboo_p2p_bombs import SIZE, bombs
+from tests.models.bamboo_p2p.test_bamboo_p2p_hostile import SIZE, bombs
 from tests.support.hostile_bamboo import hostile_channels
 
 SETUP = encode_setup(PeerSettings().setup)

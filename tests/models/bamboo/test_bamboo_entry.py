@@ -1,3 +1,5 @@
+""""""
+
 import dataclasses
 
 import pytest
@@ -5,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models import bamboo, varu64
-from culm_models.bamboo import errors
+from culm_models.bamboo import decode_entry, errors, needs_skiplink
 from culm_models.bamboo import hashes as yasmf
-from culm_models.bamboo.entry import read_place
+from culm_models.bamboo.entry import max_entry_size, measure_entry, read_place, sign_entry
+from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
+from culm_models.bamboo.proofs import is_fork_proof
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
 from tests.support import p2panda_vectors
@@ -204,3 +209,108 @@ def test_entry_forms_are_judged_as_the_p2panda_library_judges_them(row: dict[str
         assert not row["decodes"]
     else:
         assert row["decodes"]
+
+
+# Entries with either hash: sizes, round trips, measuring, and the other flavour's form refused.
+
+
+flavours = pytest.mark.parametrize("flavour", [YAMF, YASMF], ids=lambda flavour: flavour.name)
+
+
+def _entry(seq_num: int, flavour: HashFlavour, *, log_id: int = 0) -> bytes:
+    return sign_entry(
+        AUTHOR,
+        log_id,
+        seq_num,
+        b"payload",
+        backlink=flavour.hash(b"back") if seq_num > 1 else None,
+        skiplink=flavour.hash(b"skip") if needs_skiplink(seq_num) else None,
+        flavour=flavour,
+    )
+
+
+def test_the_published_sizes() -> None:
+    assert [len(_entry(seq_num, YAMF)) for seq_num in (1, 2, 8)] == [166, 232, 298]
+    assert [len(_entry(seq_num, YASMF)) for seq_num in (1, 2, 8)] == [134, 168, 202]
+    assert (max_entry_size(YAMF), max_entry_size(YASMF)) == (322, 226)
+
+
+@flavours
+@given(seq_num=st.integers(1, 2**64 - 1) | st.integers(1, 300), log_id=st.integers(0, 2**64 - 1))
+def test_an_entry_is_decoded_and_measured(flavour: HashFlavour, seq_num: int, log_id: int) -> None:
+    entry = _entry(seq_num, flavour, log_id=log_id)
+    decoded = decode_entry(entry, flavour)
+    assert (decoded.seq_num, decoded.log_id) == (seq_num, log_id)
+    assert measure_entry(entry + b"more", flavour) == len(entry)
+    assert all(measure_entry(entry[:size], flavour) in (None, len(entry)) for size in range(len(entry)))
+
+
+@flavours
+def test_an_entry_of_the_other_flavour_is_refused(flavour: HashFlavour) -> None:
+    other = YAMF if flavour is YASMF else YASMF
+    for seq_num in (1, 2, 8):
+        with pytest.raises(BambooError):
+            decode_entry(_entry(seq_num, other), flavour)
+    with pytest.raises(BambooError):
+        sign_entry(AUTHOR, 0, 2, b"", backlink=other.hash(b"back"), flavour=flavour)
+
+
+# What proves a fork, and what does not (reference 1.5).
+
+
+def _proves(one: bytes, other: bytes, flavour: HashFlavour) -> bool:
+    both = [(decode_entry(entry, flavour), flavour.hash(entry)) for entry in (one, other)]
+    answers = {is_fork_proof(*both[0], *both[1]), is_fork_proof(*both[1], *both[0])}
+    assert len(answers) == 1, "the order of the two does not matter"
+    return answers.pop()
+
+
+@flavours
+def test_two_entries_of_one_number_fork_a_log(flavour: HashFlavour) -> None:
+    one = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    assert _proves(one, sign_entry(AUTHOR, 0, 1, b"b", flavour=flavour), flavour)
+    assert not _proves(one, one, flavour)
+
+
+@flavours
+def test_a_backlink_that_names_another_entry_forks_a_log(flavour: HashFlavour) -> None:
+    first = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    right = sign_entry(AUTHOR, 0, 2, b"b", backlink=flavour.hash(first), flavour=flavour)
+    wrong = sign_entry(AUTHOR, 0, 2, b"b", backlink=flavour.hash(b"else"), flavour=flavour)
+    assert not _proves(first, right, flavour)
+    assert _proves(first, wrong, flavour)
+    assert _proves(right, wrong, flavour)
+
+
+@flavours
+def test_two_names_for_one_entry_fork_a_log(flavour: HashFlavour) -> None:
+    links = [flavour.hash(name) for name in (b"3", b"4", b"other 4")]
+    fourth = sign_entry(AUTHOR, 0, 5, b"", backlink=links[1], flavour=flavour)
+    eighth = sign_entry(AUTHOR, 0, 8, b"", skiplink=links[2], backlink=links[0], flavour=flavour)
+    assert _proves(fourth, eighth, flavour)
+
+
+@flavours
+def test_an_entry_behind_the_end_forks_a_log(flavour: HashFlavour) -> None:
+    end = sign_entry(AUTHOR, 0, 1, b"a", end_of_log=True, flavour=flavour)
+    later = sign_entry(AUTHOR, 0, 3, b"b", backlink=flavour.hash(b"2"), flavour=flavour)
+    assert _proves(end, later, flavour)
+
+
+@flavours
+def test_an_end_beside_an_entry_that_says_the_rest_proves_nothing_before_one_follows(
+    flavour: HashFlavour,
+) -> None:
+    end = sign_entry(AUTHOR, 0, 1, b"a", end_of_log=True, flavour=flavour)
+    regular = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    second = sign_entry(AUTHOR, 0, 2, b"b", backlink=flavour.hash(regular), flavour=flavour)
+    assert not _proves(end, regular, flavour)
+    assert _proves(end, second, flavour)
+
+
+@flavours
+def test_entries_of_two_logs_prove_nothing(flavour: HashFlavour) -> None:
+    one = sign_entry(AUTHOR, 0, 1, b"a", flavour=flavour)
+    assert not _proves(one, sign_entry(AUTHOR, 1, 1, b"b", flavour=flavour), flavour)
+    other = KeyPair.generate(b"other")
+    assert not _proves(one, sign_entry(other, 0, 1, b"b", flavour=flavour), flavour)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_models.bamboo.entry import MAX_ENTRY_SIZE
 from culm_models.errors import CulmError
+from culm_models.p2panda.errors import PeerSettingsError
 from culm_models.p2panda.events import Withheld
 from culm_models.p2panda.ingest import Ingest
 from culm_models.p2panda.peer import Peer
@@ -87,3 +91,35 @@ def test_a_peer_sends_a_log_up_to_its_oversized_entry_and_reports_it_once() -> N
     withheld = [event for event in sender.take_events() if isinstance(event, Withheld)]
     assert [(event.log_id, event.seq_num) for event in withheld] == [(0, 2)]
     assert receiver.counts["rejected"] == 0
+
+
+# Settings of a peer: what cannot be is refused with a code, also where assertions are off.
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"modes": ()},
+        {"rule": "odd"},
+        {"payload_threshold": 0},
+        {"range_division": 1},
+        {"lift": "xor64", "lifts": ("add128",)},
+        {"lifts": ("add128", "md5")},
+        *(
+            {name: 0}
+            for name in (
+                "max_message_bytes",
+                "max_events",
+                "max_outgoing",
+                "max_outgoing_bytes",
+                "max_sessions_per_peer",
+                "max_sessions",
+                "max_schema_ids",
+            )
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(PeerSettingsError) as refused:
+        replace(PeerSettings(), **changed)
+    assert refused.value.code == "p2panda.settings"

@@ -10,10 +10,21 @@ from hypothesis import strategies as st
 
 from culm_models import cbor
 from culm_models.errors import CulmError
+from culm_models.p2panda.events import Announced
 from culm_models.p2panda.operations import identifiers
-from culm_models.p2panda.wire import codec, have_codec
-from culm_models.p2panda.wire.messages import Announce, EntryMessage, Have, Message, SyncDone, SyncRequest
+from culm_models.p2panda.operations.identifiers import SchemaId, normalise
+from culm_models.p2panda.wire import codec, have_codec, messages
+from culm_models.p2panda.wire.messages import (
+    Announce,
+    EntryMessage,
+    Have,
+    Message,
+    Offer,
+    SyncDone,
+    SyncRequest,
+)
 from tests.support.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect, connect_to, make_peer, said
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
 SYSTEM = "schema_definition_v1"
@@ -58,42 +69,29 @@ def test_published_bytes(message: Message, compat: codec.Compat, expected: str) 
     assert codec.decode(bytes.fromhex(expected)) == message
 
 
-@given(U64, U64, SCHEMA_SETS)
-def test_announce_round_trip(version: int, timestamp: int, schema_ids: tuple[str, ...]) -> None:
-    message = Announce(version, timestamp, schema_ids)
-    data = codec.encode(message)
+MESSAGES = st.one_of(
+    st.builds(Announce, U64, U64, SCHEMA_SETS),
+    st.builds(SyncRequest, U64, U64, SCHEMA_SETS),
+    st.builds(SyncDone, U64, st.booleans()),
+    st.builds(Have, U64, HEIGHTS),
+)
+
+
+@given(MESSAGES, st.sampled_from(("spec", "aquadoggo")))
+def test_a_message_is_read_as_it_was_written(message: Message, compat: codec.Compat) -> None:
+    data = codec.encode(message, compat)
     decoded = codec.decode(data)
     assert decoded == message
-    assert isinstance(decoded, Announce) and decoded.raw == data
-
-
-@given(U64, U64, SCHEMA_SETS)
-def test_sync_request_round_trip(session_id: int, mode: int, schema_ids: tuple[str, ...]) -> None:
-    message = SyncRequest(session_id, mode, schema_ids)
-    assert codec.decode(codec.encode(message)) == message
+    assert not isinstance(decoded, Announce) or decoded.raw == data
 
 
 @given(U64, st.binary(max_size=300), st.binary(max_size=70_000))
-def test_entry_round_trip(session_id: int, entry: bytes, operation: bytes) -> None:
+def test_an_entry_is_read_as_it_was_written(session_id: int, entry: bytes, operation: bytes) -> None:
     message = EntryMessage(session_id, entry, operation)
     data = codec.encode(message)
     assert data == codec.encode_entry_message(session_id, entry, operation)
     assert data == cbor.dumps((2, session_id, entry, operation)), "the short cut writes what CBOR says"
     assert codec.decode(data) == message
-
-
-@given(U64, st.booleans())
-def test_sync_done_round_trip(session_id: int, live_mode: bool) -> None:
-    message = SyncDone(session_id, live_mode)
-    assert codec.decode(codec.encode(message)) == message
-
-
-@given(U64, HEIGHTS, st.sampled_from(("spec", "aquadoggo")))
-def test_have_round_trip(
-    session_id: int, log_heights: tuple[tuple[bytes, int, int], ...], compat: codec.Compat
-) -> None:
-    message = Have(session_id, log_heights)
-    assert codec.decode(codec.encode(message, compat)) == message
 
 
 def test_schema_ids_are_written_as_a_set_and_read_in_any_order() -> None:
@@ -212,3 +210,82 @@ def test_noise_never_raises_anything_but_an_error_of_ours(data: bytes) -> None:
     except CulmError:
         return
     assert message is not None
+
+
+# Offers: what an announcement tells beyond its schemas, and that nobody takes it for a schema.
+
+
+OFFER = Offer(frozenset((0, 1)), frozenset((3, 4)), compact=True, absence=True)
+MARKER = "culm_offers_0020" + "0103030018" + 27 * "00"
+
+
+def test_the_marker_is_what_the_format_says() -> None:
+    assert messages.offer_marker(OFFER) == MARKER
+    assert messages.offer_marker(Offer(frozenset((7,)), frozenset((15,)), absence=False)) == (
+        "culm_offers_0020" + "0180008000" + 27 * "00"
+    )
+
+
+@given(st.frozensets(st.integers(0, 7)), st.frozensets(st.integers(0, 15)), st.booleans(), st.booleans())
+def test_an_offer_is_read_as_it_was_written(
+    modes: frozenset[int], lifts: frozenset[int], compact: bool, absence: bool
+) -> None:
+    offer = Offer(modes, lifts, compact=compact, absence=absence)
+    assert messages.split_offer((messages.offer_marker(offer),)) == ((), offer)
+
+
+def test_any_parser_takes_it_for_an_application_schema() -> None:
+    parsed = SchemaId.parse(MARKER)
+    assert (parsed.name, parsed.is_system, str(parsed)) == ("culm_offers", False, MARKER)
+    assert MARKER in normalise((*BOTH, MARKER))
+
+
+def test_the_schemas_keep_their_order() -> None:
+    assert messages.split_offer((SCHEMA, MARKER, OTHER_SCHEMA)) == ((SCHEMA, OTHER_SCHEMA), OFFER)
+    assert messages.split_offer((SCHEMA,)) == ((SCHEMA,), None)
+
+
+@pytest.mark.parametrize("content", ["02" + 31 * "00", 32 * "ff"])
+def test_another_format_is_no_schema_and_offers_nothing(content: str) -> None:
+    assert messages.split_offer((SCHEMA, "culm_offers_0020" + content)) == ((SCHEMA,), None)
+
+
+@pytest.mark.parametrize(
+    "schema_id", [MARKER + "_0020" + 64 * "f", "culm_offer_0020" + 64 * "0", "culm_offers_v1"]
+)
+def test_what_only_looks_alike_is_left_alone(schema_id: str) -> None:
+    assert messages.split_offer((schema_id,)) == ((schema_id,), None)
+
+
+def announced(**settings: Any) -> tuple[str, ...]:
+    peer = make_peer(LOW, **settings)
+    peer.connect(HIGH, NOW, dialled=True)
+    (message,) = said(peer, HIGH)
+    assert isinstance(message, Announce)
+    return message.schema_ids
+
+
+def test_it_is_told_only_where_that_is_wanted_and_never_to_the_p2panda_node() -> None:
+    assert announced() == BOTH
+    assert announced(announce_offers=True, compat="aquadoggo") == BOTH
+    told, offer = messages.split_offer(announced(announce_offers=True, lifts=("add128",), compact_form=False))
+    assert told == BOTH
+    assert offer is not None
+    assert (offer.lifts, offer.compact, offer.absence) == (frozenset((3,)), False, True)
+
+
+def test_the_event_tells_it_apart_from_the_schemas() -> None:
+    peer = make_peer(LOW, max_schema_ids=1)
+    connect_to(peer, HIGH)
+    raw = codec.encode(Announce(1, NOW, normalise((SCHEMA, MARKER))))
+    peer.receive(HIGH, raw, NOW)
+    assert peer.take_events() == [Announced(HIGH, (SCHEMA,), NOW, raw, OFFER)]
+    assert peer.remote_announcement(HIGH) == Announce(1, NOW, (SCHEMA,))
+
+
+def test_no_session_is_ever_about_it() -> None:
+    dialler, listener = (make_peer(peer_id, announce_offers=True, auto_sync=True) for peer_id in (LOW, HIGH))
+    connect(dialler, listener)
+    assert [session.schema_ids for session in dialler.sessions(HIGH)] == [BOTH]
+    listener.receive(LOW, codec.encode(SyncRequest(9, 0, (MARKER,))), NOW)
+    assert listener.counts["p2panda.session.not_announced"] == 1
