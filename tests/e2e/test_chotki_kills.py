@@ -24,8 +24,8 @@ import pytest
 from culm_connectors.chotki import publisher
 from culm_connectors.chotki.feed.peer_feed import PeerFeed
 from culm_models.chotki.compat import Compat
-from culm_streaming.chotki import field_buckets
-from culm_topics.chotki.records import CommitRecord, PacketRecord, large_fields, syncs
+from culm_streaming.chotki import state as shard_state
+from culm_topics.chotki.records import CommitRecord, PacketRecord, brought, large_fields
 from tests.support.chotki_pipeline.faults import Fault
 from tests.support.chotki_pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
 
@@ -146,7 +146,7 @@ def test_values_that_do_not_parse_are_kept_with_compat_go_whatever_happens(folde
 def test_large_operands_in_pieces_are_whole_whatever_happens_between_pieces(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(syncs, "MAX_PIECE_BYTES", 32)
+    monkeypatch.setattr(brought, "MAX_PIECE_BYTES", 32)
     runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)
     fields = of("edge", "chotki.fields")(runs.log)
     runs.run_each(fields[::6], Fault.KILL)
@@ -160,8 +160,8 @@ def test_large_fields_in_pieces_are_whole_whatever_happens_between_pieces(
     for module, name, size in (
         (large_fields, "MAX_WHOLE_BYTES", 24),
         (large_fields, "STATE_PIECE_BYTES", 16),
-        (field_buckets, "LARGE_BYTES", 24),
-        (field_buckets, "_BLOB_BYTES", 16),
+        (shard_state, "LARGE_BYTES", 24),
+        (shard_state, "_BLOB_BYTES", 16),
     ):
         monkeypatch.setattr(module, name, size)
     runs = Runs(folder, THREE_REPLICAS, seed=0, rounds=2)

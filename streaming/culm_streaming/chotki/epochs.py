@@ -17,11 +17,10 @@ import cbor2
 
 from culm_models.chotki.ids import GLOBAL_VECTOR_KEY, KEY_SIZE
 from culm_models.chotki.rdx import parse_vector, write_vector
-from culm_streaming.chotki.open_operands import Arrival, OpenOperands
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece, Run
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import BLOBS
+from culm_streaming.chotki.state import BLOBS, Arrival, OpenOperands
 from culm_streaming.chotki.step import COMMON_VECTOR
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.chotki.records import Ends, EpochRecord, HoldingRecord, epoch_key

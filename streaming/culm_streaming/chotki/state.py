@@ -1,7 +1,203 @@
-"""The state of a shard: blobs by name. The first byte of a name says what its blob is."""
+"""What a shard keeps in its state: fields, and the pieces of large operands whose last piece has not come.
 
-from typing import Final
+Blobs by name; the first byte of a name says what its blob is.
 
-from culm_streaming.stateful.job_state import Variable
+Fields of 256 neighbouring objects lie in one blob. A call on Spark's state costs far more than the bytes it
+moves, and what is written together is mostly neighbouring: a diff brings whole blocks, a writer the next
+sequence numbers. A blob is a CBOR map of the rest of a store key (9 bytes) to [value, seen]. A large value
+lies in blobs of its own; their number stands in its place.
+
+The shard of a partition of `chotki.fields` keeps the pieces of open operands, and the counting of epochs
+knows only that they came. Both apply `OpenOperands` to the same rows, so they agree, without a message
+between them, on which operands are whole. A sync counts only if all of its operands are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+import cbor2
+
+from culm_streaming.stateful.job_state import JobState, Variable
 
 BLOBS: Final[Variable[bytes]] = Variable("blobs", "name binary")
+OBJECTS_BITS: Final = 8
+LARGE_BYTES: Final = 256 * 1024
+"""A value of more bytes has blobs of its own."""
+_BLOB_BYTES: Final = 2 * 1024 * 1024
+_NAME: Final = b"F"
+_LARGE: Final = b"L"
+_OFFSET_BITS: Final = 12
+_PRO_BITS: Final = _OFFSET_BITS + OBJECTS_BITS
+_NAMES: Final = b"P"
+_PIECE: Final = b"Q"
+
+
+class Kept(NamedTuple):
+    """A field as it is kept: its merged value, and what was merged into it; None: that is not known."""
+
+    value: bytes
+    seen: bytes | None
+
+
+class FieldBucket:
+    """The fields of one blob; `flush` writes it if something was put."""
+
+    __slots__ = ("_fields", "_is_changed", "_name", "_state", "keys")
+
+    def __init__(self, state: JobState, name: bytes, keys: list[bytes]) -> None:
+        blob = state.load(BLOBS, name)
+        self._state = state
+        self._name = name
+        self._fields: dict[bytes, tuple[bytes | int, bytes | None]] = (
+            {} if blob is None else cbor2.loads(blob)
+        )
+        self._is_changed = False
+        self.keys = keys
+        """The store keys that it was opened for, in order."""
+
+    def get(self, key: bytes) -> Kept | None:
+        """The field of a store key of this blob."""
+        found = self._fields.get(key[9:])
+        if found is None:
+            return None
+        value, seen = found
+        if isinstance(value, int):
+            value = b"".join(self._large(key, number) for number in range(value))
+        return Kept(value, seen)
+
+    def put(self, key: bytes, kept: Kept) -> None:
+        """Keep a field of this blob."""
+        value: bytes | int = kept.value
+        if len(kept.value) > LARGE_BYTES:
+            value = -(-len(kept.value) // _BLOB_BYTES)
+            for number in range(value):
+                start = number * _BLOB_BYTES
+                self._state.save(BLOBS, _blob(key, number), kept.value[start : start + _BLOB_BYTES])
+        former, _ = self._fields.get(key[9:], (b"", None))
+        if isinstance(former, int):
+            for number in range(value if isinstance(value, int) else 0, former):
+                self._state.save(BLOBS, _blob(key, number), None)
+        self._fields[key[9:]] = value, kept.seen
+        self._is_changed = True
+
+    def _large(self, key: bytes, number: int) -> bytes:
+        blob = self._state.load(BLOBS, _blob(key, number))
+        assert blob is not None, "a large value has its blobs"
+        return blob
+
+    def flush(self) -> None:
+        """Write what has changed."""
+        if self._is_changed:
+            self._state.save(BLOBS, self._name, cbor2.dumps(self._fields))
+            self._is_changed = False
+
+
+def _blob(key: bytes, number: int) -> bytes:
+    return _LARGE + key + number.to_bytes(4, "big")
+
+
+def open_buckets(state: JobState, keys: Iterable[bytes]) -> Iterator[FieldBucket]:
+    """Blob by blob, each with those of these keys that it is of. One is held at a time: flush it."""
+    bucket: list[bytes] = []
+    name = last = b""
+    for key in sorted(keys):
+        if key > last:
+            if bucket:
+                yield FieldBucket(state, name, bucket)
+                bucket = []
+            number = int.from_bytes(key[9:17], "big") >> _PRO_BITS
+            name = _NAME + key[1:9] + number.to_bytes(8, "big")
+            # No key of the blob is greater: its lowest bits and its letter are all ones.
+            last = key[:9] + ((number + 1 << _PRO_BITS) - 1).to_bytes(8, "big") + b"\xff"
+        bucket.append(key)
+    if bucket:
+        yield FieldBucket(state, name, bucket)
+
+
+class Arrival(Enum):
+    """What a piece is to its operand."""
+
+    OPEN = auto()
+    WHOLE = auto()
+    """It is the last one."""
+    LOST = auto()
+    """Pieces before it are missing: the operand never becomes whole."""
+
+
+class OpenOperands:
+    """The open operands of one partition, oldest first, with the number of pieces that came of each.
+
+    Beyond `limit` the oldest are given up: the sessions of most of those have ended in the middle of one.
+    """
+
+    __slots__ = ("_limit", "counts", "given_up")
+
+    def __init__(self, counts: Mapping[bytes, int], limit: int) -> None:
+        self.counts = dict(counts)
+        self.given_up: dict[bytes, int] = {}
+        """By name: operands that never became whole, with the number of pieces that came of each."""
+        self._limit = limit
+
+    def take(self, name: bytes, piece: int, pieces: int) -> Arrival:
+        """The next piece of the partition."""
+        count = self.counts.pop(name, None)
+        if piece != count:
+            if count is not None:
+                self.given_up[name] = count
+            if piece:
+                return Arrival.LOST
+        if piece + 1 == pieces:
+            return Arrival.WHOLE
+        self.counts[name] = piece + 1
+        while len(self.counts) > self._limit:
+            oldest = next(iter(self.counts))
+            self.given_up[oldest] = self.counts.pop(oldest)
+        return Arrival.OPEN
+
+
+class KeptPieces:
+    """The pieces of open operands in a shard's state, each a blob of its own."""
+
+    __slots__ = ("_operands", "_state")
+
+    def __init__(self, state: JobState, limit: int) -> None:
+        self._state = state
+        blob = state.load(BLOBS, _NAMES)
+        kept: dict[bytes, int | list[bytes]] = {} if blob is None else cbor2.loads(blob)
+        counts = {}
+        for name, pieces in kept.items():
+            counts[name] = pieces if isinstance(pieces, int) else len(pieces)
+            if isinstance(pieces, list):
+                # An earlier format kept the pieces themselves here.
+                for number, piece in enumerate(pieces):
+                    state.save(BLOBS, _piece_blob(name, number), piece)
+        self._operands = OpenOperands(counts, limit)
+
+    def take(self, name: bytes, piece: int, pieces: int, value: bytes) -> bytes | None:
+        """The next piece; returns the operand if this is its last one."""
+        arrival = self._operands.take(name, piece, pieces)
+        for lost, count in self._operands.given_up.items():
+            for number in range(count):
+                self._state.save(BLOBS, _piece_blob(lost, number), None)
+        self._operands.given_up.clear()
+        if arrival is Arrival.OPEN:
+            self._state.save(BLOBS, _piece_blob(name, piece), value)
+        if arrival is not Arrival.WHOLE:
+            return None
+        return b"".join([*(self._taken(_piece_blob(name, number)) for number in range(piece)), value])
+
+    def save(self) -> None:
+        """Keep which operands are open."""
+        counts = self._operands.counts
+        self._state.save(BLOBS, _NAMES, cbor2.dumps(counts) if counts else None)
+
+    def _taken(self, blob: bytes) -> bytes:
+        piece = self._state.load(BLOBS, blob)
+        assert piece is not None, "an open operand has its pieces"
+        self._state.save(BLOBS, blob, None)
+        return piece
+
+
+def _piece_blob(name: bytes, number: int) -> bytes:
+    return _PIECE + name + number.to_bytes(4, "big")

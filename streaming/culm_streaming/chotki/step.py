@@ -14,13 +14,11 @@ from culm_models.chotki.log0 import COMMON_FIELDS
 from culm_models.chotki.rdx import parse_vector, write_vector
 from culm_models.chotki.rdx.batch import merge_many
 from culm_models.chotki.store import MERGED_ALONE, SEEN_TYPES
-from culm_streaming.chotki.field_buckets import Kept, open_buckets
-from culm_streaming.chotki.open_operands import KeptPieces
 from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.packing import FIRST_BLOCK, checked_operand
 from culm_streaming.chotki.rows import Operand, ShardRows, VectorRow
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import BLOBS
+from culm_streaming.chotki.state import BLOBS, Kept, KeptPieces, open_buckets
 from culm_streaming.errors import JobError
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.chotki.records import (

@@ -309,7 +309,7 @@ def test_a_packet_that_is_none_is_told_and_nothing_of_it_is_merged() -> None:
 
 
 def test_a_large_operand_is_merged_when_its_last_piece_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culm_topics.chotki.records.syncs.MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr("culm_topics.chotki.records.brought.MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics()
     key = object_key(Id.make(0xC, 1, 1), "S")
     text = parse_text("S", '"a long text in many pieces"')
@@ -338,7 +338,7 @@ def test_an_object_that_is_said_to_be_of_two_classes_keeps_the_first_and_is_told
 def test_a_piece_is_not_covered_before_the_last_one_and_comes_again_without_a_checkpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("culm_topics.chotki.records.syncs.MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr("culm_topics.chotki.records.brought.MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics()
     key = object_key(Id.make(0xC, 1, 1), "S")
     text = parse_text("S", '"a long text in many pieces"')

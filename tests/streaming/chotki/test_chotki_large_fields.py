@@ -8,14 +8,12 @@ import pytest
 from culm_models.chotki.ids import Id, object_key, vector_key
 from culm_models.chotki.rdx import merge, parse_text, parse_vector, write_vector
 from culm_models.chotki.rdx.first import write_element
-from culm_streaming.chotki import field_buckets
+from culm_streaming.chotki import state as shard_state
 from culm_streaming.chotki.epochs import count_epoch
-from culm_streaming.chotki.field_buckets import Kept, open_buckets
-from culm_streaming.chotki.open_operands import KeptPieces
 from culm_streaming.chotki.output_records import Stage, Topic
 from culm_streaming.chotki.rows import Commit, EpochRows, InputTopic, Mark, Piece
 from culm_streaming.chotki.settings import ChotkiStateSettings
-from culm_streaming.chotki.state import BLOBS
+from culm_streaming.chotki.state import BLOBS, Kept, KeptPieces, open_buckets
 from culm_streaming.chotki.step import restore_shard
 from culm_streaming.errors import JobError
 from culm_streaming.stateful.job_state import MemoryState
@@ -24,9 +22,9 @@ from culm_topics.chotki.records import (
     CommitRecord,
     EpochRecord,
     FieldJoiner,
+    brought,
     is_piece_key,
     session_key,
-    syncs,
 )
 from culm_topics.records import RejectedRecord
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
@@ -111,7 +109,7 @@ def test_a_field_is_joined_in_whatever_order_its_records_are_left_by_compaction(
 def test_a_sync_of_which_a_piece_is_missing_does_not_count(
     lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(syncs, "MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr(brought, "MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics()
     job = ChotkiJob(topics)
     topics.operand(BRINGER, KEY, element("a", 30))
@@ -133,7 +131,7 @@ def test_a_sync_of_which_a_piece_is_missing_does_not_count(
 def test_operands_beyond_those_that_may_be_open_are_given_up_and_their_syncs_do_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(syncs, "MAX_PIECE_BYTES", 10)
+    monkeypatch.setattr(brought, "MAX_PIECE_BYTES", 10)
     topics = ChotkiTopics(1)
     job = ChotkiJob(topics, ChotkiStateSettings(shards=1, max_open_operands=2))
     rest = {}
@@ -166,8 +164,8 @@ def test_a_list_is_appended_to_up_to_its_limit_and_what_is_left_out_is_reported(
 
 
 def test_large_values_have_blobs_of_their_own_in_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(field_buckets, "LARGE_BYTES", 10)
-    monkeypatch.setattr(field_buckets, "_BLOB_BYTES", 4)
+    monkeypatch.setattr(shard_state, "LARGE_BYTES", 10)
+    monkeypatch.setattr(shard_state, "_BLOB_BYTES", 4)
     state = MemoryState()
     for value in (bytes(12), b"short", bytes(20), bytes(11)):
         (bucket,) = open_buckets(state, [KEY])

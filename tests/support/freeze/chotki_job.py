@@ -24,9 +24,9 @@ from culm_topics.chotki.records import (
     EpochRecord,
     FieldRecord,
     block_partition,
+    brought,
     is_epoch_key,
     is_field_key,
-    syncs,
 )
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -58,7 +58,7 @@ def inputs() -> tuple[list[Input], list[Input]]:
     at = Id.make(0xC, 2)
     vector = write_vector({0xC: at.pro})
     text = parse_text("S", '"in two pieces"')
-    with patch.object(syncs, "MAX_PIECE_BYTES", len(text) // 2 + 1):
+    with patch.object(brought, "MAX_PIECE_BYTES", len(text) // 2 + 1):
         whole.operand(_PEER, _LARGE, text)
     pieces = (InputTopic.FIELDS, block_partition(_LARGE, PARTITIONS))
     first[pieces] = whole.records[pieces][:1]

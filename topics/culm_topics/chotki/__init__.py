@@ -7,7 +7,6 @@
 - `parquet/`: objects as Parquet, one table a class.
 - `writer`: what programs write. `changes` are what they say, `packet_maker` makes packets of one source of
   them, on top of its `own_fields`, and `sources` decides whose a source is.
-- `duplicates`: objects with one value in a field that Go replicas hold to be unique.
 - `operations`: how far peers are, and which sessions there are.
 - `errors`: what goes wrong between a program and its objects.
 """

@@ -14,6 +14,7 @@ from culm_models.chotki.ids import OFFSET_MAX, Id, read_id_text
 from culm_models.chotki.log0 import NAMES_ID, REPLICA_CLASS_ID, SYSTEM_SOURCE
 from culm_models.chotki.rdx import ClassField, parse_class
 from culm_models.chotki.rdx.classes import REFERENCE_FIELD
+from culm_models.chotki.unique_values import Duplicate, UniqueValues
 from culm_topics.chotki.errors import NameUnknown
 from culm_topics.chotki.global_names import GlobalNames
 from culm_topics.chotki.values import Value, read_value
@@ -26,6 +27,9 @@ NAMES_PLACE: Final[Place] = (NAMES_ID.off, "M")
 """The map of global names."""
 _OWN: Final = "COY"
 _NOTHING: Final[Mapping[Place, bytes]] = {}
+
+
+MOST_VALUES: Final = 1_000_000
 
 
 class FieldSource(Protocol):
@@ -201,3 +205,16 @@ def _object(
         elif place[0] or place[1] not in _OWN:
             others[place] = read_value(place[1], value)
     return ChotkiObject(id, class_id, class_, names, typed, others)
+
+
+def find_duplicates(source: FieldSource, most: int = MOST_VALUES) -> list[Duplicate]:
+    """All of them, of at most so many values; only classes with such fields are looked through."""
+    values = UniqueValues(most)
+    for class_id in source.class_ids():
+        if (entries := source.fields(class_id).get((0, "C"))) is not None:
+            values.learn_class(class_id, entries)
+    for class_id in sorted(values.classes):
+        for id in source.ids(class_id):
+            for (number, letter), value in source.fields(id).items():
+                values.take(class_id, Id(id.src, id.pro + number), letter, value)
+    return values.duplicates()

@@ -20,7 +20,7 @@ from culm_infra.errors import InfraError
 from culm_models.chotki.ids import Id, block_of
 from culm_models.chotki.packets.handshake import trace_pair
 from culm_models.chotki.rdx import print_text
-from culm_topics.chotki.duplicates import find_duplicates
+from culm_topics.chotki.objects import find_duplicates
 from culm_topics.chotki.operations import OVER, PeerSession, read_holdings, read_sessions
 from culm_topics.chotki.records import SourceRecord
 from culm_topics.chotki.sources import FREE, is_of_former_run, read_sources, retire_source

@@ -1,11 +1,19 @@
 """Keys and values of the `chotki.*` topics.
 
 - `keys`: their keys, and in which partition a source or a block lies; `shape`: items that several have.
-- `packets`, `syncs`: what edges and writers bring. `state`: what the job makes of it; `large_fields`: its
+- `brought`: what edges and writers bring. `state`: what the job makes of it; `large_fields`: its
   values in pieces.
-- `operations`: vectors and sources, `sessions`: how each session stands, for whoever looks after them.
+- `operations`: vectors, sources and how each session stands, for operators.
 """
 
+from culm_topics.chotki.records.brought import (
+    MAX_PACKET_BYTES,
+    MAX_PIECE_BYTES,
+    CommitRecord,
+    OperandReader,
+    OperandRecord,
+    PacketRecord,
+)
 from culm_topics.chotki.records.keys import (
     block_partition,
     epoch_key,
@@ -27,12 +35,16 @@ from culm_topics.chotki.records.large_fields import (
     is_piece_key,
     piece_keys,
 )
-from culm_topics.chotki.records.operations import Behind, HoldingRecord, SourceRecord, SourceState
-from culm_topics.chotki.records.packets import MAX_PACKET_BYTES, PacketRecord
-from culm_topics.chotki.records.sessions import OpenSyncItem, SessionRecord
+from culm_topics.chotki.records.operations import (
+    Behind,
+    HoldingRecord,
+    OpenSyncItem,
+    SessionRecord,
+    SourceRecord,
+    SourceState,
+)
 from culm_topics.chotki.records.shape import Bringer, Ends
 from culm_topics.chotki.records.state import BlockVectorRecord, EpochRecord, FieldRecord
-from culm_topics.chotki.records.syncs import MAX_PIECE_BYTES, CommitRecord, OperandReader, OperandRecord
 
 __all__ = [
     "MAX_PACKET_BYTES",

@@ -14,14 +14,12 @@ Texts that are not UTF-8 are read with surrogate escapes, as Python reads file n
 were. What is written has empty stamps, as a value that was read from text has: `culm_models.chotki.rdx.delta`
 makes an operand of it.
 
-`scalars`: single values. `kinds`: sets, maps and unreadable bytes. `reading` and `writing`: a field. `plain`:
-values as JSON has them.
+`scalars`: single values, sets, maps and unreadable bytes. `reading` (as JSON has them, too) and `writing`: a
+field.
 """
 
-from culm_topics.chotki.values.kinds import Elements, Pairs, Unreadable, Value
-from culm_topics.chotki.values.plain import plain_value
-from culm_topics.chotki.values.reading import read_value
-from culm_topics.chotki.values.scalars import Scalar, Term
+from culm_topics.chotki.values.reading import plain_value, read_value
+from culm_topics.chotki.values.scalars import Elements, Pairs, Scalar, Term, Unreadable, Value
 from culm_topics.chotki.values.writing import value_from_text, write_value
 
 __all__ = [

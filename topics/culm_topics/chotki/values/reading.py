@@ -1,17 +1,26 @@
-"""A field's bare value as a Python value."""
+"""A field's bare value as a Python value, and that as JSON has it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.ids import Id
 from culm_models.chotki.rdx import check_value, parse_vector
 from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, pairs, read_first
-from culm_topics.chotki.values.kinds import Elements, Pairs, Unreadable, Value
-from culm_topics.chotki.values.scalars import Scalar, read_scalar
+from culm_topics.chotki.values.scalars import (
+    WRITE,
+    Elements,
+    Pairs,
+    Scalar,
+    Term,
+    Unreadable,
+    Value,
+    read_scalar,
+)
 
 
 def read_value(letter: str, value: bytes) -> Value:
@@ -66,3 +75,42 @@ _READ: Final[Mapping[str, Callable[[bytes], Value]]] = {
     "V": parse_vector,
     "O": Id.unzip,
 }
+
+
+def plain_value(value: Value | None) -> Any:
+    """The value as JSON has it: IDs and terms as text, an E as a list, an M as an object by text of keys.
+
+    An M with keys of one text is a list of pairs, in which a key that is an ID or a term is `{"R": …}` or
+    `{"T": …}`. A text that is not UTF-8 is `{"bytes": …}`, in hex.
+    """
+    match value:
+        case Id():
+            return str(value)
+        case Term():
+            return plain_value(value.text)
+        case str():
+            return value if _is_utf8(value) else {"bytes": WRITE["S"](value).hex()}
+        case float() if not math.isfinite(value):
+            return str(value)
+        case Pairs():
+            texts = {str(key) for key in value}
+            if len(texts) == len(value) and all(map(_is_utf8, texts)):
+                return {str(key): plain_value(one) for key, one in value.items()}
+            return [[_plain_key(key), plain_value(one)] for key, one in value.items()]
+        case dict():
+            return {str(key): plain_value(one) for key, one in value.items()}
+        case tuple():
+            return [plain_value(one) for one in value]
+        case Unreadable():
+            return {"unreadable": value.raw.hex()}
+        case _:
+            return value
+
+
+def _plain_key(key: Scalar) -> Any:
+    letter = "R" if isinstance(key, Id) else "T" if isinstance(key, Term) else None
+    return plain_value(key) if letter is None else {letter: plain_value(key)}
+
+
+def _is_utf8(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text)

@@ -13,9 +13,17 @@ from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, pairs, write_e
 from culm_models.chotki.rdx.scalars import I64_MAX, I64_MIN
 from culm_models.chotki.zip import U64_MAX
 from culm_topics.chotki.errors import ValueRefused
-from culm_topics.chotki.values.kinds import Unreadable, Value, parts_of
 from culm_topics.chotki.values.reading import read_pairs, read_value
-from culm_topics.chotki.values.scalars import WRITE, Part, integer, part_of, reread
+from culm_topics.chotki.values.scalars import (
+    WRITE,
+    Part,
+    Unreadable,
+    Value,
+    integer,
+    part_of,
+    parts_of,
+    reread,
+)
 
 
 def write_value(letter: str, value: object, old: bytes = b"") -> bytes:

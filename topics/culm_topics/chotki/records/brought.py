@@ -1,4 +1,4 @@
-"""`chotki.fields` and `chotki.commits`: what a diff brought, and that it is whole (reference 9.1, 9.2)."""
+"""What edges and writers bring: live packets, diffs, and that a diff is whole (reference 9.1, 9.2)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -10,10 +10,28 @@ from culm_topics.records.declare import Record, record, spread
 from culm_topics.records.kinds import sized_between
 from culm_topics.records.shape import require, string_size
 
+MAX_PACKET_BYTES: Final = 3 * 1024 * 1024
+"""The largest live packet: its record fits into a batch of Kafka's."""
+
+
 MAX_PIECE_BYTES: Final = 3 * 1024 * 1024
 """An operand that is larger travels in pieces."""
 MAX_PIECES: Final = 1_024
 _FIELDS = "chotki.fields"
+
+
+@record("chotki.packets", "a live packet as it came. Key: the source of its id, u64.")
+class PacketRecord(Record):
+    """Value of `chotki.packets`; its key is the source of the packet's id.
+
+    `after` is the progress of that source that the connection had brought before: the packet counts once the
+    deployment has reached it. `compat` says how the packet is read: a value in it may not parse by default.
+    """
+
+    bringer: Annotated[Bringer, spread]
+    after: Annotated[int, "progress of the source that it builds on"]
+    packet: Annotated[bytes, sized_between(0, MAX_PACKET_BYTES)]
+    compat: SomeCompat = Compat.DEFAULT
 
 
 @record(
