@@ -34,6 +34,8 @@ from culm_topics.kafka.clients import KafkaSettings, consumer
 _ROOT = Path(__file__).resolve().parents[1]
 _FLOORS = ("models", "topics", "streaming", "connectors", "infra")
 _IDLE_S = 8.0
+_PERIOD_S = 32.0
+"""Longer than any interval at which a process does something by itself."""
 _TIMEOUT_S = 120.0
 _IDLE, _WALK = 1, 2
 
@@ -179,10 +181,10 @@ async def _entry(rig: Rig, kafka: KafkaSettings, recorder: Recorder, ports: list
         await asyncio.to_thread(_await_logs, kafka)
         await asyncio.sleep(_IDLE_S)
         with recorder.phase(_IDLE):
-            await asyncio.sleep(_IDLE_S)
+            await asyncio.sleep(_PERIOD_S)
         with recorder.phase(_WALK):
             await pair.once()
-            # As long as the idle phase: the job and what follows `logs` come after the live path.
+            # The job and what follows `logs` come after the live path.
             await asyncio.sleep(_IDLE_S)
 
 
@@ -275,7 +277,7 @@ def message_way(rig: Rig) -> Way:
             _acknowledged(ann, ben, f"warm {number}")
         time.sleep(_IDLE_S)
         with recorder.phase(_IDLE):
-            time.sleep(_IDLE_S)
+            time.sleep(_PERIOD_S)
         with recorder.phase(_WALK):
             _acknowledged(ann, ben, "walked")
         return recorder.way()

@@ -65,8 +65,8 @@ def test_a_follower_is_behind_when_both_clocks_say_so(
         _wall_s=lambda: now_s + wall_days * 86_400,
         _steady_s=lambda: now_s + steady_days * 86_400,
     )
-    batch = SimpleNamespace(messages=[SimpleNamespace(timestamp=lambda: (1, int(now_s * 1_000)))])
-    assert StateFollower._is_behind(cast(Any, follower), cast(Any, batch)) is is_behind
+    record = SimpleNamespace(timestamp=lambda: (1, int(now_s * 1_000)))
+    assert StateFollower._is_behind(cast(Any, follower), [cast(Any, record)]) is is_behind
 
 
 @_JUMPS

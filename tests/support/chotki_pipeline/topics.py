@@ -128,6 +128,10 @@ class MemoryReader:
                     return Batch(messages, {place: end})  # type: ignore[arg-type]
             await self._topics.until_written()
 
+    async def read_to_end(self) -> AsyncIterator[Batch]:
+        while any(self.positions[place] < end for place, end in self.ends.items()):
+            yield await self.get()
+
 
 class MemoryProducer:
     """As `BatchProducer`, of one run of an edge: once it is dead nothing more is appended."""
