@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_models.bamboo.proofs import lower_pool, shortest_path, upper_pool
+from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from tests.interop.go_bamboo import CULM, Between, build, culm, culm_serving, go_serving, held, running
 from tests.support.waiting import while_working
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from culm_connectors.bamboo_p2p.errors import LogEnded, LogIncomplete
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
 from culm_models.bamboo.entry import decode_entry, lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import MAX_SEQ_NUM
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 

@@ -19,12 +19,14 @@ from typing import BinaryIO, Final
 
 from culm_connectors.bamboo_p2p.errors import BundleError
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.checks import check_signature
 from culm_models.bamboo.entry import Entry, decode_entry, lipmaa, max_entry_size
 from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.fork_proof import is_fork_proof, links_of
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import is_fork_proof, links_of, lower_pool, upper_pool
-from culm_models.bamboo_p2p.store import ForkProof, HeldEntry, fork_with_held
+from culm_models.bamboo_p2p.forks import fork_with_held
+from culm_models.bamboo_p2p.store import ForkProof, HeldEntry
 
 _MAGIC: Final = b"culm bamboo 2\n"
 _FORMER_MAGIC: Final = b"culm bamboo 1\n"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.certificate_pool import upper_pool
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import Direction

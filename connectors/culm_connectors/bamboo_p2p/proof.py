@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.checks import check_signature
 from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.fork_proof import links_of
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import links_of, lower_pool, upper_pool
-from culm_models.bamboo_p2p.store import BambooStore, HeldEntry, fork_of
+from culm_models.bamboo_p2p.forks import fork_of
+from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 
 
 @dataclass(frozen=True, slots=True)

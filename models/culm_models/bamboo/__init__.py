@@ -1,8 +1,8 @@
 """Bamboo logs: single-writer, append-only, signed, with links that keep proofs short.
 
 `entry` is the byte layout and makes entries, with the rule of the skiplinks, `checks` is all that an entry
-shows by itself with its payload, and against the log before it. `proofs` are the few entries that
-prove one, and the two that prove a fork; `range_set` which of a log are held. `hashes` names
+shows by itself with its payload, and against the log before it. `certificate_pool` are the few entries
+that prove one, `fork_proof` the two that prove a fork; `range_set` which of a log are held. `hashes` names
 entries and payloads, `log_store` is what is asked of whoever keeps logs, `errors` names what can be wrong.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from culm_models.bamboo.proofs import MAX_SEQ_NUM
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.errors import (
     CreditViolated,

@@ -10,9 +10,10 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.errors import PayloadSizeError
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes, Connection
+from culm_models.bamboo_p2p.forks import fork_with_held
 from culm_models.bamboo_p2p.link import VerifySignatures
 from culm_models.bamboo_p2p.settings import Answers, PeerSettings
-from culm_models.bamboo_p2p.store import BambooStore, HeldEntry, fork_with_held
+from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 from culm_models.keys import verify_all
 
 

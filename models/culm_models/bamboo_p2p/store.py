@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from culm_models.bamboo.entry import Entry, decode_entry, lipmaa
+from culm_models.bamboo.entry import Entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import forked_at, is_fork_proof
 from culm_models.bamboo.range_set import RangeSet
 
 
@@ -121,47 +120,3 @@ class BambooStore(Protocol):
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
         """Forget the unverified bytes of a payload."""
         ...
-
-
-def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None:
-    """What proves that a valid entry and those that are held went two ways (1.5); None if nothing does.
-
-    Links are compared wherever both entries are there; of a link from above, the backlink alone.
-    """
-    entry = log_entry.entry
-    log = (entry.public_key, entry.log_id)
-    seq_num = entry.seq_num
-    held = store.entry(log, seq_num)
-    if held is not None:
-        is_proof = is_fork_proof(held.entry, held.hash, entry, log_entry.hash)
-        return (held.entry_bytes, log_entry.entry_bytes) if is_proof else None
-    before = store.entry(log, seq_num - 1)
-    if before is not None and entry.backlink not in (None, before.hash):
-        return before.entry_bytes, log_entry.entry_bytes
-    if entry.skiplink is not None:
-        target = store.entry(log, lipmaa(seq_num))
-        if target is not None and entry.skiplink != target.hash:
-            return target.entry_bytes, log_entry.entry_bytes
-    after = store.entry(log, seq_num + 1)
-    if after is not None and after.entry.backlink not in (None, log_entry.hash):
-        return log_entry.entry_bytes, after.entry_bytes
-    end_of_log = store.end_of_log(log)
-    if end_of_log is not None and end_of_log < seq_num:
-        last = store.entry(log, end_of_log)
-        assert last is not None, "an end of a log is a held entry"
-        return last.entry_bytes, log_entry.entry_bytes
-    highest = store.highest_entry(log)
-    if entry.end_of_log and highest > seq_num:
-        later = store.entry(log, highest)
-        assert later is not None, "the highest entry is held"
-        return log_entry.entry_bytes, later.entry_bytes
-    return None
-
-
-def fork_of(store: BambooStore, log: LogKey) -> int | None:
-    """From which entry on a log is known to be forked."""
-    proof = store.fork_proof(log)
-    if proof is None:
-        return None
-    one, other = (decode_entry(entry_bytes, store.flavour) for entry_bytes in proof)
-    return forked_at(one, store.flavour.hash(proof[0]), other, store.flavour.hash(proof[1]))

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from culm_models.bamboo.certificate_pool import shortest_path
 from culm_models.bamboo.entry import lipmaa, spine_number_from
-from culm_models.bamboo.proofs import shortest_path
 from culm_models.bamboo.range_set import RangeSet
 
 IsThere = Callable[[int], bool]

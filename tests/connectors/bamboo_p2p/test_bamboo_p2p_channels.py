@@ -22,8 +22,8 @@ from culm_connectors.bamboo_p2p.settings import ALPNS, BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.transport import CloseReason, ConnectError, Connection, TransportSettings, connect
 from culm_connectors.url import Url
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF, YASMF
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import Malformed
 from culm_models.bamboo_p2p.events import BambooP2pEvent

@@ -28,7 +28,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE, Checkpoints
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
-from culm_models.bamboo_p2p.store import fork_of
+from culm_models.bamboo_p2p.forks import fork_of
 from culm_models.keys import KeyPair
 from tests.support import frozen
 from tests.support.freeze import bamboo_folder

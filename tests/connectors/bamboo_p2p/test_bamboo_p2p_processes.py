@@ -17,8 +17,8 @@ import pytest
 
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.keys import KeyPair
 from tests.support.bamboo_edge import command, running, serving
 from tests.support.channels import Certificates

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from culm_models import bamboo
 from culm_models.bamboo import errors, lipmaa, needs_skiplink
 from culm_models.bamboo import hashes as yasmf
-from culm_models.bamboo.proofs import MAX_SEQ_NUM, in_lower_pool, lower_pool, shortest_path, upper_pool
+from culm_models.bamboo.certificate_pool import (
+    MAX_SEQ_NUM,
+    in_lower_pool,
+    lower_pool,
+    shortest_path,
+    upper_pool,
+)
 from culm_models.keys import KeyPair
 
 seq_nums = st.integers(1, MAX_SEQ_NUM) | st.integers(1, 3000)

@@ -11,8 +11,8 @@ from culm_models.bamboo import decode_entry, errors, needs_skiplink
 from culm_models.bamboo import hashes as yasmf
 from culm_models.bamboo.entry import max_entry_size, measure_entry, read_place, sign_entry
 from culm_models.bamboo.errors import BambooError
+from culm_models.bamboo.fork_proof import is_fork_proof
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
-from culm_models.bamboo.proofs import is_fork_proof
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
 from tests.support import p2panda_vectors

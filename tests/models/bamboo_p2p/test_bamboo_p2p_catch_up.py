@@ -2,8 +2,8 @@
 
 import pytest
 
+from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
-from culm_models.bamboo.proofs import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo_p2p.events import PiecesNotified, RequestCancelled
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.wire.messages import CancelCode, Eagerness

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import YAMF
-from culm_models.bamboo.proofs import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.sequence import Piece, Sequence

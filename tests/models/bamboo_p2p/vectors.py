@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, YASMF, HashFlavour
-from culm_models.bamboo.proofs import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings, Policy, PolicyAnswer

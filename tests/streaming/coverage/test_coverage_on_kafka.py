@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from culm_models.bamboo.proofs import lower_pool, upper_pool
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_streaming.coverage.job import CoverageSettings
 from culm_streaming.coverage.settings import CoverageLayout
 from culm_streaming.run import RunSettings, run_jobs

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF, YASMF
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_streaming.coverage.settings import CoverageLayout
 from culm_streaming.coverage.state import BLOCKS, FRAGMENTS, PEERS
 from culm_streaming.errors import JobSettingsError, StateLayoutError, StateMissingError

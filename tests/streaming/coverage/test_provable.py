@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culm_models.bamboo import lipmaa, needs_skiplink
-from culm_models.bamboo.proofs import lower_pool, upper_pool
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.range_set import RangeSet
 from culm_streaming.coverage.held_log import HeldLog, decode_row, encode_row, has_fragments
 from culm_streaming.coverage.payloads import HASHES, payloads_step

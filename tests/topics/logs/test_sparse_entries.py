@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.keys import KeyPair
 from culm_topics.errors import RecordError
 from culm_topics.logs.consumer import LogCoverage, LogEntry

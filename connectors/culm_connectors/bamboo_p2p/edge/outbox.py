@@ -18,9 +18,9 @@ from culm_connectors.bamboo_p2p.edge.log_kinds import LogKind, LogKinds
 from culm_connectors.bamboo_p2p.edge.tables import ENTRY, PAYLOAD, EdgeTables, OutboxRow
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.kafka import ProducerRecord
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import MAX_SEQ_NUM
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.errors import CulmError

@@ -63,7 +63,7 @@ def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, results
 
 
 def _coverage(store: FolderStore, log: LogKey) -> dict[str, Any]:
-    from culm_models.bamboo_p2p.store import fork_of
+    from culm_models.bamboo_p2p.forks import fork_of
 
     return {
         "log": log_name(log),

@@ -10,11 +10,11 @@ from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.data_channel.incoming_payload import IncomingPayload
 from culm_models.bamboo_p2p.data_channel.rebuilding import LinkUnknown, rebuild_entry
 from culm_models.bamboo_p2p.errors import ApologyViolated, DataInvalid, DataUnwanted, PieceViolated
+from culm_models.bamboo_p2p.forks import fork_with_held
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, LatestPiece, Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
-from culm_models.bamboo_p2p.store import fork_with_held
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Metadata, SkipReason
 
 

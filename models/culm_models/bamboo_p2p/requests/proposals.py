@@ -5,17 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from culm_models import keys
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, in_lower_pool, lower_pool, shortest_path
 from culm_models.bamboo.entry import Entry, decode_entry, lipmaa
+from culm_models.bamboo.fork_proof import is_fork_proof, links_of
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import (
-    MAX_SEQ_NUM,
-    in_lower_pool,
-    is_fork_proof,
-    links_of,
-    lower_pool,
-    shortest_path,
-)
 from culm_models.bamboo_p2p.errors import EntryMissing, EvidenceBogus, RangeViolated, SparseOpen
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import Direction

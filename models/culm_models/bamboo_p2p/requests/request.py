@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from culm_models.bamboo.certificate_pool import shortest_path
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import shortest_path
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.requests.interest import Interest
 from culm_models.bamboo_p2p.requests.sequence import PassedPieces, Sequence

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from culm_models.bamboo.proofs import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
+from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.range_set import RangeSet
 
 

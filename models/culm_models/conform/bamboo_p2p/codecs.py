@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.hashes import HashFlavour
-from culm_models.bamboo.proofs import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.data import decode_data, encode_data
 from culm_models.bamboo_p2p.wire.messages import CompressedPayload, RawPayload

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
 from culm_models.bamboo_p2p.memory_store import MemoryStore

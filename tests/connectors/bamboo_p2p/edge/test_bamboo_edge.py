@@ -19,9 +19,9 @@ from culm_connectors.url import Url
 from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack import Stack
 from culm_infra.stack.ports import free_ports
+from culm_models.bamboo.certificate_pool import lower_pool
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
-from culm_models.bamboo.proofs import lower_pool
 from culm_models.bamboo_p2p.errors import DataInvalid, EvidenceBogus
 from culm_models.bamboo_p2p.peer import GivenEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange

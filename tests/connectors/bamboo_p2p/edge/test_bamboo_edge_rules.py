@@ -18,9 +18,9 @@ from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.transport import Identity
 from culm_connectors.url import Url
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.events import RequestCancelled
 from culm_models.bamboo_p2p.settings import PeerSettings

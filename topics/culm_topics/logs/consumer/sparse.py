@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import HashFlavour
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.bamboo.range_set import RangeSet
 from culm_topics.logs.consumer.heights import LogHeights
 

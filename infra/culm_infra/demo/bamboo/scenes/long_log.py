@@ -10,7 +10,7 @@ from culm_connectors.bamboo_p2p.proof import Proof, prove
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_infra.demo.bamboo.stage import LONG_LOG, BambooStage, provable, reading
 from culm_infra.demo.kit.report import SceneFigures
-from culm_models.bamboo.proofs import lower_pool, upper_pool
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import Eagerness

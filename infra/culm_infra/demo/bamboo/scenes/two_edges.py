@@ -26,9 +26,9 @@ from culm_infra.demo.bamboo.stage import (
 from culm_infra.demo.kit.report import SceneFigures, percentile
 from culm_infra.demo.kit.stage import Stage
 from culm_infra.stack.ports import HOST, free_ports
+from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
-from culm_models.bamboo.proofs import lower_pool, upper_pool
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import Eagerness
