@@ -1,8 +1,7 @@
-"""The time by a clock that nobody sets: the wall clock when this process started, and what passed since.
+"""A clock that nobody sets: the wall clock when this process started, plus the time that has passed since.
 
-Ages of what is kept and times to wait go by it: a wall clock that jumps by a day would drop everything at
-once, or keep it for a day longer. What other machines read, and what says until when a right is valid, goes
-by the wall clock.
+Ages and waiting times use it: if the wall clock jumped by a day, everything would be dropped at once or kept
+for a day longer. Times that other machines read, and times until which a right is valid, use the wall clock.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ import time
 
 
 def wall_ms() -> int:
-    """Wall-clock time in milliseconds."""
+    """Return the wall-clock time in milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def steady_ms() -> int:
-    """Milliseconds since the epoch, by the clock that nobody sets."""
+    """Return milliseconds since the epoch, by the clock that nobody sets."""
     return _STARTED_MS + time.monotonic_ns() // 1_000_000
 
 
 def steady_s() -> float:
-    """Seconds since the epoch, by the clock that nobody sets."""
+    """Return seconds since the epoch, by the clock that nobody sets."""
     return steady_ms() / 1000
 
 

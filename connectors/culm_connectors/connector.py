@@ -1,10 +1,10 @@
 """The connector process: peers at its doors on one side, Kafka's topics on the other.
 
 Start: the key, the allow-list, Kafka's clients, then the protocols of the table, each with the rooms that it
-shares with others. All are opened, then all run, and the doors of each open when it is ready itself. A part
-that fails ends the process loudly: the next start is always correct, since everything it needs is in Kafka.
-Only a local store that cannot be opened or written, or is damaged, leaves the protocols running that do not
-work over it (`edge.opening.reopening`).
+shares with others. All are opened, then all run, and the doors of each open when it is ready. A part that
+fails ends the process with an error: the next start is always correct, since everything it needs is in Kafka.
+There is one exception. If a local store cannot be opened or written, or is damaged, the protocols that do not
+use it keep running (`edge.opening.reopening`).
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from culm_topics.status_server import serve_status
 
 logger = logging.getLogger(__name__)
 
-# The step of an orderly stop that needs Kafka.
+# Timeout of each step of an orderly stop that needs Kafka.
 STOP_TIMEOUT_S = 10.0
-# While the broker is away entries wait, staged and bounded; they are not given up after some minutes.
+# While the broker is away, entries stay staged, within limits; they are not given up after some minutes.
 _FOR_EVER = {"message.timeout.ms": "0"}
 
 
 class Connector:
-    """One connector; `run` is its whole life.
+    """One connector; `run` serves until it is stopped.
 
-    `started` is called with the address it serves on (None if it serves nobody) once every protocol is ready.
+    `started` is called once every protocol is ready, with the QUIC address (None if QUIC is not served).
     Raises AccessError: the allow-list cannot be read.
     """
 
@@ -69,9 +69,9 @@ class Connector:
         self.kafka = quiet(kafka)
         self.key_pair = load_or_make_key(settings.directory)
         self.protocols: dict[str, EdgeProtocol] = {}
-        """Those that are open, by name."""
+        """The open protocols, by name."""
         self.rooms = SharedRooms()
-        """What they share."""
+        """The rooms that protocols share."""
         self.doors: Doors | None = None
         self.loop_watch = LoopWatch()
         self.health = Health(lambda: self._state, lambda: self._running)
@@ -91,29 +91,29 @@ class Connector:
 
     @property
     def is_ready(self) -> bool:
-        """Whether every protocol is served."""
+        """Return whether every protocol is ready and its doors are open."""
         return self._running is not None and self._ready >= self.protocols.keys()
 
     @property
     def address(self) -> Address | None:
-        """Where peers are served over QUIC; None until every protocol is, and when nobody may call."""
+        """Return the QUIC address; None until every protocol is ready, and if QUIC is not served."""
         if self.doors is None or not self.is_ready:
             return None
         return self.doors.quic_address
 
     def stop(self) -> None:
-        """Have `run` come to its end in good order."""
+        """Make `run` end in good order."""
         self._stop.set()
 
     def reload(self) -> None:
-        """Read the allow-list again now."""
+        """Reload the allow-list now."""
         self._access.reload()
 
     async def run(self) -> None:
         """Serve until `stop` is called.
 
-        Raises what made it impossible: Kafka's absence at the start, a lost offset, and
-        `DirectoryInUse` before anything in the directory is read.
+        Raises the error that made it impossible, such as Kafka being unreachable at the start or a lost
+        offset. Raises `DirectoryInUse` before anything in the directory is read.
         """
         allow_open_files()
         async with contextlib.AsyncExitStack() as stack:
@@ -182,13 +182,13 @@ class Connector:
         )
 
     def _topics(self) -> Sequence[str]:
-        """Whose ends are asked for, by their full names."""
+        """Return the full names of the topics whose end offsets are monitored."""
         return [
             self.kafka.topic(name) for protocol in tuple(self.protocols.values()) for name in protocol.topics
         ]
 
     def _starting(self, what: str) -> None:
-        # Later it is one protocol that is opened again, which says by itself why it is not ready.
+        # Later, a protocol that is opened again reports by itself why it is not ready.
         if self._running is None:
             self._state = what
 
@@ -207,9 +207,9 @@ class Connector:
             protocol.judge_again(former)
 
     async def _finish(self, doors: Doors) -> None:
-        """Take nothing more from peers; what was taken is kept.
+        """Take nothing more from peers, and wait until what was taken is kept.
 
-        Nothing is lost where that takes too long: no peer has been told that we hold it.
+        If that takes too long, nothing is lost: it was acknowledged to no peer.
         """
         self._state = "stopping"
         reason = "this connector stops"
@@ -238,7 +238,7 @@ class Connector:
 
 
 async def _within(timeout_s: float, work: Awaitable[None], name: str) -> None:
-    """Work that must not hold up the end of a process."""
+    """Await work that must not hold up the end of a process."""
     try:
         async with asyncio.timeout(timeout_s):
             await work
@@ -250,11 +250,11 @@ async def _within(timeout_s: float, work: Awaitable[None], name: str) -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The first error of a group, unwrapped: the one that ended the others."""
+    """Return the first error of a group, unwrapped: the one that ended the others."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 class _Stopped(Exception):
-    """Ends the tasks of a connector that was told to stop."""
+    """Ends the tasks of a connector that is to stop."""

@@ -1,4 +1,4 @@
-"""The base of the errors of this package: the edge's operating errors, each with a stable code."""
+"""Base of the errors of this package: the edge's operating errors, each with a stable code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from culm_models.errors import CulmError
 class ConnectorError(CulmError):
     """An operating error of the edge: its index, its Kafka bridges, its transport or its settings.
 
-    ``hint`` says what the user can do about it; the command line prints it below the message.
+    ``hint`` states what the user can do about it; the command line prints it below the message.
     """
 
     code: ClassVar[str] = "connector"

@@ -1,4 +1,4 @@
-"""Families of metrics from numbers that are kept elsewhere, and histograms with the same buckets everywhere.
+"""Metric families from numbers that are kept elsewhere, and histograms with the same buckets everywhere.
 
 Labels are codes and topics, never peers.
 """
@@ -12,18 +12,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
-    """A value of this moment."""
+    """Return a gauge with a current value."""
     return GaugeMetricFamily(name, text, value=value)
 
 
 def counters(*rows: tuple[str, str, float]) -> Iterator[Metric]:
-    """Totals since the start: name, text and value of each."""
+    """Return counters since the start, from rows of name, help text and value."""
     for name, text, value in rows:
         yield CounterMetricFamily(name, text, value=value)
 
 
 def counter_by(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
-    """Totals since the start, by a label."""
+    """Return a counter since the start, with one label."""
     family = CounterMetricFamily(name, text, labels=[label])
     for key, value in sorted(values.items()):
         family.add_metric([key], value)
@@ -34,5 +34,5 @@ LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.
 
 
 def latency_histogram(name: str, text: str) -> Histogram:
-    """A histogram in seconds that belongs to no registry: whoever keeps it is asked at a scrape."""
+    """Return a histogram in seconds that belongs to no registry: its owner is collected at a scrape."""
     return Histogram(name, text, buckets=LATENCY_BUCKETS_S, registry=None)

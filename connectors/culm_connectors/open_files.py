@@ -9,7 +9,7 @@ from typing import Final
 logger = logging.getLogger(__name__)
 
 ENOUGH: Final = 4_096
-"""The default limits of connections over TCP and HTTP together, and what stores and Kafka's clients open."""
+"""Sum of the default limits of TCP and HTTP connections, with what stores and Kafka's clients open."""
 
 
 def allow_open_files() -> int:

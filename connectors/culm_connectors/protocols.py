@@ -1,8 +1,10 @@
-"""The protocols that a connector speaks: names of what opens them, which nothing is loaded for, and settings.
+"""Protocols of a connector: names of the functions that open them, for which nothing is imported, and
+settings.
 
-Each entry: the protocol's name, the function that opens it (`edge.protocol.Opening`), and its table in the
-allow-list. They are opened in this order and closed in the other. Its settings are one field below. Beside
-them stands who reads the payloads of replicated logs, which the room of logs does not know.
+Each entry has the protocol's name, the function that opens it (`edge.protocol.Opening`), and its table in the
+allow-list. They are opened in this order and closed in the reverse order. `ProtocolSettings` has a field for
+each. `LOG_PAYLOADS` names the function that reads the payloads of replicated logs, since the room of logs
+does not know their format.
 """
 
 from __future__ import annotations
@@ -20,19 +22,19 @@ from culm_connectors.sds.settings import SdsEdgeSettings
 
 
 class ProtocolEntry(NamedTuple):
-    """One protocol, by what to load."""
+    """One protocol, by the names to import."""
 
     name: str
     opening: str
     access_table: str
 
     def load(self) -> Any:
-        """What the entry names. Raises ImportError, AttributeError."""
+        """Return the function that opens the protocol. Raises ImportError, AttributeError."""
         return load(self.opening)
 
 
 def load(name: str) -> Any:
-    """What `module:attribute` names. Raises ImportError, AttributeError."""
+    """Return the object that `module:attribute` names. Raises ImportError, AttributeError."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -50,7 +52,7 @@ LOG_PAYLOADS = "culm_models.p2panda.operations.operation:peek"
 
 
 class ProtocolSettings(BaseModel):
-    """A section of each protocol; what holds them says what else there is."""
+    """A section for each protocol; subclasses add the other settings."""
 
     p2panda: P2pandaSettings = Field(
         P2pandaSettings(), description="replicated logs: what is served, and what one peer may do"

@@ -1,6 +1,6 @@
-"""Rates with bounds: what one peer may use of a process, how fast it has to read, and log lines.
+"""Rate limits: what one peer may use of a process, how fast it has to read, and how often a line is logged.
 
-A broker that is away, or a peer, may cause the same line many times a second.
+An unreachable broker, or a peer, may cause the same log line many times a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 class TokenBucket:
     """Allows `rate` tokens a second on average and `burst` at once; a rate of 0 allows everything.
 
-    Time is an argument, in seconds.
+    Times are arguments, in seconds.
     """
 
     rate: float
@@ -33,7 +33,10 @@ class TokenBucket:
             self.tokens = self.burst
 
     def wait_s(self, count: float, now_s: float) -> float:
-        """Take `count` tokens and say how long to wait before using them; debt is paid by waiting."""
+        """Take `count` tokens; returns how many seconds to wait before using them.
+
+        The balance may become negative; the wait pays it off.
+        """
         if self.rate == 0:
             return 0.0
         self._refill(now_s)
@@ -41,7 +44,7 @@ class TokenBucket:
         return 0.0 if self.tokens >= 0 else -self.tokens / self.rate
 
     def take(self, count: float, now_s: float) -> bool:
-        """Take `count` tokens if they are there; False when they are not, and nothing is taken."""
+        """Take `count` tokens if they are there; otherwise returns False and takes nothing."""
         if self.rate == 0:
             return True
         self._refill(now_s)
@@ -51,7 +54,7 @@ class TokenBucket:
         return True
 
     def put_back(self, count: float) -> None:
-        """Return tokens that were taken and are not used."""
+        """Return tokens that were taken and not used."""
         self.tokens += count
 
     def _refill(self, now_s: float) -> None:
@@ -62,7 +65,7 @@ class TokenBucket:
 
 
 class TokenBuckets:
-    """A token bucket for each name; those of the last `limit` names are remembered."""
+    """A token bucket for each name; the last `limit` names are remembered."""
 
     def __init__(self, rate: float, burst: float, limit: int) -> None:
         self._rate = rate
@@ -71,7 +74,7 @@ class TokenBuckets:
         self._buckets: OrderedDict[Hashable, TokenBucket] = OrderedDict()
 
     def of(self, name: Hashable) -> TokenBucket:
-        """The bucket of a name."""
+        """Return the bucket of a name."""
         bucket = self._buckets.pop(name, None) or TokenBucket(self._rate, self._burst)
         self._buckets[name] = bucket
         if len(self._buckets) > self._limit:
@@ -80,9 +83,11 @@ class TokenBuckets:
 
 
 class LeastRate:
-    """For how long a peer may still take nothing: the grace at first, less what it takes, more for each byte.
+    """Minimum rate at which a peer has to read, with a grace period.
 
-    It counts only while something waits that the system does not take. Times are in seconds.
+    The spare time is how long the peer may still read nothing. It begins with the grace period, falls as time
+    passes, and rises with each byte that the peer reads, up to the grace period. It falls only while data
+    waits that the system does not accept. Times are in seconds.
     """
 
     def __init__(self, bytes_per_second: float, grace_s: float) -> None:
@@ -93,11 +98,11 @@ class LeastRate:
         self._at_s = 0.0
 
     def begin(self, taken_bytes: int, now_s: float) -> None:
-        """Something waits from now on; `taken_bytes` is a counter of what was taken."""
+        """Start measuring, as data waits from now on; `taken_bytes` is the counter of bytes taken so far."""
         self._taken_bytes, self._at_s = taken_bytes, now_s
 
     def count(self, taken_bytes: int, now_s: float) -> float:
-        """Look at what was taken meanwhile: the spare time that is left. Without any, it is too slow."""
+        """Update the spare time by the bytes taken since, and return it; at 0 the peer is too slow."""
         earned_s = (taken_bytes - self._taken_bytes) / self._bytes_per_second
         self.spare_s = min(self._grace_s, self.spare_s + earned_s - (now_s - self._at_s))
         self.begin(taken_bytes, now_s)
@@ -129,8 +134,10 @@ INTERVAL_S = 1.0
 
 
 class LimitedLog:
-    """Of each message (before its arguments are filled in) one line an interval; the next names how many
-    were left out. For any thread; messages are constants of the program, so there are few.
+    """Logs each message at most once per interval; the next line states how many were left out.
+
+    Messages are told apart before their arguments are filled in. They are constants of the program, so there
+    are few. For any thread.
     """
 
     def __init__(self, logger: logging.Logger, interval_s: float = INTERVAL_S) -> None:
@@ -141,7 +148,7 @@ class LimitedLog:
         self._left_out: dict[str, int] = {}
 
     def log(self, level: int, message: str, *args: object) -> None:
-        """Log it, or count it for the next line."""
+        """Log a message, or count it for the next line."""
         now_s = time.monotonic()
         with self._lock:
             last_s = self._logged_s.get(message)

@@ -1,4 +1,4 @@
-"""Settings of a connector, and those among them that the settings file spells as they are."""
+"""Settings of a connector: the part that the settings file has in this form, and all of them."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ class ConnectorSettings(ConnectorLimits):
     """One connector process, with a section of each protocol."""
 
     directory: Path
-    """Holds the key (made when it is missing) and the index."""
+    """Holds the key (created if it is missing) and the index."""
     listen: Address | None = ("127.0.0.1", 0)
-    """Where to serve QUIC (UDP); None serves nobody."""
+    """Address of the QUIC door (UDP); None: peers are not served."""
     dial: tuple[Address, ...] = ()
     """Peers to keep a connection to."""
     listen_libp2p: Address | None = None
-    """Where to serve nodes, over libp2p's QUIC (UDP); None serves none."""
+    """Address of the door for libp2p nodes over QUIC (UDP); None: nodes are not served."""
     dial_libp2p: tuple[Multiaddr, ...] = ()
     """Nodes to keep a connection to."""
 
 
 def parse_address(text: str) -> Address:
-    """Host and port of `HOST:PORT` or `[IPV6]:PORT`.
+    """Return host and port of `HOST:PORT` or `[IPV6]:PORT`.
 
     Raises ValueError.
     """

@@ -1,4 +1,4 @@
-"""TLS of one protocol, in the settings of an edge: light to import, as the table of protocols reads them."""
+"""TLS settings of one protocol at an edge. Light to import, as the table of protocols reads them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class TlsFiles(BaseModel):
-    """TLS of one protocol: what this side shows, and whom it believes.
+    """TLS of one protocol: its own certificate, and the authority that it trusts.
 
-    Files are PEM. A server reads them again when they have changed, a client at each call.
+    Files are PEM. A server reloads them when they have changed; a client reads them at each connection.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""Where a peer is, as a text: the address of protocols that speak over several transports."""
+"""Address of a peer as a URL, for protocols that run over several transports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "tls", "quic")
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """Where a peer is: `tcp://`, `tls://` or `quic://HOST:PORT`."""
+    """Address of a peer: `tcp://`, `tls://` or `quic://HOST:PORT`."""
 
     scheme: Scheme
     host: str
@@ -20,7 +20,7 @@ class Url:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port."""
+        """Return the host and the port."""
         return self.host, self.port
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """The parts of an address. Raises ValueError."""
+    """Parse an address. Raises ValueError if it is malformed."""
     parts = urlsplit(text)
     try:
         port = parts.port

@@ -1,7 +1,7 @@
-"""What a writer adds to a folder: appends of shards, joins right before them, publishes and delegations.
+"""Adds a writer's nodes to a folder: appends of shards, joins right before them, publishes and delegations.
 
-Only writers mint joins (R13), and no sooner than they need one head. Nodes are put and judged as those of
-anybody else; the caller commits.
+Only writers create joins (R13), and only when they need a single head. Nodes are put and validated like those
+of anybody else; the caller commits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROOFS_MAX: Final = 16
 
 
 def put_own(folder: DagFolder, space: bytes, block: bytes, *, now: int) -> BlockOutcome:
-    """Put a node or a UCAN; raises `DagRefusedError` where the folder does not keep it."""
+    """Put a node or a UCAN. Raises `DagRefusedError` if the folder does not keep it."""
     (outcome,) = folder.put_blocks(space, [block], received_at=now)
     if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
         raise DagRefusedError(f"{outcome.cid} is not kept: {outcome.code}")
@@ -40,10 +40,10 @@ def put_own(folder: DagFolder, space: bytes, block: bytes, *, now: int) -> Block
 
 
 def join_heads(folder: DagFolder, space: bytes, *, now: int) -> Cid:
-    """Join the heads of a space, of which there are at least two. Raises `NothingToJoin`.
+    """Join the heads of a space, of which there are at least two; returns the join. Raises `NothingToJoin`.
 
-    What builds on something that is not here is left out: strangers may bring as much of it as they like, and
-    an ancestor of it may look like a head.
+    A head with a missing ancestor is left out: strangers may send any number of them, and an ancestor of such
+    a head may look like a head itself.
     """
     heads = folder.queries.whole_heads(space)
     if len(heads) < 2:
@@ -52,9 +52,9 @@ def join_heads(folder: DagFolder, space: bytes, *, now: int) -> Cid:
 
 
 def single_head(folder: DagFolder, space: bytes, *, now: int) -> Cid | None:
-    """The one head of a space, after a join where there are several; None where there is none.
+    """Return the only head of a space, after a join if there are several; None if there is none.
 
-    Nothing builds on a head whose ancestors are not all here, see `join_heads`.
+    Heads whose ancestors are not all here are left out, as in `join_heads`.
     """
     heads = folder.queries.whole_heads(space)
     if len(heads) > 1:
@@ -65,7 +65,7 @@ def single_head(folder: DagFolder, space: bytes, *, now: int) -> Cid | None:
 def append_shards(
     folder: DagFolder, space: bytes, shards: Sequence[Cid], *, now: int, per_append: int = PER_APPEND_MAX
 ) -> Cid:
-    """Append shards to a space; the last append, which is the origin of what they hold."""
+    """Append shards to a space; returns the last append, which is the origin of their content."""
     prior = single_head(folder, space, now=now)
     *_, origin = (
         put_own(folder, space, node.data, now=now).cid
@@ -89,8 +89,8 @@ def publish_link(
 ) -> BlockOutcome:
     """Publish a link under an id, on the tip. By default the origin is the head of the id's own space.
 
-    The proofs of somebody who is not the id are by default the delegations to that key which are here; raises
-    as `delegations_to` if none of them counts.
+    If the key is not the id, the proofs are by default the delegations to that key which are here. Raises as
+    `delegations_to` if none of them is valid.
     """
     origin = origin or single_head(folder, id, now=now)
     if origin is None:
@@ -125,9 +125,10 @@ def delegate(
     proofs: Sequence[Cid] | None = None,
     expires: int | None = None,
 ) -> Ucan:
-    """Let another key (a did:key of 34 bytes) do something under an id; the UCAN is put into its space.
+    """Delegate an ability under an id to another key (a did:key of 34 bytes); the UCAN is put into its space.
 
-    The same words make the same UCAN, unless that one is revoked: then one that differs by its nonce.
+    The same arguments make the same UCAN, unless that UCAN is revoked: then a different nonce makes a new
+    one.
     """
     revoked = revoked_in(folder, id)
     for number in count():
@@ -148,7 +149,7 @@ def delegate(
 
 
 def revoked_in(folder: DagFolder, id: bytes) -> frozenset[Cid]:
-    """The UCANs that the id has revoked by its publishes (R32)."""
+    """Return the UCANs that the id has revoked by its publishes (R32)."""
     verdict = folder.settings.verdict
     found: set[Cid] = set()
     for one in folder.published(id).order:
@@ -162,16 +163,17 @@ def revoked_in(folder: DagFolder, id: bytes) -> frozenset[Cid]:
 
 
 def delegations_to(folder: DagFolder, id: bytes, audience: bytes) -> list[Cid]:
-    """The UCANs in the space of an id that entitle a key, ascending; at most as many as a UCAN may name.
+    """Return the UCANs in an id's space that entitle a key, ascending; at most as many as a UCAN may name.
 
-    Raises `UcanRevoked` if all those to the key need something revoked, `UcanRootIssuer` if there are none.
+    Raises `UcanRevoked` if all delegations to the key depend on a revoked UCAN, `UcanRootIssuer` if there are
+    none.
     """
     verdict = folder.settings.verdict
     revoked = revoked_in(folder, id)
 
     @cache
     def counts(cid: Cid, depth: int) -> bool:
-        """Whether a path to the id is free of revocations, as far as its UCANs are here."""
+        """Return whether a path to the id has no revoked UCAN, as far as its UCANs are here."""
         block = folder.read_ucan(cid)
         if cid in revoked or block is None:
             return cid not in revoked

@@ -1,4 +1,4 @@
-"""CARs of others: one that comes in becomes shards of a space, and one DAG goes out as a CAR."""
+"""Import and export of CARs: an imported CAR becomes shards of a space, and one DAG is exported as a CAR."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _UNLIMITED: Final = 1 << 50
 
 
 class BlockFile:
-    """Blocks on their way into shards: in one temporary file, of which memory holds the CIDs alone.
+    """Blocks to be cut into shards, in one temporary file; only their CIDs are in memory.
 
-    It lies in `folder` and goes with the context.
+    The file lies in `folder` and is deleted at the end of the context.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,11 +35,11 @@ class BlockFile:
         return len(self._places)
 
     def __iter__(self) -> Iterator[Cid]:
-        """The blocks that are here, in the order in which they came."""
+        """Iterate over the CIDs of the blocks, in the order in which they came."""
         return iter(self._places)
 
     def put(self, cid: Cid, block: bytes) -> None:
-        """Take a block; one that is here changes nothing."""
+        """Add a block; a block that is here changes nothing."""
         if cid not in self._places:
             self._file.seek(self._end)
             self._file.write(block)
@@ -47,7 +47,7 @@ class BlockFile:
             self._end += len(block)
 
     def find(self, cid: Cid) -> bytes | None:
-        """A block that is here."""
+        """Return a block, or None if it is not here."""
         place = self._places.get(cid)
         if place is None:
             return None
@@ -63,15 +63,15 @@ class BlockFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportedCar:
-    """A CAR whose blocks are in a space."""
+    """Result of importing a CAR into a space."""
 
     roots: tuple[Cid, ...]
     blocks: int
     shards: tuple[Cid, ...]
     origin: Cid | None
-    """The append that the shards are in; None if the CAR had no blocks."""
+    """The append that names the shards; None if the CAR had no blocks."""
     missing: tuple[Cid, ...]
-    """Blocks below the roots that are neither in the CAR nor in the folder, and roots that are not."""
+    """Blocks below the roots, and roots, that are neither in the CAR nor in the folder."""
 
 
 def import_car(
@@ -84,12 +84,13 @@ def import_car(
 ) -> ImportedCar:
     """Verify a CAR (version 1 or 2), cut its blocks into shards, and append these to a space.
 
-    The shards of a root are those that a cut of its DAG gives anywhere. Blocks that no root leads to follow
-    in the order of the file. Raises `DagError` if the file breaks a rule; nothing is kept of it then.
+    The shards of a root are the same as those of any other cut of its DAG. Blocks that no root leads to
+    follow in the order of the file. Raises `DagError` if the file breaks a rule; nothing of it is kept then.
     """
     verdict = folder.settings.verdict
     with BlockFile(folder.folder) as blocks:
-        # The file is the owner's own and never held in memory: it may be larger than a shard, its blocks not.
+        # The file is the owner's own and never held in memory: it may be larger than a shard, its blocks may
+        # not.
         bounds = replace(verdict.bounds, car=_UNLIMITED, sections=_UNLIMITED)
         stream = CarStream(hashes=verdict.hashes, bounds=bounds)
         for piece in _payload(source, on_bytes):
@@ -110,7 +111,7 @@ def import_car(
 
 
 def _payload(source: Path, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
-    """The CARv1 in a file."""
+    """Return the CARv1 payload of a file, in pieces."""
     with source.open("rb") as file:
         at, end = find_payload(file.read(V2_HEAD_SIZE), source.stat().st_size)
         file.seek(at)
@@ -121,7 +122,7 @@ def _payload(source: Path, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
 
 
 def _cut(roots: Sequence[Cid], blocks: BlockFile, missing: list[Cid], bounds: Bounds) -> Iterator[CutShard]:
-    """Shards of each root that is not below one before it, and then of the blocks that are left."""
+    """Return the shards of each root that is not below an earlier root, and then of the remaining blocks."""
     seen: set[Cid] = set()
     for root in roots:
         if root in seen:
@@ -139,7 +140,7 @@ def _cut(roots: Sequence[Cid], blocks: BlockFile, missing: list[Cid], bounds: Bo
 
 
 def export_car(root: Cid, find: Callable[[Cid], bytes | None], file: BinaryIO) -> int:
-    """Write a DAG as a CAR with this root, a block before its children; returns how many blocks it has.
+    """Write a DAG as a CAR with this root, a block before its children; returns the number of blocks.
 
     Raises `BlockMissing` if a block is not here.
     """

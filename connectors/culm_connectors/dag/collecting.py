@@ -1,6 +1,6 @@
-"""Which shards nothing needs any more (R33): a function of the folder, the settings and the time.
+"""Finds shards that nothing needs any more (R33): a function of the folder, the settings and the time.
 
-Nodes, publishes and UCANs are never dropped: they are small, and order and verdicts depend on them alone.
+Nodes, publishes and UCANs are never dropped: they are small, and orders and validation depend on them alone.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class CollectSettings:
-    """What is kept in any case."""
+    """Shards that are kept in any case."""
 
     keep: int = 10
-    """Complete publishes of each id, the newest."""
+    """Number of newest complete publishes of each id whose shards are kept."""
     keep_of: Mapping[bytes, int] = field(default_factory=dict)
-    """Of some ids another number."""
+    """The same number for individual ids."""
     grace_s: int = 30 * DAY_S
-    """Shards that came no longer ago."""
+    """Shards that came within this many seconds are kept."""
 
 
 def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> list[tuple[Cid, int]]:
-    """Shards that may be dropped, with their sizes, ascending.
+    """Return the shards that may be dropped, with their sizes in bytes, ascending.
 
-    Kept are those in the origins of the newest complete publishes of each id, in the states of the heads of
-    spaces whose id never published, and those that came within the grace.
+    Kept are the shards in the origins of the newest complete publishes of each id, those in the states of the
+    heads of spaces whose id never published, and those that came within the grace period.
     """
     store = _nodes(folder)
     needed: set[Cid] = set()
@@ -56,7 +56,7 @@ def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> li
 
 
 def shards_of_no_other(folder: DagFolder, spaces: Collection[bytes]) -> list[Cid]:
-    """The shards that are here of some spaces and of no other one, ascending."""
+    """Return the shards here that belong to these spaces and to no other space, ascending."""
     others = [space for space in folder.queries.spaces() if space not in spaces]
     found = {shard for space in spaces for shard, _ in folder.shards(space)}
     return sorted(
@@ -65,7 +65,7 @@ def shards_of_no_other(folder: DagFolder, spaces: Collection[bytes]) -> list[Cid
 
 
 def _nodes(folder: DagFolder) -> ReplicaStore:
-    """All appends and joins of all spaces: containment is by CID, across spaces (R14)."""
+    """Return all appends and joins of all spaces: containment is by CID, across spaces (R14)."""
     verdict = folder.settings.verdict
     store = ReplicaStore(legacy=verdict.legacy, bounds=verdict.bounds)
     for _, cid, kind in folder.queries.placed():

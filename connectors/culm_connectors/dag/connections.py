@@ -1,7 +1,7 @@
-"""Connections of the exchange protocol over one room (reference 6), whoever called.
+"""Connections of the exchange protocol over one room (reference 6), in either direction.
 
-What peers bring is judged and kept by the room. They hear what became of it once it is committed and, at an
-edge, once Kafka has it; the other peers are offered what is new.
+The room validates and keeps what peers send. Peers receive the outcome once it is committed and, at an edge,
+once Kafka has it; the other peers are offered what is new.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ _BACKLOG_BYTES: Final = 4_194_304
 _BACKLOG_TIMEOUT_S: Final = 60.0
 _Results = list[tuple[Cid, AckStatus, str | None]]
 AccessOf = Callable[[bytes, ShownTokens], SpaceAccess]
-"""What a proven key may do in spaces, with the UCANs that it has shown on its connection."""
+"""Returns a key's access to spaces, with the UCANs that it has shown on its connection."""
 
 
 def log_violation(error: DagError, peer: bytes) -> None:
-    """Log what ended a connection."""
+    """Log the violation that ended a connection."""
     _LOGGER.info("%s: %s: %s", peer.hex(), error.code, error)
 
 
 def allow_all(peer: bytes, shown: ShownTokens) -> SpaceAccess:
-    """Allow everybody everything."""
+    """Allow every key everything."""
     return open_to_all
 
 
 class DagConnection:
-    """One connection: a `ByteMachine` and its one lane, and what this end does about events."""
+    """One connection: a `ByteMachine` with one lane, and the handling of its events."""
 
     lanes: ClassVar = 1
 
@@ -77,66 +77,69 @@ class DagConnection:
         self.progress = SyncProgress()
         self.on_progress: OnProgress | None = None
         self.pause_s: Callable[[int], float] = lambda size: 0.0
-        """For how long nothing more is read, in seconds, behind so many bytes."""
+        """Returns how long to pause reading after so many bytes, in seconds."""
         self.moved_at_s = time.monotonic()
         self.moved = asyncio.Event()
-        """Is set whenever something came."""
+        """Is set whenever data arrives or is settled."""
         self.error: BaseException | None = None
-        """Why it ended, where that was not in good order."""
+        """Error that ended the connection; None after an orderly end."""
         self.received_bytes = self.sent_bytes = 0
         self._connections = connections
         self._room = room = connections.room
         self._stream = stream
         self._shown = shown
         self._due: list[tuple[bytes, _Results]] = []
-        """What became of nodes, by space: the other end hears of it behind the next commit."""
+        """Outcomes of nodes, by space, that are sent to the other end after the next commit."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self.pump = Pump(self, lambda step: room.work(lambda _: step()), self._take_in)
 
     @property
     def peer(self) -> bytes:
-        """The other end's proven key."""
+        """Return the other end's proven key."""
         return self.connection.peer_id
 
     def wake(self) -> None:
-        """There may be something to send. For any thread."""
+        """Wake the sender, as there may be something to send. For any thread."""
         self._loop.call_soon_threadsafe(self.pump.wake)
 
     def why_ended(self) -> CulmError:
-        """Why there is no connection any more."""
+        """Return why the connection ended."""
         if isinstance(self.error, TransportError):
             return self.error
         return DagSyncError(f"the connection ended: {self.error or 'the other end closed it'}")
 
     async def close(self) -> None:
-        """End what goes on for it."""
+        """Cancel the connection's tasks and close the exchange."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._room.work(lambda _: self.exchange.close())
 
-    # The machine and its one lane; see `ByteMachine`.
+    # The machine and its one lane, as in `ByteMachine`.
 
     @property
     def dropped(self) -> DagError | None:
-        """The violation that ended it."""
+        """Return the violation that ended the exchange, if any."""
         return self.exchange.dropped
 
     async def read(self, lane: int) -> bytes:
-        """Return what comes next."""
+        """Return the next bytes of the stream."""
         data = await self._stream.read(_READ_BYTES)
         self.received_bytes += len(data)
         return data
 
     def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
-        """Take in bytes, a message a step."""
+        """Process received bytes, one message per step."""
         for events in self.exchange.receive_steps(data):
             self._on_events(events)
             yield
 
     async def until_ready(self, lane: int, size: int) -> bool:
-        """Wait until more may be taken in: whoever does not read answers is asked for no more questions."""
+        """Wait until more may be received.
+
+        A peer that does not read its answers cannot ask further questions.
+        """
         self.pump.wake()
         pause_s = self.pause_s(size)
         try:
@@ -149,11 +152,11 @@ class DagConnection:
         return False
 
     async def capacity(self, lane: int) -> int:
-        """Writing waits where there is none, so whoever has written has capacity."""
+        """Return the write size: `write` waits for capacity, so there is capacity once it returns."""
         return _WRITE_BYTES
 
     def take(self, lane: int, capacity: int) -> tuple[bytes, bool]:
-        """Return frames, for so long as others wait for."""
+        """Return frames to send, collected for at most one time slice, and whether there are any."""
         frames: list[bytes] = []
         size = 0
         until_s = time.monotonic() + TURN_S
@@ -168,7 +171,7 @@ class DagConnection:
         self.sent_bytes += len(data)
         await self._stream.send.write(data)
 
-    # What comes, in the thread of the folder.
+    # Received data, in the folder's thread.
 
     async def _take_in(self, step: Callable[[], Any]) -> Any:
         def turn(_: object) -> Any:
@@ -219,14 +222,14 @@ class DagConnection:
         self._move()
 
     def _move(self) -> None:
-        """Something came, or was settled."""
+        """Update the progress after data arrived or was settled."""
         exchange, progress = self.exchange, self.progress
         progress.received_bytes, progress.sent_bytes = exchange.received_bytes, exchange.sent_bytes
         if self.on_progress is not None:
             progress.wanted_shards, progress.wanted_bytes = exchange.wanted_shards
         self._loop.call_soon_threadsafe(self._report)
 
-    # What has to wait, on the loop.
+    # Tasks that wait, on the event loop.
 
     def _spawn(self, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
         def run() -> None:
@@ -268,18 +271,18 @@ class DagConnections:
         takes_shards: bool = True,
         on_violation: Callable[[DagError, bytes], None] = log_violation,
     ) -> None:
-        """`on_violation` is called when a connection is ended for what its peer sent."""
+        """`on_violation` is called when a connection is ended because its peer broke a rule."""
         self.room = room
         self.open: set[DagConnection] = set()
         self.nodes_in = self.shards_in = 0
-        """New nodes and shards that peers brought."""
+        """New nodes and shards received from peers."""
         self._access = access
         self._takes_shards = takes_shards
         self._on_violation = on_violation
         room.listeners.append(self._offer)
 
     def begin(self, connection: Connection, stream: ReceiveStream, spaces: Sequence[bytes]) -> DagConnection:
-        """Make a connection of a bidirectional stream; nothing is sent before `run`."""
+        """Create a connection over a bidirectional stream; nothing is sent before `run`."""
         verdict = self.room.verdict
         settings = ExchangeSettings(
             verdict.policy,
@@ -294,7 +297,7 @@ class DagConnections:
         return DagConnection(self, connection, stream, exchange, shown)
 
     async def accept(self, connection: Connection, spaces: Sequence[bytes]) -> DagConnection | None:
-        """Wait for the stream of a peer that has called; None: it opened none, and is gone."""
+        """Wait for the stream of a peer that has connected; None if it opened none and was disconnected."""
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 stream = await connection.accept_stream()
@@ -324,8 +327,8 @@ class DagConnections:
                 await connection.close()
 
     def _offer(self, changes: FolderChanges, by: object) -> None:
-        """Offer what is new to all but the one that has brought it; in the thread of the folder."""
-        # The loop begins and ends connections meanwhile: one that is new offers all that is here by itself.
+        """Offer new data to all connections but its origin; in the folder's thread."""
+        # The loop adds and removes connections meanwhile; a new connection offers all that is here by itself.
         others = [one for one in tuple(self.open) if one is not by]
         for space in changes.nodes.keys() | changes.shards.keys() if others else ():
             folder, nodes, shards = (

@@ -1,7 +1,7 @@
-"""What an operator does to the DAGs of a whole deployment: its topics, not one folder (reference 9, R33).
+"""Operator's commands for the DAGs of a whole deployment: its topics, not one folder (reference 9, R33).
 
-All of them are read once into a folder, to export it and to see what nothing needs; an import, and what is
-dropped or blocked, is written.
+An export, or a search for shards that nothing needs, reads all topics once into a folder. An import, a drop
+or a block writes records.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ from culm_topics.kafka.origin import Origin
 from culm_topics.readers.batch import PassedOver
 from culm_topics.readers.partitions import offsets_of, read_to_end
 
-# What is blocked first, so that no shard is put together in vain.
+# Blocked keys come first, so that no blocked shard is assembled in vain.
 _SOURCES: Final = ("dag.blocked", "dag.nodes", "dag.publishes", SHARDS_TOPIC)
 _COMMIT_EVERY: Final = 256
 _LOGGER = logging.getLogger(__name__)
 _FLUSH_S: Final = 60.0
 _QUEUE: Final = {"queue.buffering.max.kbytes": str(64 * 1024)}
-"""Chunks of shards are large: no more of them is in memory than this."""
+"""Chunks of shards are large: this limits how many are in memory."""
 _BY_KEY: Final = -1
-"""A partition that the hash of the key chooses."""
+"""The hash of the key chooses the partition."""
 _KEYED: Final = {"dag.shards": split_shard_chunk_key, "dag.shard-index": split_shard_index_key}
 _Record = tuple[str, Cid | None, bytes, bytes | None]
-"""Topic, the CID by which it is partitioned (None: by its key), key, value."""
+"""Topic, the CID that determines the partition (None: the key does), key, value."""
 
 
 @contextmanager
 def read_deployment(kafka: KafkaSettings) -> Iterator[EdgeFolder]:
-    """All that the topics say now, judged by the deployment's settings, in a folder of the context.
+    """Read all topics, validated by the deployment's settings, into a folder that lasts for the context.
 
-    A shard's file is as old as the newest record of its chunks. A record that is nothing costs only itself.
+    The time of a shard's file is that of the newest record of its chunks. A malformed record is skipped.
     Raises `TopicMissing`, `KafkaFailure`, `VerdictMalformed`. Blocks.
     """
     verdict = read_verdict(kafka) or DEFAULT_VERDICT
@@ -99,7 +99,7 @@ def read_deployment(kafka: KafkaSettings) -> Iterator[EdgeFolder]:
 
 @contextmanager
 def scratch_folder(verdict: VerdictSettings) -> Iterator[EdgeFolder]:
-    """An empty folder that belongs to no topics, below the system's folder for temporary files."""
+    """Create an empty folder that belongs to no topics, below the system's folder for temporary files."""
     with tempfile.TemporaryDirectory(prefix="culm-dag-") as made:
         settings = DagFolderSettings(verdict=verdict)
         folder = open_edge_folder(Path(made) / "dag", Origin("", {}), settings, EdgeQuotas())
@@ -110,10 +110,10 @@ def scratch_folder(verdict: VerdictSettings) -> Iterator[EdgeFolder]:
 
 
 def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
-    """Write an export into the topics, with its receipts; empty ones get its verdict settings, too.
+    """Write an export into the topics, with its receipts; empty topics get its verdict settings, too.
 
-    All of it is verified before anything is written. What was there before stays; records may repeat. Raises
-    `DagExportError`, `DagError` (of them `VerdictDiffers`), `KafkaFailure`, `TopicMissing`. Blocks.
+    All of it is verified before anything is written. Existing records stay; records may repeat. Raises
+    `DagExportError`, `DagError` (including `VerdictDiffers`), `KafkaFailure`, `TopicMissing`. Blocks.
     """
     verdict = exported_verdict(source)
     with scratch_folder(verdict) as folder:
@@ -124,9 +124,9 @@ def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
 
 
 def keep_for_others(kafka: KafkaSettings, folder: DagFolder, spaces: Collection[bytes]) -> None:
-    """Have shards of some spaces that others have too lie under one of these. Blocks; raises `KafkaFailure`.
+    """Write shards of these spaces again under another space that has them. Blocks; raises `KafkaFailure`.
 
-    Connectors leave out of the topic what lies under a blocked space.
+    Connectors skip records of the topic that lie under a blocked space.
     """
     shards = {shard for space in spaces for shard, _ in folder.shards(space)}
     for shard in sorted(shards):
@@ -135,7 +135,10 @@ def keep_for_others(kafka: KafkaSettings, folder: DagFolder, spaces: Collection[
 
 
 def drop_from_topics(kafka: KafkaSettings, shards: Collection[Cid]) -> set[Cid]:
-    """Have shards be as if they had never come; those that were there. Blocks; raises `KafkaFailure`."""
+    """Delete shards from the topics, as if they had never come; returns those that were there. Blocks.
+
+    Raises `KafkaFailure`.
+    """
     found: set[Cid] = set()
     for topic, split in _KEYED.items():
         live: dict[bytes, Cid] = {}
@@ -157,7 +160,8 @@ def drop_from_topics(kafka: KafkaSettings, shards: Collection[Cid]) -> set[Cid]:
 def block_in_topics(
     kafka: KafkaSettings, what: Iterable[Cid | bytes], reason: str | None, *, now: int
 ) -> None:
-    """Have connectors refuse shards and spaces (32 bytes) from now on; without a reason, no longer. Blocks.
+    """Make connectors refuse shards and spaces (32 bytes) from now on; with reason None, unblock them.
+    Blocks.
 
     Raises `KafkaFailure`.
     """
@@ -166,7 +170,7 @@ def block_in_topics(
 
 
 def _records_of(folder: DagFolder) -> Iterator[_Record]:
-    """All of a folder; a shard lies under the first space whose nodes name it."""
+    """Return records for all of a folder; a shard lies under the first space that has it."""
     for space, cid, kind in folder.queries.placed():
         block = folder.read_node(cid)
         if block is None:
@@ -188,7 +192,7 @@ def _records_of(folder: DagFolder) -> Iterator[_Record]:
 
 
 def _space_of(folder: DagFolder, shard: Cid, but: Collection[bytes]) -> bytes:
-    """The first space but some of which a shard is."""
+    """Return the first space that has a shard, without those in `but`; `NO_SPACE` if there is none."""
     spaces = (space for space in folder.queries.spaces() if space not in but)
     return next((one for one in spaces if folder.shard_size(one, shard) is not None), NO_SPACE)
 
@@ -203,7 +207,7 @@ def _chunks(folder: DagFolder, shard: Cid, space: bytes) -> Iterator[_Record]:
 
 
 def _write(kafka: KafkaSettings, records: Iterable[_Record]) -> None:
-    """Write records, and return once all are acknowledged."""
+    """Write records; returns once all are acknowledged."""
     failures: list[str] = []
     producer = clients.producer(kafka, bulk=True, defaults=_QUEUE)
     partitions: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What can go wrong with a folder of DAGs: each with its stable code."""
+"""Errors of folders of DAGs, each with its stable code."""
 
 from culm_connectors.errors import ConnectorError
 
@@ -8,16 +8,16 @@ class DagFolderError(ConnectorError, code="dag.folder"):
 
 
 class DagSyncError(ConnectorError, code="dag.sync"):
-    """An exchange with another end that did not come to its end."""
+    """An exchange with another end that did not complete."""
 
 
 class DagExportError(ConnectorError, code="dag.export"):
-    """A folder that is no export, is cut or malformed, or was judged by other settings."""
+    """An export that is missing, truncated or malformed, or was validated by other settings."""
 
 
 class DagRefusedError(ConnectorError, code="dag.refused"):
-    """A node of one's own that the folder does not keep."""
+    """An own node that the folder does not keep."""
 
 
 class DagDoorError(ConnectorError, code="dag.door"):
-    """A door that cannot be opened: its address, or what it shows over TLS."""
+    """A door that cannot be opened, because of its address or its TLS files."""

@@ -1,4 +1,4 @@
-"""A peer to embed: a folder of DAGs, called and calling over QUIC (reference 6)."""
+"""A peer to embed: a folder of DAGs that connects and accepts connections over QUIC (reference 6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class DagPeer:
-    """One folder and its connections; `open` makes one. For one event loop."""
+    """One folder and its connections; use `open` to create it. For one event loop."""
 
     def __init__(
         self, room: DagRoom, settings: DagPeerSettings, identity: Identity, access: AccessOf
@@ -39,10 +39,10 @@ class DagPeer:
     async def open(
         cls, folder: Path, *, identity: Identity | None = None, settings: DagPeerSettings | None = None
     ) -> AsyncIterator[Self]:
-        """The peer of a folder, which is made where there is none; all its connections end with it.
+        """Open the peer of a folder, which is created if it is missing; its connections end with the context.
 
-        `identity` is who this side is; by default somebody new. Spools belong to the other side's key, so who
-        wants to go on with stopped transfers keeps its identity. Error: `DagFolderError`.
+        `identity` is this side's key; by default a new one. Spools belong to the other side's key, so a peer
+        that wants to resume stopped transfers keeps its identity. Raises `DagFolderError`.
         """
         settings = settings or DagPeerSettings()
         opened = DagFolder(folder, settings.folder, create=True)
@@ -62,22 +62,23 @@ class DagPeer:
         settings: DagPeerSettings | None = None,
         access: AccessOf = allow_all,
     ) -> AsyncIterator[Self]:
-        """The peer of an open folder, which nobody uses meanwhile but by `work`; the caller closes it."""
+        """Serve an open folder, which only `work` may use meanwhile; the caller closes it."""
         identity = identity or Identity.from_private_key(os.urandom(32))
         async with DagRoom(folder) as room:
             yield cls(room, settings or DagPeerSettings(), identity, access)
 
     async def work(self, step: Callable[[DagFolder], _T]) -> _T:
-        """Ask or change the folder where nobody else does; all of it is committed, and offered to peers."""
+        """Run a step on the folder in its thread; its changes are committed together and offered to peers."""
         return await self._room.work(step)
 
     # Connections.
 
     @asynccontextmanager
     async def listen(self, address: Address, spaces: Iterable[bytes] = ()) -> AsyncIterator[Address]:
-        """Serve whoever calls while the context lasts; the address with the port that was bound.
+        """Serve peers while the context lasts; yields the address with the port that was bound.
 
-        `spaces`: what is named to callers; what they name is served without. Errors: `AddressError`.
+        `spaces` are named to peers that connect; spaces that the peers name are served in any case. Raises
+        `AddressError`.
         """
         named = tuple(spaces)
 
@@ -100,11 +101,11 @@ class DagPeer:
         show: Iterable[tuple[bytes, bytes]] = (),
         on_progress: OnProgress | None = None,
     ) -> SyncProgress:
-        """Call a peer, and exchange spaces until both have all of what the other one has.
+        """Connect to a peer, and exchange spaces until both ends have everything.
 
-        `show`: UCANs of the own key to show first, each with its space (R14). Errors: `TransportError` when
-        it cannot be called or is lost, `DagSyncError` when it stands still or breaks a rule. What came is
-        kept, and the next call goes on from there.
+        `show`: UCANs of the own key to show first, each with its space (R14). Raises `TransportError` if the
+        peer cannot be reached or the connection is lost, `DagSyncError` if it makes no progress or breaks a
+        rule. What came is kept, and the next call resumes from there.
         """
         named = tuple(dict.fromkeys(spaces))
         async with self._connected(address, named, expected_peer, show, on_progress) as (remote, speaking):
@@ -120,9 +121,9 @@ class DagPeer:
         show: Iterable[tuple[bytes, bytes]] = (),
         on_progress: OnProgress | None = None,
     ) -> None:
-        """Call a peer and stay connected: what is new at either end goes to the other, until cancelled.
+        """Connect to a peer and stay connected: new data at either end goes to the other, until cancelled.
 
-        Errors as `sync`, when the connection ends.
+        Raises the errors of `sync` when the connection ends.
         """
         named = tuple(dict.fromkeys(spaces))
         async with self._connected(address, named, expected_peer, show, on_progress) as (remote, speaking):

@@ -1,4 +1,4 @@
-"""How far one exchange with another end is."""
+"""Progress of one exchange with another end."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from culm_models.dag.wire.messages import AckStatus
 
 @dataclass(slots=True)
 class SyncProgress:
-    """Where one connection stands; changed as it goes on."""
+    """Progress of one connection, updated as it goes on."""
 
     nodes: int = 0
     """Nodes and UCANs that came and are kept."""
     shards: int = 0
     """Shards that came, were verified, and are kept."""
     received_bytes: int = 0
-    """Of shards."""
+    """Bytes of shards that were received."""
     sent_bytes: int = 0
-    """Of shards."""
+    """Bytes of shards that were sent."""
     wanted_shards: int = 0
     wanted_bytes: int = 0
-    """Of shards that are wanted and have not come; bytes of those in parts count wholly."""
+    """Sizes of requested shards that are not complete, in bytes; parts that came are not subtracted."""
     acknowledged: int = 0
-    """What the other end says is durable there."""
+    """Items that the other end has acknowledged as durable."""
     refused: list[tuple[Cid, str]] = field(default_factory=list)
-    """What either end refused, with the code; the first `listed`."""
+    """Items that either end refused, with the code; the first `listed`."""
     later: list[tuple[Cid, str]] = field(default_factory=list)
-    """What either end has no room for now; the first `listed`."""
+    """Items that either end has no capacity for now, with the code; the first `listed`."""
     not_there: int = 0
-    """What was asked for and the other end has not."""
+    """Items that were requested and that the other end does not have."""
     listed: int = 1_000
-    """How many of `refused` and of `later` are listed."""
+    """Maximum length of `refused` and of `later`."""
 
     def count(self, event: DagAcknowledged) -> None:
-        """The other end has said what became of something."""
+        """Count an acknowledgement from the other end."""
         self.acknowledged += event.status is AckStatus.DURABLE
         self.not_there += event.status is AckStatus.NOT_HERE
         self.list_results([(event.link, event.status, event.code)])
 
     def list_results(self, results: Sequence[tuple[Cid, AckStatus, str | None]]) -> int:
-        """List what was refused or put off; returns how many are new and kept."""
+        """List items that were refused or put off; returns how many are new and kept."""
         for cid, status, code in results:
             listed = {AckStatus.REFUSED: self.refused, AckStatus.LATER: self.later}.get(status)
             if listed is not None and len(listed) < self.listed:
@@ -52,4 +52,4 @@ class SyncProgress:
 
 
 OnProgress = Callable[[SyncProgress], None]
-"""Is told whenever something came or went."""
+"""Called whenever data came or went."""

@@ -1,4 +1,4 @@
-"""DAG replication as a protocol of the edge: its doors, and what it measures."""
+"""DAG replication as a protocol of the edge: its doors and its metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_dag(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
-    """DAG replication, if there is a door of it."""
+    """Open DAG replication; returns None if no door is configured."""
     settings = context.settings.dag
     return None if settings.listen is None and settings.http is None else _open(context)
 
@@ -47,7 +47,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
     origin = await asyncio.to_thread(ask_origin, context.administration, names)
     states = await asyncio.to_thread(admin.list_topics, kafka, [spec("dag.nodes"), spec("dag.shards")])
     context.starting("agreeing to the verdict settings of the deployment")
-    # Before anything is judged: who differs does not start (R28).
+    # This comes before any validation: an edge whose rules differ does not start (R28).
     verdict = await asyncio.to_thread(agree_verdict, kafka, settings.verdict())
     partitions = DagPartitions(*(state.partitions for state in states))
     metrics = DagMetrics()
@@ -57,7 +57,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
 
 
 class DagProtocol:
-    """Implements `EdgeProtocol`. It is ready once all that was in Kafka at its start is taken."""
+    """Implements `EdgeProtocol`. It is ready once everything that was in Kafka at its start is applied."""
 
     topics: Sequence[str] = FOLLOWED
 
@@ -74,15 +74,15 @@ class DagProtocol:
             (QuicDoor(ALPN, settings.address(), self._quic.serve, access.judge),) if settings.listen else ()
         )
         self.http_url: str | None = None
-        """Where HTTP is served, while it is."""
+        """URL of the HTTP door while it is open, otherwise None."""
 
     @property
     def readers(self) -> Sequence[TopicReader]:
-        """The topics that are read, once they are."""
+        """Return the readers of the topics, once there are any."""
         return list(self.edge.feed.readers.values())
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Follow Kafka, and serve once what was there is taken, until cancelled."""
+        """Follow Kafka, and serve once the existing records are applied, until cancelled."""
         context = self._context
         group_id = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         async with asyncio.TaskGroup() as group:
@@ -97,7 +97,7 @@ class DagProtocol:
 
     @asynccontextmanager
     async def _http_door(self) -> AsyncIterator[None]:
-        """The door for clients of HTTP, where there is one. Error: `DagDoorError`."""
+        """Open the HTTP door, if it is configured. Raises `DagDoorError`."""
         settings = self._context.settings.dag.http
         if settings is None:
             yield
@@ -114,11 +114,11 @@ class DagProtocol:
                 self.http_url = None
 
     def why_not_ready(self) -> Sequence[str]:
-        """What is read before peers are served."""
+        """Return what has to finish before peers are served."""
         return [] if self._missing is None else [self._missing]
 
     def measured(self) -> ProtocolMetrics:
-        """What every protocol is measured by."""
+        """Return the metrics that every protocol has."""
         return self._measured()
 
     def _measured(self) -> DagMetrics:
@@ -134,15 +134,15 @@ class DagProtocol:
         return metrics
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of nodes and shards."""
+        """Return the metrics of nodes and shards."""
         return families(self._measured())
 
     def judge_again(self, former: AccessList) -> None:
-        """Other rules are in force: whoever may not be connected any more is left."""
+        """Close the connections of principals that are no longer allowed by the new rules."""
         self._quic.judge_again()
 
     async def finish(self, reason: str) -> None:
-        """End every connection, and wait until what they brought is in Kafka."""
+        """Close every connection, and wait until the data received over them is in Kafka."""
         await self._quic.finish(reason)
         await self.edge.finish()
 

@@ -1,7 +1,8 @@
-"""What a process that keeps DAGs offers to its doors (QUIC, HTTP): one interface behind both.
+"""Interface of a process that keeps DAGs for its doors (QUIC, HTTP).
 
-A door knows who asks and what they may; the room judges, keeps and finds. What it calls durable survives the
-process: in a folder once it is on the disk, at an edge (`edge/room`) once Kafka has acknowledged it.
+A door knows the principal and its rights; the room validates, keeps and finds data. Data that it calls
+durable survives the process: in a folder once it is on disk, at an edge (`edge/room`) once Kafka has
+acknowledged it.
 """
 
 from __future__ import annotations
@@ -32,36 +33,38 @@ _T = TypeVar("_T")
 _VERIFYING: Final = 2
 _BLOCKS_A_STEP: Final = 32
 Listener = Callable[[FolderChanges, object], None]
-"""Is told what changed, and who has brought it where that is known."""
+"""Called with the changes of a step and, if it is known, their origin."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledPart:
-    """What became of a part of a shard."""
+    """Result of receiving a part of a shard."""
 
     status: AckStatus
-    """DURABLE: the shard is whole, verified and durable. HAD: it was here. NOT_HERE: parts are lacking.
-    REFUSED and LATER have a code."""
+    """DURABLE: the shard is complete, verified and durable. HAD: it was here already.
+
+    NOT_HERE: parts are missing. REFUSED and LATER have a code.
+    """
     code: str | None = None
     ranges: tuple[Range, ...] = ()
-    """What of the shard lies here for whoever brought the part, while it is not whole."""
+    """Ranges of an incomplete shard that are here from this peer, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTaken:
-    """What became of a block, and what of the outbox it waits for before that may be told."""
+    """Outcome of a block, and the outbox items to wait for before it may be reported."""
 
     outcome: BlockOutcome
     waits_for: tuple[int, ...] = ()
     is_news: bool = True
-    """Of what is refused: whether it was not before, so that it is told on `rejected`."""
+    """For a refused block: whether it was not refused before, so that it is recorded on `rejected`."""
 
 
 class DagRoom:
-    """Nodes, shards and orders of an open folder, which nobody uses meanwhile but by `work`.
+    """Nodes, shards and orders of an open folder, which only `work` may use meanwhile.
 
-    For one event loop; nothing blocks it. The caller closes the folder. `peer` is who brings or asks: 32
-    bytes, the proven key or a digest of what stands for one.
+    For one event loop; nothing blocks it. The caller closes the folder. `peer` identifies the principal in 32
+    bytes: its proven key, or a digest of its token or address.
     """
 
     def __init__(
@@ -73,9 +76,10 @@ class DagRoom:
         busy_burst_s: float = 1.0,
         watching: Watching = nullcontext,
     ) -> None:
-        """`busy_share`: how much of the folder's time one caller, and one address, may use; 0: any.
+        """Make a room; `busy_share` limits the share of the folder's time of a caller or address, 0:
+        unlimited.
 
-        Each step of work on the folder is within `watching`.
+        Each step of work on the folder runs within `watching`.
         """
         self.folder = folder
         self._clock_s = clock_s
@@ -84,9 +88,9 @@ class DagRoom:
         )
         self._verifiers = FairWorker("dag-room-verify", threads=_VERIFYING)
         self.watches = Watches()
-        """Who waits for what is published."""
+        """Readers that wait for changes of published ids."""
         self.listeners: list[Listener] = []
-        """Called with what a step changed, once it is committed, where the folder is worked on."""
+        """Called with the changes of a step once it is committed, in the folder's thread."""
         self._loop = asyncio.get_running_loop()
 
     async def __aenter__(self) -> Self:
@@ -98,13 +102,13 @@ class DagRoom:
 
     @property
     def verdict(self) -> VerdictSettings:
-        """The deployment's rules (R28)."""
+        """Return the deployment's rules (R28)."""
         return self.folder.settings.verdict
 
     async def work(self, step: Callable[[DagFolder], _T], *, metered: bool = False, by: object = None) -> _T:
-        """Ask or change the folder where nobody else does; all of it is committed, or nothing.
+        """Run a step on the folder in its thread; all of it is committed, or nothing.
 
-        What is `metered` counts to the share of whoever calls. `by` is who brings what is new.
+        The time of a `metered` step counts towards the caller's share. `by` is the origin of new data.
         """
 
         def run() -> _T:
@@ -119,31 +123,31 @@ class DagRoom:
         return await self._worker.call(run, metered=metered)
 
     def commit(self, by: object = None) -> None:
-        """Commit what a step has done so far, from within it, and tell of what is new."""
+        """Commit the changes of a step so far, from within it, and notify the listeners."""
         if changes := self.folder.commit():
             for listener in self.listeners:
                 listener(changes, by)
             self._loop.call_soon_threadsafe(self.watches.announce, changes.keys)
 
     async def until_allowed(self) -> None:
-        """Wait while whoever calls has used more than its share."""
+        """Wait while the caller has used more than its share."""
         await self._worker.until_allowed()
 
     def take(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockTaken]:
-        """Judge and keep what a peer brought, inside of a step."""
+        """Validate and keep a peer's blocks, inside of a step."""
         outcomes = self.folder.put_blocks(space, blocks, received_at=int(self._clock_s()), peer=peer)
         return [BlockTaken(outcome) for outcome in outcomes]
 
     async def until_acknowledged(self, numbers: Iterable[int]) -> None:
-        """Wait until what `BlockTaken.waits_for` names is durable: what is committed is."""
+        """Wait until the items of `BlockTaken.waits_for` are durable; here, everything committed is."""
 
     async def receive(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockOutcome]:
-        """Judge and keep nodes and UCANs in any order, received now; returns once they are durable.
+        """Validate and keep nodes and UCANs in any order, received now; returns once they are durable.
 
-        One outcome each, in the order given. A publish belongs to the space that is its id.
+        Returns one outcome each, in the order of the blocks. A publish belongs to the space that is its id.
         """
         taken: list[BlockTaken] = []
-        # What comes in no space goes with a publish beside it.
+        # Blocks that come in no space stay together, as they belong to a publish among them.
         for some in [blocks] if space is None else _slices(blocks):
             taken += await self.work(lambda _, some=some: self.take(space, some, peer), metered=True)  # type: ignore[misc]
             await self.until_allowed()
@@ -153,9 +157,9 @@ class DagRoom:
     async def spool_part(
         self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
     ) -> SpooledPart:
-        """Keep a part of a shard, whole chunks (R27) of the one peer; the last one makes it be verified.
+        """Keep a part of a shard from one peer, in whole chunks (R27); the last part has the shard verified.
 
-        Raises `ShardSizeChanged` when this peer began it with another size.
+        Raises `ShardSizeChanged` if this peer began the shard with another size.
         """
 
         def keep(folder: DagFolder) -> SpooledPart:
@@ -180,7 +184,7 @@ class DagRoom:
         return await self.accept(shard, peer)
 
     async def accept(self, shard: Cid, peer: bytes, by: object = None) -> SpooledPart:
-        """Verify a spool that is whole in another thread, and keep it; `by` as `work`."""
+        """Verify a complete spool in another thread, and keep it; `by` as in `work`."""
         path = await self.work(lambda folder: folder.whole_spool(peer, shard))
         verified, error = None, None
         if path is not None:
@@ -189,7 +193,7 @@ class DagRoom:
             except DagError as refused:
                 error = refused
             except OSError:
-                # It came from somebody else meanwhile, and this spool is gone.
+                # The shard came from another peer meanwhile, and this spool is gone.
                 verified = None
 
         def settle(folder: DagFolder) -> SpooledPart:
@@ -207,11 +211,11 @@ class DagRoom:
         return await self.work(settle, by=by)
 
     async def spooled(self, shard: Cid, peer: bytes) -> tuple[int, tuple[Range, ...]] | None:
-        """Announced size and ranges of a shard that a peer has brought in part."""
+        """Return the announced size and the ranges of a shard that a peer has sent in part, or None."""
         return await self.work(lambda folder: folder.spooled(peer, shard))
 
     async def shard_size(self, shard: Cid) -> int | None:
-        """The size of a shard that is here whole."""
+        """Return the size of a complete shard in bytes, or None if it is not here."""
 
         def size(folder: DagFolder) -> int | None:
             path = folder.shard_path(shard)
@@ -220,24 +224,24 @@ class DagRoom:
         return await self.work(size)
 
     async def read_shard(self, shard: Cid, offset: int, length: int) -> bytes:
-        """Bytes of a shard that is here whole; fewer where it was dropped meanwhile."""
+        """Return bytes of a complete shard; fewer if it was dropped meanwhile."""
         return await self.work(lambda folder: folder.read_shard(shard, offset, length))
 
     async def belongs(self, space: bytes, cid: Cid) -> bool:
-        """Whether a block, node or shard is of a space: it came in it, or is named by its nodes."""
+        """Return whether a block, node or shard belongs to a space: it came in it, or its nodes name it."""
         return await self.work(
             lambda folder: folder.block_belongs(space, cid) or folder.shard_size(space, cid) is not None
         )
 
     async def lack(self, heads: Sequence[Cid]) -> Lack:
-        """What is not here of what some nodes stand for."""
+        """Return the missing ancestors, proofs and shards of some nodes."""
         return await in_turns(self.work, lambda folder: folder.queries.lack_steps(heads))
 
     async def reading(self, step: Callable[[FindBlock], _T], spaces: Collection[bytes] | None = None) -> _T:
-        """Run a short step over the blocks that are here, away from the loop; of these spaces, or of all.
+        """Run a short step over the blocks that are here, in the folder's thread; of these spaces, or of all.
 
-        The finder that it is given is good inside of any step, and of steps alone: so a step may begin an
-        iterator that later steps advance.
+        The `find` function that the step receives may be called inside of any step, and only there: so a step
+        may begin an iterator that later steps advance.
         """
 
         def find(cid: Cid) -> bytes | None:
@@ -248,11 +252,11 @@ class DagRoom:
         return await self.work(lambda folder: step(find))
 
     async def published(self, id: bytes) -> PublishedDag:
-        """Order, states and heads of an id."""
+        """Return order, states and heads of an id."""
 
         def step(folder: DagFolder) -> PublishedDag:
             published = folder.published(id)
-            # Before any later step: what changes behind this one finds its keys.
+            # This has to happen before any later step, so that a later change finds the keys of this id.
             self.watches.read(published)
             return published
 
@@ -260,6 +264,6 @@ class DagRoom:
 
 
 def _slices(blocks: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Blocks, as many at a time as are judged in one step."""
+    """Split blocks into slices that are validated in one step each."""
     for first in range(0, len(blocks), _BLOCKS_A_STEP):
         yield blocks[first : first + _BLOCKS_A_STEP]

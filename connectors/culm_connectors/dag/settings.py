@@ -1,4 +1,4 @@
-"""How DAG replication is spoken by a peer, and its bounds."""
+"""Settings and limits of an embedded peer of DAG replication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MIB: Final = 1_048_576
 
 
 def _transport() -> TransportSettings:
-    """A few chunks may be on their way at once."""
+    """Return transport settings with windows large enough for a few chunks in flight."""
     return TransportSettings(
         receive_window_bytes=8 * _MIB,
         stream_receive_window_bytes=4 * _MIB,
@@ -24,11 +24,11 @@ def _transport() -> TransportSettings:
 
 @dataclass(frozen=True, slots=True)
 class DagPeerSettings:
-    """Of an embedded peer. Times in seconds."""
+    """Settings of an embedded peer. Times are in seconds."""
 
     folder: DagFolderSettings = field(default_factory=DagFolderSettings)
     transport: TransportSettings = field(default_factory=_transport)
     takes_shards: bool = True
-    """False: nodes alone are asked for."""
+    """False: only nodes are requested."""
     progress_timeout_s: float = 30.0
-    """A `sync` with an end that sends nothing for this long, and owes something, is given up."""
+    """A `sync` is given up if the other end owes something and sends nothing for this long."""

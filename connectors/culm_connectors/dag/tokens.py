@@ -21,7 +21,7 @@ _LOOKED_AT_MAX: Final = 64
 
 
 class ShownTokens:
-    """Those of one connection; they open what they open as long as they are valid.
+    """The UCANs shown on one connection; they grant access for as long as they are valid.
 
     For the thread that works on the folder.
     """
@@ -33,7 +33,7 @@ class ShownTokens:
         self._judged: dict[tuple[bytes, SpaceAbility], tuple[float, bool]] = {}
 
     def add(self, space: bytes, cid: Cid, block: bytes) -> None:
-        """The peer shows a UCAN that its own key has issued; what breaks a rule opens nothing."""
+        """Add a UCAN that the peer's own key has issued; a UCAN that breaks a rule is ignored."""
         verdict = self._folder.settings.verdict
         try:
             ucan = verified_ucan(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
@@ -43,7 +43,10 @@ class ShownTokens:
         self._judged.clear()
 
     def opens(self, space: bytes, ability: SpaceAbility) -> bool:
-        """Whether one of them opens this now, or did so less than a minute ago; its chain is found here."""
+        """Return whether a UCAN grants this ability now, or did less than a minute ago.
+
+        The UCANs of its chain are looked up in the folder.
+        """
         now_s = self._clock_s()
         judged_s, is_open = self._judged.get((space, ability), (0.0, False))
         if not judged_s <= now_s < judged_s + _JUDGED_FOR_S:
@@ -65,13 +68,16 @@ def judge_access(
     now: int,
     verdict: VerdictSettings,
 ) -> ChainRefusal | None:
-    """Why a UCAN does not open a space now; None where it does. `read` finds the UCANs of its chain."""
+    """Return why a UCAN does not grant an ability in a space now, or None if it does.
+
+    `read` returns the UCANs of its chain.
+    """
     find = _finder(read, verdict)
     return authorise_access(leaf, did_key(space), ability, find, now, policy=verdict.chain_policy)
 
 
 def _finder(read: Callable[[Cid], bytes | memoryview | None], verdict: VerdictSettings) -> FindUcan:
-    """Finds by `read`, for the chain of one leaf: a bounded number of blocks is looked at."""
+    """Return a lookup for the chain of one leaf, which reads a bounded number of blocks."""
     looked_at = 0
 
     def find(cid: Cid) -> Ucan | DagError | None:

@@ -1,7 +1,8 @@
-"""Ids whose order and states somebody waits for, and who is woken by a change: those whom it concerns.
+"""Watched ids: a change wakes the readers of the ids that it concerns.
 
-What is published under an id changes with what comes into its space, and with each CID that it lacks: these
-are the keys of an id. A change names keys, and wakes whoever watches an id that has one of them.
+The published state of an id changes with data that comes into its space, and with each CID that it is
+missing: these are the keys of an id. A change names keys, and wakes the watchers of every id that has one of
+them.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Final
 from culm_connectors.dag.store.outcomes import PublishedDag
 
 ANYTHING: Final = b""
-"""The key of a change that may concern every id; an id that lacks very much has it, too."""
+"""Key of a change that may concern every id; an id with very many missing CIDs has it, too."""
 _KEYS_MAX: Final = 4_096
 
 
 @dataclass(slots=True)
 class _Watch:
-    """An id that is watched; its keys are those of when it was last read."""
+    """A watched id; its keys are those from when it was last read."""
 
     version: int
     watchers: int = 0
@@ -31,7 +32,7 @@ class _Watch:
 
 
 class Watches:
-    """All ids that are watched. `read` is for the thread that works on the folder, the rest for the loop."""
+    """All watched ids. Call `read` in the folder's thread, the other methods in the event loop's."""
 
     def __init__(self) -> None:
         self._version = 0
@@ -40,7 +41,7 @@ class Watches:
         self._by_key: dict[bytes, set[bytes]] = {}
 
     def version(self, id: bytes) -> int:
-        """A number that is another one whenever what is published under an id may have changed."""
+        """Return a number that changes whenever the published state of an id may have changed."""
         watch = self._watched.get(id)
         return self._version if watch is None else watch.version
 
@@ -63,7 +64,7 @@ class Watches:
                     del self._watched[id]
 
     def read(self, published: PublishedDag) -> None:
-        """This is what is published under an id; every later change of the folder is announced behind it."""
+        """Record the published state of an id as read; the folder's later changes are announced after it."""
         id = published.id
         with self._lock:
             watch = self._watched.get(id)
@@ -76,7 +77,7 @@ class Watches:
             self._index(id, watch.keys)
 
     def announce(self, keys: Collection[bytes]) -> None:
-        """Something has changed: wake whom it concerns."""
+        """Announce a change: wake the watchers of the ids that it concerns."""
         with self._lock:
             self._version += 1
             if ANYTHING in keys:
@@ -90,7 +91,7 @@ class Watches:
                 watch.moved = asyncio.Event()
 
     async def changed(self, id: bytes, since: int) -> int:
-        """Wait until `version` of an id that is watched is not `since`; what it is then."""
+        """Wait until the `version` of a watched id differs from `since`; returns the new version."""
         watch = self._watched[id]
         while watch.version == since:
             await watch.moved.wait()

@@ -1,8 +1,9 @@
 """DAG replication at the edge: a folder of DAGs with Kafka behind it.
 
-- `edge_folder`: what is kept, and how it is opened; `tables`: offsets and the outbox beside the DAGs
-- `room`: what doors are offered; `refusals`: what is told on `rejected`
-- `outboxes`: what waits for Kafka; `from_topics`: what topics bring, and what each record means
-- `quic_door`: the door for peers; `access`: who may do what in a space
-- `settings`; `metrics`; `driver`: all of it, put together
+- `edge_folder`: the nodes, UCANs and shards of the edge, and how the folder is opened; `tables`: offsets and
+outbox in the same database
+- `room`: the interface for doors; `refusals`: records for `rejected`
+- `outboxes`: data that waits for Kafka; `from_topics`: applies records of the topics to the folder
+- `quic_door`: the door for peers; `access`: what a principal may do in a space
+- `settings`; `metrics`; `driver`: assembles all of these
 """

@@ -1,7 +1,7 @@
-"""What the allow-list's table `spaces` means here: who may bring to a space, and who may read it (R14).
+"""Meaning of the allow-list's table `spaces` for DAG replication: rights to append to and read a space (R14).
 
-A name in a list is a space (64 hex digits), or `*`; `read:` before it allows to read alone, `append:` to
-bring nodes and shards alone. Publishing needs none of it: the proof speaks.
+A name in a list is a space (64 hex digits), or `*`. The prefix `read:` allows only reading, and `append:`
+only sending nodes and shards. Publishing needs no entry in the list, since the publish carries its own proof.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from culm_models.dag.exchange.settings import SpaceAbility, SpaceAccess
 TABLE: Final = "spaces"
 _PREFIXES: Final = {SpaceAbility.APPEND: "append:", SpaceAbility.READ: "read:"}
 Shown = Callable[[bytes, SpaceAbility], bool]
-"""Whether UCANs that were shown on a connection open something now."""
+"""Returns whether the UCANs shown on a connection now grant an ability in a space."""
 
 
 def nothing_shown(space: bytes, ability: SpaceAbility) -> bool:
-    """Of who has shown no UCAN."""
+    """Implement `Shown` for a peer that has shown no UCAN."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeAccess:
-    """The rules of one edge as they are now."""
+    """The access rules of one edge, as they are now."""
 
     access: AccessWatch
     settings: DagEdgeSettings
 
     def judge(self, principal: Principal) -> Refusal | None:
-        """Whether somebody may come in at all."""
+        """Return why a principal may not connect, or None if it may."""
         if {self.settings.append, self.settings.read} == {"allowed"}:
             return self.access.rules(TABLE).judge(principal)
         return None
 
     def may_stay(self, name: str) -> bool:
-        """Whether a principal may stay connected."""
+        """Return whether a principal may stay connected."""
         if {self.settings.append, self.settings.read} == {"allowed"}:
             return self.access.rules(TABLE).of(name) != frozenset()
         return True
 
     def allows(self, name: str, space: bytes, ability: SpaceAbility, shown: Shown = nothing_shown) -> bool:
-        """Whether a principal may do this in a space."""
+        """Return whether a principal has an ability in a space."""
         mode = self._mode(ability)
         if mode == "anyone" or (mode == "ucan" and shown(space, ability)):
             return True
         rules = self.access.rules(TABLE)
         if mode == "ucan" and name not in rules.principals:
-            # Whoever is not named shows a UCAN, also where there is no list.
+            # In this mode a principal that is not named has to show a UCAN, even if there is no allow-list.
             return False
         allowed = rules.of(name)
         prefix = _PREFIXES[ability]
@@ -62,7 +62,10 @@ class EdgeAccess:
         return allowed is None or not allowed.isdisjoint(names)
 
     def of(self, name: str, shown: Shown, blocked: Callable[[bytes], str | None]) -> SpaceAccess:
-        """What a principal may do on a connection. `blocked` says why a space is refused altogether."""
+        """Return the access check for a principal's connection.
+
+        `blocked` returns why a space is blocked, or None.
+        """
 
         def judge(space: bytes, ability: SpaceAbility) -> str | None:
             if ability is SpaceAbility.APPEND and blocked(space) is not None:

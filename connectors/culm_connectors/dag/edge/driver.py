@@ -1,4 +1,4 @@
-"""One edge of DAG replication: its folder, its room and Kafka, put together."""
+"""One edge of DAG replication: its folder, its room and its connection to Kafka."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXPIRED_EVERY_S: Final = 60.0
 
 
 class DagSizes(NamedTuple):
-    """How much there is in a folder."""
+    """Sizes of a folder's contents."""
 
     nodes: int
     shards: int
@@ -42,7 +42,7 @@ class DagSizes(NamedTuple):
 
 
 class DagEdge:
-    """The room of one edge; `run` is all that goes on around it. `open_dag_edge` makes one."""
+    """The room of one edge; `run` runs its background tasks. Use `open_dag_edge` to create it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class DagEdge:
         self.room = room
         self.feed = feed
         self.sizes = DagSizes(0, 0, 0, 0)
-        """As they were a few seconds ago."""
+        """Sizes of the folder, measured at most a few seconds ago."""
         self._sender = sender
         self._guard = guard
 
@@ -72,19 +72,18 @@ class DagEdge:
             group.create_task(self._drop_expired())
 
     async def _measure(self) -> None:
-        """Look how much there is, for ever."""
         while True:
             self.sizes = await self.room.work(lambda _: DagSizes(*self.room.folder.tables.sizes()))
             await asyncio.sleep(_MEASURED_EVERY_S)
 
     async def _drop_expired(self) -> None:
-        """Forget what peers have begun and left lying, for ever."""
+        """Drop expired spools, for ever."""
         while True:
             await asyncio.sleep(_EXPIRED_EVERY_S)
             await self.room.work(lambda folder: folder.drop_expired())
 
     async def finish(self) -> None:
-        """Wait until what peers have brought is in Kafka."""
+        """Wait until everything that peers sent is in Kafka."""
         await self.room.until_idle()
         await self._sender.send()
 
@@ -98,7 +97,7 @@ async def open_dag_edge(
     partitions: DagPartitions,
     metrics: DagMetrics,
 ) -> AsyncIterator[DagEdge]:
-    """The folder of an edge and what stands around it. Raises `DagFolderError`."""
+    """Open the folder of an edge with its room and its outboxes. Raises `DagFolderError`."""
     path: Path = context.settings.directory / FOLDER
     guard = StoreGuard(path, partial(condemn_folder, path))
     quotas = settings.model_dump(include=set(DagFolderQuotas.model_fields))

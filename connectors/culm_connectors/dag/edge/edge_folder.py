@@ -1,6 +1,7 @@
-"""A folder of DAGs with Kafka behind it: what peers bring is kept and put into its outbox at once.
+"""A folder of DAGs with Kafka behind it: data from peers is kept and put into the outbox in one transaction.
 
-What topics bring is judged and kept as what peers bring; it does not go to the outbox, and no quota counts.
+Data from topics is validated and kept like data from peers, but it does not go to the outbox and does not
+count towards quotas.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from culm_topics.dag.records import PublishRecord
 from culm_topics.kafka.origin import Origin
 
 NO_SPACE: Final = bytes(32)
-"""Under which UCANs lie in `dag.nodes` that came in no space and with no publish."""
+"""Space under which `dag.nodes` holds UCANs that came in no space and with no publish."""
 _USAGES_KEPT: Final = 10_000
 
 
 class EdgeFolder(DagFolder):
-    """What one edge keeps. As its base it is for one thread at a time. `open_edge_folder` makes it."""
+    """Folder of one edge; use `open_edge_folder` to create it. For one thread at a time, like `DagFolder`."""
 
     def __init__(
         self,
@@ -48,33 +49,33 @@ class EdgeFolder(DagFolder):
         *,
         clock_s: Callable[[], float] = steady_s,
     ) -> None:
-        """Open a folder, or make one; making the tables is up to the caller. Error: `DagFolderError`."""
+        """Open or create a folder; the caller creates the tables. Raises `DagFolderError`."""
         self._put_by_now: list[int] = []
-        """Numbers of the outbox that the next commit keeps."""
+        """Outbox numbers that the next commit makes durable."""
         super().__init__(folder, settings, create=True, clock_s=clock_s)
         self.quotas = quotas or EdgeQuotas()
         self.tables = EdgeTables(self.transaction)
         self.waiting: dict[int, float] = {}
-        """What waits in the outbox, and since when by the monotonic clock. For any thread to look at."""
+        """Numbers of the waiting outbox items, with their start on the monotonic clock. For any thread."""
         self.is_outbox_longer = self.is_wanted_again = False
-        """Whether a transaction put something into the outbox; whether shards are to be read again."""
+        """Whether this transaction added to the outbox; whether the topic of shards must be read again."""
         self._usages: dict[bytes, int] = {}
 
     def begin(self) -> None:
-        """Learn what an earlier process has left in the outbox, and what of the topics it has lost."""
+        """Load the outbox of an earlier process; request the shards again if the folder was damaged."""
         self.tables.make_later_ones()
         if self._is_torn:
             self._want_shards_again()
         self.waiting = dict.fromkeys(self.tables.numbers(), time.monotonic())
 
     def commit(self) -> FolderChanges:
-        """See `DagFolder`."""
+        """Commit the transaction, outbox included, and return what changed."""
         changes = super().commit()
         self._put_by_now.clear()
         return changes
 
     def rollback(self) -> None:
-        """See `DagFolder`; what was put into the outbox waits no more."""
+        """Roll back the transaction; what it put into the outbox no longer waits."""
         super().rollback()
         for number in self._put_by_now:
             self.waiting.pop(number, None)
@@ -82,14 +83,14 @@ class EdgeFolder(DagFolder):
         self.is_outbox_longer = self.is_wanted_again = False
         self._usages.clear()
 
-    # What peers bring.
+    # Data from peers.
 
     def take(
         self, space: bytes | None, blocks: Sequence[bytes], peer: bytes, received_at: int
     ) -> list[BlockTaken]:
-        """Judge and keep nodes and UCANs of a peer, as `put_blocks`; one outcome each.
+        """Validate and keep nodes and UCANs from a peer, as `put_blocks` does. Returns one outcome for each.
 
-        UCANs that come in no space go with the first publish beside them.
+        UCANs that come in no space are stored with the first publish among the blocks.
         """
         ids = [self._publish_id(block) for block in blocks]
         home = space or next((id for id in ids if id is not None), None)
@@ -112,7 +113,7 @@ class EdgeFolder(DagFolder):
         if outcome.status not in (AckStatus.DURABLE, AckStatus.HAD):
             return BlockTaken(outcome, is_news=not was_refused)
         if outcome.kind is BlockKind.PUBLISH:
-            # One that is in the order gets no further receipts.
+            # A publish that is already in the order gets no further receipts.
             if space is not None and not was_received and received_at in self.receipts(cid):
                 self._wait(OutboxKind.PUBLISH, cid, space, peer, received_at)
         elif outcome.is_new:
@@ -120,7 +121,7 @@ class EdgeFolder(DagFolder):
         return BlockTaken(outcome, self.tables.numbers_of(cid))
 
     def _publish_id(self, block: bytes) -> bytes | None:
-        """The id of a publish; None for what is none."""
+        """Return the id of a publish, or None for any other block."""
         verdict = self.settings.verdict
         try:
             change = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds).change
@@ -129,7 +130,7 @@ class EdgeFolder(DagFolder):
         return change.id if isinstance(change, PublishChange) else None
 
     def _no_room(self, space: bytes | None, size: int) -> str | None:
-        """The code with which something of this size has to come later; None where there is room."""
+        """Return the code with which data of this size is put off, or None if there is capacity."""
         if len(self.waiting) >= self.quotas.max_staged_items:
             return WaitingFull.code
         if space is not None and size and self.usage(space) + size > self.quotas.max_bytes_per_space:
@@ -144,25 +145,28 @@ class EdgeFolder(DagFolder):
             self.is_outbox_longer = True
 
     def acknowledged(self, numbers: Sequence[int]) -> list[float]:
-        """Kafka has this of the outbox: for how long each has waited, in seconds."""
+        """Drop items that Kafka has acknowledged; returns how long each has waited, in seconds."""
         self.tables.delete(numbers)
         now_s = time.monotonic()
         return [now_s - self.waiting.pop(number, now_s) for number in numbers]
 
-    # For connections, nothing is here that Kafka has not (R34, reference 6): what waits in the outbox is
-    # asked for, so whoever brings it again hears of it once Kafka has it. It is served, though: what is read
-    # here is promised to nobody.
+    # For connections, nothing is here until Kafka has it (R34, reference 6). Data that waits in the outbox is
+    # still requested, so a peer that sends it again is answered once Kafka has it. It is served, though:
+    # reading it promises nothing to anybody.
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
-        """See `ExchangeStore`."""
+        """Return whether a node is in a space and Kafka has it."""
         return super().has_node(space, cid) and not self.tables.numbers_of(cid)
 
     def has_shard(self, cid: Cid) -> bool:
-        """See `ExchangeStore`."""
+        """Return whether a shard is complete and Kafka has it."""
         return super().has_shard(cid) and not self.tables.numbers_of(cid)
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """See `DagFolder`; LATER where the shard waits for Kafka, or with a code over a quota of the edge."""
+        """Reserve space for a shard.
+
+        Returns LATER while the shard waits for Kafka, or LATER with a code over a quota of the edge.
+        """
         if peer != DEPLOYMENT_PEER and not self.has_shard(shard):
             if self.shard_path(shard) is not None:
                 return NotReserved(AckStatus.LATER)
@@ -171,7 +175,7 @@ class EdgeFolder(DagFolder):
         return super().reserve(peer, space, shard, size)
 
     def accept_spool(self, peer: bytes, shard: Cid, verified: VerifiedShard | None = None) -> bool:
-        """See `DagFolder`; what a peer has brought waits in the outbox."""
+        """Keep a verified shard; one from a peer goes to the outbox. Returns whether it was kept."""
         self.transaction()
         is_kept = super().accept_spool(peer, shard, verified)
         if is_kept and peer != DEPLOYMENT_PEER:
@@ -179,19 +183,19 @@ class EdgeFolder(DagFolder):
                 self._wait(OutboxKind.SHARD, shard, space, peer)
         return is_kept
 
-    # What topics bring. A `DagError` says what is wrong with it.
+    # Data from topics. A `DagError` describes what is wrong with a record.
 
     def follow_node(self, space: bytes, block: bytes) -> None:
-        """A node or UCAN of `dag.nodes`."""
+        """Apply a node or UCAN of `dag.nodes`."""
         home = None if space == NO_SPACE else space
         self.put_blocks(home, [block], received_at=0)
 
     def follow_publish(self, id: bytes, record: PublishRecord) -> None:
-        """A publish of `dag.publishes`, which is judged at the time of its receipt (R24)."""
+        """Apply a publish of `dag.publishes`, which is validated at the time of its receipt (R24)."""
         self.put_blocks(id, [record.data], received_at=record.received_at, recorded=True)
 
     def follow_chunk(self, space: bytes, shard: Cid, size: int, offset: int, data: bytes) -> None:
-        """A chunk of `dag.shards`; the last one makes it a shard."""
+        """Apply a chunk of `dag.shards`; the last chunk completes the shard."""
         found = self.spooled(DEPLOYMENT_PEER, shard)
         if self.shard_path(shard) is not None:
             self.place_shard(space, shard)
@@ -208,7 +212,7 @@ class EdgeFolder(DagFolder):
         except DagError:
             if not is_of_before:
                 raise
-            # What an earlier process had of it was lost with the power.
+            # Data that an earlier process had written to this spool was lost in a power failure.
             self._want_shards_again()
 
     def _want_shards_again(self) -> None:
@@ -216,28 +220,29 @@ class EdgeFolder(DagFolder):
         self.is_wanted_again = True
 
     def _drop_damaged(self, cid: Cid) -> None:
-        """See `DagFolder`: the topic has it."""
+        """Drop a damaged shard and read the topic again, which still has it."""
         self._want_shards_again()
         super()._drop_damaged(cid)
 
     def follow_dropped(self, shard: Cid) -> None:
-        """A chunk of a shard is removed from the topic: it is as one that never came (R33)."""
+        """Apply the deletion of a shard's chunk from the topic (R33): drop the shard as if it never came."""
         self.drop_spool(DEPLOYMENT_PEER, shard)
-        # As the topic has it now it is not whole: there is nothing to be read again, whatever is lifted.
+        # The topic no longer holds the whole shard, so there is nothing to read again if a block is lifted.
         self.tables.was_skipped(shard.raw)
         if self.drop_shard(shard):
             self._usages.clear()
             self.changes.keys.add(ANYTHING)
 
     def follow_published(self, id: bytes) -> None:
-        """The job has come to an order of an id: whoever waits for it looks again."""
+        """Apply a new order of an id from the job: wake everything that watches the id."""
         self.changes.keys.add(id)
 
     def follow_blocked(self, key: bytes, reason: str | None) -> None:
-        """A shard or a space is blocked, or is no more: then what was left out of the topic is read.
+        """Block a shard or a space, or unblock it and read again what was skipped in the topic.
 
-        Shards that are here go, as they would not have been kept had this come first: topics come in any
-        order. Of a space those go that no space has which is open.
+        Blocked shards that are here are dropped, as they would not have been kept if the block had come
+        first: topics are read in any order. Of a blocked space, those shards are dropped that no open space
+        has.
         """
         self.set_blocked(key, reason)
         if reason is not None:
@@ -249,16 +254,16 @@ class EdgeFolder(DagFolder):
     def _drop_blocked(self, key: bytes) -> None:
         found = self.tables.blocked_shards(key)
         if self._spools.drop_under(DEPLOYMENT_PEER, key) or found:
-            # The topic may have them, or have them again.
+            # The topic may still have them, or get them again.
             self.tables.skipped([key, *self.tables.blocked_beside(key)])
         for shard in found:
             self.drop_shard(shard)
         self._usages.clear()
 
-    # Both.
+    # Data from peers and from topics.
 
     def usage(self, space: bytes) -> int:
-        """Bytes of a space that are here."""
+        """Return the size of a space's nodes, UCANs and shards here, in bytes."""
         if space not in self._usages:
             if len(self._usages) >= _USAGES_KEPT:
                 self._usages.clear()
@@ -266,7 +271,7 @@ class EdgeFolder(DagFolder):
         return self._usages[space]
 
     def _count(self, space: bytes, size: int) -> None:
-        # Who is not known is counted when somebody asks.
+        # A space that is not cached is counted when `usage` is called.
         if space in self._usages:
             self._usages[space] += size
 
@@ -279,7 +284,7 @@ class EdgeFolder(DagFolder):
         recorded: bool = False,
         peer: bytes | None = None,
     ) -> list[BlockOutcome]:
-        """See `DagFolder`."""
+        """Validate and keep nodes and UCANs, and count their bytes to the usage of their spaces."""
         outcomes = super().put_blocks(space, blocks, received_at=received_at, recorded=recorded, peer=peer)
         for block, outcome in zip(blocks, outcomes, strict=True):
             if outcome.fallen:
@@ -290,7 +295,7 @@ class EdgeFolder(DagFolder):
         return outcomes
 
     def place_shard(self, space: bytes, cid: Cid) -> None:
-        """See `DagFolder`."""
+        """Record that a shard came in a space, and count its bytes to the usage of the space."""
         if not self.tables.has_shard_in(space, cid):
             super().place_shard(space, cid)
             self._count(space, self._shards.size(cid) or 0)
@@ -302,7 +307,7 @@ class EdgeFolder(DagFolder):
 def open_edge_folder(
     folder: Path, origin: Origin, settings: DagFolderSettings, quotas: EdgeQuotas
 ) -> EdgeFolder:
-    """The folder of an edge; what is damaged is dropped, to be read from Kafka.
+    """Open the folder of an edge; damaged data is dropped and read from Kafka again.
 
     Raises `DagFolderError`: it belongs to other topics, or to a newer Culm.
     """

@@ -1,4 +1,4 @@
-"""What topics bring to an edge's folder, whoever wrote them."""
+"""Applies records of the topics to an edge's folder, whichever program wrote them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RoomApplier:
         self._room = room
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
-        """Return the offsets that the folder has; a topic of which it lacks something begins at its start."""
+        """Return the offsets in the folder; a topic of which it is missing data begins at its start."""
         tables = self._room.folder.tables
 
         def step(_: object) -> Mapping[Partition, int]:
@@ -48,7 +48,7 @@ class RoomApplier:
     async def apply(
         self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
     ) -> Sequence[RefusedRecord]:
-        """Judge and keep records in one step."""
+        """Validate and keep records in one step; returns those that were refused."""
         folder = self._room.folder
 
         def step(_: object) -> Sequence[RefusedRecord]:
@@ -60,12 +60,12 @@ class RoomApplier:
         return await self._room.work(step)
 
     async def lost(self, topic: str) -> None:
-        """Read what there is now of a topic when this is opened next."""
+        """Forget the offsets of a topic, so that it is read from its start when the folder is opened next."""
         await self._room.work(lambda _: self._room.folder.tables.topics.forget(topic))
 
 
 def take_record(folder: EdgeFolder, topic: str, key: bytes | None, value: bytes | None) -> None:
-    """Take a record of a topic, by its name in the catalogue. A `CulmError` says what is wrong with it."""
+    """Apply a record of a topic, by its catalogue name. Raises `CulmError` if it breaks a rule."""
     _TAKES[topic](folder, key, value)
 
 
@@ -96,7 +96,7 @@ def _take_blocked(folder: EdgeFolder, key: bytes | None, value: bytes | None) ->
 
 
 def _take_published(folder: EdgeFolder, key: bytes | None, value: bytes | None) -> None:
-    """The job has come to something: whoever waits for the id looks again."""
+    """Apply a result of the job: wake everything that watches the id."""
     id = id_of_key("dag.published", key)
     if value is not None:
         PublishedRecord.decode(value)

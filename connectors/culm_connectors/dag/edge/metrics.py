@@ -1,4 +1,4 @@
-"""What is measured of DAG replication at the edge."""
+"""Metrics of DAG replication at the edge."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from culm_connectors.metric_families import counters, gauge
 
 @dataclass(slots=True)
 class DagMetrics(ProtocolMetrics):
-    """What an edge counts beside what every protocol does."""
+    """Counters of a DAG edge, in addition to those of every protocol."""
 
     nodes_in: int = 0
-    """Nodes and UCANs that peers brought over QUIC and that were new here."""
+    """New nodes and UCANs received from peers over QUIC."""
     shards_in: int = 0
     records_followed: int = 0
     nodes: int = 0
-    """That are here, with UCANs."""
+    """Nodes and UCANs in the folder."""
     shards: int = 0
     shard_bytes: int = 0
     spooled_bytes: int = 0
-    """Announced sizes of shards on their way."""
+    """Bytes received of shards that are not complete yet."""
 
 
 def families(metrics: DagMetrics) -> Iterator[Metric]:
-    """What DAGs alone have."""
+    """Return the metric families of DAG replication alone."""
     yield gauge("culm_dag_nodes", "nodes and UCANs that are held here", metrics.nodes)
     yield gauge("culm_dag_shards", "shards that are held here", metrics.shards)
     yield gauge("culm_dag_shard_bytes", "bytes of shards that are held here", metrics.shard_bytes)

@@ -1,4 +1,4 @@
-"""The outboxes of an edge's folder: nodes and publishes in batches, and shards beside them, one by one."""
+"""Outboxes of an edge's folder: one for nodes and publishes, in batches, and one for shards, one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHUNKS_AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class DagPartitions:
-    """How many partitions the topics have whose producers name them."""
+    """Partition counts of the topics whose producers choose the partition."""
 
     nodes: int
     shards: int
@@ -37,14 +37,14 @@ class DagPartitions:
 
 @dataclass(slots=True)
 class _Batch:
-    """Records of some items: by topic and partition, None where the key's hash chooses it."""
+    """Records of some items, by topic and partition; partition None: the key's hash chooses it."""
 
     items: list[OutboxItem]
     records: dict[tuple[str, int | None], list[ProducerRecord]]
 
 
 class _RoomOutbox:
-    """The outbox of one room, as far as it holds items of some kinds."""
+    """Outbox of one room for items of certain kinds."""
 
     kinds: ClassVar[Sequence[OutboxKind]]
     max_items: ClassVar[int]
@@ -58,24 +58,24 @@ class _RoomOutbox:
         self._partitions = partitions
 
     async def take(self) -> list[OutboxItem] | None:
-        """Return what has waited for longest."""
+        """Return the items that have waited longest, or None if there are none."""
         tables = self._room.folder.tables
         return await self._room.work(lambda _: tables.first(self.kinds, self.max_items)) or None
 
     async def acknowledged(self, batch: list[OutboxItem]) -> Sequence[float]:
-        """Kafka has these: they wait no more."""
+        """Remove items that Kafka has acknowledged; returns how long each has waited, in seconds."""
         numbers = [item.number for item in batch]
         return await self._room.work(lambda _: self._room.folder.acknowledged(numbers))
 
 
 class NodeOutbox(_RoomOutbox):
-    """Nodes and publishes, in batches."""
+    """Outbox of nodes and publishes, produced in batches."""
 
     kinds = (OutboxKind.NODE, OutboxKind.PUBLISH)
     max_items = 500
 
     async def produce(self, batch: list[OutboxItem]) -> list[OutboxItem]:
-        """Produce the first of some nodes and publishes; return those."""
+        """Produce items from the start of a batch, up to a size limit; returns those that were produced."""
         taken = await self._room.work(lambda _: self._batch(batch))
         await asyncio.gather(
             *(
@@ -92,7 +92,7 @@ class NodeOutbox(_RoomOutbox):
             block = self._room.folder.read_node(item.cid)
             batch.items.append(item)
             if block is None:
-                continue  # it fell with what it builds on: it is refused, and nobody is promised it
+                continue  # dropped with a node that it builds on; nobody got an acknowledgement
             if item.what is OutboxKind.PUBLISH:
                 place, record = self._publish(item, block)
             else:
@@ -116,13 +116,13 @@ class NodeOutbox(_RoomOutbox):
 
 
 class ShardOutbox(_RoomOutbox):
-    """Shards, one after another, each in chunks."""
+    """Outbox of shards, produced one after another in chunks."""
 
     kinds = (OutboxKind.SHARD,)
     max_items = 1
 
     async def produce(self, batch: list[OutboxItem]) -> list[OutboxItem]:
-        """Produce all chunks of some shards."""
+        """Produce all chunks of the shards in a batch; returns the batch."""
         for item in batch:
             size = await self._room.shard_size(item.cid) or 0
             starts = range(0, size, CHUNK_SIZE)

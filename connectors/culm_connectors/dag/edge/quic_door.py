@@ -1,4 +1,4 @@
-"""The door of an edge over QUIC: connections of `culm/dag/1`, whose ACK 0 says that Kafka has it."""
+"""The door of an edge over QUIC: connections of `culm/dag/1` whose ACK 0 means that Kafka has the data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from culm_models.dag.exchange.settings import SpaceAccess
 
 
 class DagQuicDoor:
-    """Serves whoever calls, over one room."""
+    """Serves peers that connect, over one room."""
 
     def __init__(
         self, room: EdgeRoom, settings: DagEdgeSettings, access: EdgeAccess, metrics: DagMetrics
@@ -35,7 +35,7 @@ class DagQuicDoor:
         self._links = Links[Link](metrics, id, lambda link: self._budgets.end(link.remote))
 
     async def serve(self, connection: Connection) -> None:
-        """Speak with a peer that has called."""
+        """Serve a peer that has connected."""
         budget = self._budgets.begin(connection.peer_id, time.monotonic())
         if budget is None:
             self._links.refuse(connection, CloseCode.OVERLOADED, "too many connections")
@@ -61,14 +61,14 @@ class DagQuicDoor:
         self._metrics.closed["protocol"] += 1
         self._room.refusals.violation(error.code, str(error), peer)
 
-    # From outside.
+    # Called by the protocol.
 
     def judge_again(self) -> None:
-        """Other rules are in force: who may do nothing any more is left, the others are judged by them."""
+        """Close the connections of principals that the new rules no longer allow; keep the others."""
         for link in tuple(self._links.open.values()):
             if not self._access.may_stay(link.remote.hex()):
                 self._links.end(link, CloseCode.REVOKED, "no longer allowed")
 
     async def finish(self, reason: str) -> None:
-        """End every connection."""
+        """Close every connection."""
         await self._links.finish(reason)

@@ -1,4 +1,4 @@
-"""What is told on `rejected`: what a peer or a topic brought and was refused, why, and who brought it."""
+"""Records for the topic `rejected`: refused data from peers and topics, with codes and origins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
 
 
 class DagRefusals:
-    """Writes to `rejected`; `counts` are those of peers, by code."""
+    """Writes to `rejected`; `counts` are refusals of peers' data, by code."""
 
     def __init__(self, sender: BatchSender, kafka: KafkaSettings) -> None:
         self.counts: Counter[str] = Counter()
@@ -29,7 +29,7 @@ class DagRefusals:
         sender.add(kafka.topic("rejected"), self._waiting.take)
 
     def blocks(self, taken: Sequence[BlockTaken], blocks: Sequence[bytes], peer: bytes) -> None:
-        """Of what a peer brought: what was refused, and was not before."""
+        """Report those blocks of a peer that were refused for the first time."""
         for one, block in zip(taken, blocks, strict=True):
             outcome = one.outcome
             if outcome.status is AckStatus.REFUSED and one.is_news:
@@ -37,15 +37,15 @@ class DagRefusals:
                 self._add(outcome.cid, outcome.code or "", detail, data=block, peer=peer)
 
     def shard(self, shard: Cid, code: str, peer: bytes) -> None:
-        """A peer brought all of a shard, and it is none, or another one."""
+        """Report a complete shard from a peer that is malformed or does not match its CID."""
         self._add(shard, code, "a shard that breaks a rule", peer=peer)
 
     def violation(self, code: str, detail: str, peer: bytes) -> None:
-        """A connection was ended for what the other end sent."""
+        """Report the violation for which a peer's connection was ended."""
         self._add(None, code, detail, peer=peer)
 
     def record(self, refused: RefusedRecord) -> None:
-        """A record of a topic is none, or holds what is none."""
+        """Report a record of a topic that is malformed, or whose content is."""
         error = refused.error
         key, record = dag_rejection(None, error.code, str(error), data=refused.value, source=refused.source)
         self._send(ProducerRecord(key, record.encode()))

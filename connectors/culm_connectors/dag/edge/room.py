@@ -1,4 +1,4 @@
-"""A room over an edge's folder: durable is what Kafka has acknowledged."""
+"""A room over an edge's folder: data is durable once Kafka has acknowledged it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from culm_models.dag.wire.messages import AckStatus
 
 
 class EdgeRoom(DagRoom):
-    """What one edge offers to its doors. `intake` produces what waits in the folder's outbox."""
+    """The interface of one edge for its doors. `intake` produces the folder's outbox."""
 
     folder: EdgeFolder
 
@@ -37,10 +37,10 @@ class EdgeRoom(DagRoom):
         self.intake = intake
         self.refusals = refusals
         self.restart: Callable[[str], None] = lambda _: None
-        """Has a topic of the catalogue read again, from where the folder says."""
+        """Reads a topic of the catalogue again, from the offsets in the folder."""
 
     def commit(self, by: object = None) -> None:
-        """See `DagRoom`; whoever follows from what was put into the folder is woken."""
+        """Commit the step, and wake the outbox and the reader of shards if the step gave them work."""
         super().commit(by)
         folder = self.folder
         if folder.is_outbox_longer:
@@ -50,7 +50,7 @@ class EdgeRoom(DagRoom):
         folder.is_outbox_longer = folder.is_wanted_again = False
 
     def take(self, space: bytes | None, blocks: Sequence[bytes], peer: bytes) -> list[BlockTaken]:
-        """See `DagRoom`."""
+        """Validate and keep a peer's blocks, inside of a step, and report those that are refused."""
         taken = self.folder.take(space, blocks, peer, int(self._clock_s()))
         self._loop.call_soon_threadsafe(self.refusals.blocks, taken, blocks, peer)
         return taken
@@ -58,12 +58,12 @@ class EdgeRoom(DagRoom):
     async def spool_part(
         self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
     ) -> SpooledPart:
-        """See `DagRoom`: Kafka has what is had."""
+        """Keep a part of a shard; HAD is returned only once Kafka has the shard."""
         part = await super().spool_part(space, shard, size, offset, data, peer)
         return await self._until_kept(shard, part) if part.status is AckStatus.HAD else part
 
     async def accept(self, shard: Cid, peer: bytes, by: object = None) -> SpooledPart:
-        """See `DagRoom`; returns once Kafka has it."""
+        """Verify and keep a complete spool; returns once Kafka has the shard."""
         part = await super().accept(shard, peer, by)
         if part.status in (AckStatus.DURABLE, AckStatus.HAD):
             return await self._until_kept(shard, part)
@@ -73,15 +73,16 @@ class EdgeRoom(DagRoom):
 
     async def _until_kept(self, shard: Cid, part: SpooledPart) -> SpooledPart:
         await self.until_acknowledged(await self.work(lambda _: self.folder.tables.numbers_of(shard)))
-        # What was dropped meanwhile (R33) is promised to nobody: who brings it again hears why.
+        # A shard that was dropped meanwhile (R33) is not acknowledged; a peer that sends it again gets the
+        # reason.
         is_here = await self.work(lambda folder: folder.shard_path(shard) is not None)
         return part if is_here else SpooledPart(AckStatus.LATER)
 
     async def until_acknowledged(self, numbers: Iterable[int]) -> None:
-        """See `DagRoom`: Kafka has it."""
+        """Wait until Kafka has acknowledged these items of the outbox."""
         left = set(numbers)
         await self.intake.wait_until(lambda: left.isdisjoint(self.folder.waiting))
 
     async def until_idle(self) -> None:
-        """Wait until Kafka has everything that peers have brought."""
+        """Wait until Kafka has everything that peers sent."""
         await self.intake.wait_until(lambda: not self.folder.waiting)

@@ -1,4 +1,4 @@
-"""How DAG replication is offered at the edge: where, under which rules, and with which bounds."""
+"""Settings of DAG replication at the edge: addresses, rules and limits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
 from culm_models.errors import CulmError
 
 AccessMode = Literal["anyone", "allowed", "ucan"]
-"""Who may do something in a space: everybody; who is allowed by the list; or who shows a UCAN, too (R14)."""
+"""Principals allowed in a space: all; those in the list; or those in the list or with a UCAN (R14)."""
 
 
 class EdgeQuotas(BaseModel):
-    """Bounds of what peers bring to one edge."""
+    """Limits on what peers may store at one edge."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,13 +72,13 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
         return self
 
     def address(self) -> tuple[str, int]:
-        """Host and port of `listen`. Raises ValueError."""
+        """Return host and port of `listen`. Raises ValueError if it is malformed."""
         host, colon, port = (self.listen or "").rpartition(":")
         if not (colon and host and port.isdigit() and int(port) <= 65_535):
             raise ValueError(f"{self.listen}: write HOST:PORT")
         return host.strip("[]"), int(port)
 
     def verdict(self) -> VerdictSettings:
-        """The deployment's rules as this process has them (R28)."""
+        """Return the deployment's rules as this process is configured (R28)."""
         services = tuple(did_from_text(one) for one in self.services)
         return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)

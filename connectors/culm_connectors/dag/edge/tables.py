@@ -1,4 +1,4 @@
-"""What an edge keeps beside its DAGs, in the same database and transaction: origin, offsets, outbox."""
+"""Tables of an edge in the database of its DAGs, under the same transactions: origin, offsets, outbox."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _LATER_TABLES: Final = """
 CREATE TABLE IF NOT EXISTS edge_skipped (key BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS edge_again (topic TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-"""Keys of `blocked` for which shards of the topic were left out; topics to be read again from their start."""
+"""Keys of `blocked` for which shards of the topic were skipped; topics to be read again from their start."""
 
 
 class OutboxKind(IntEnum):
-    """What waits, and for which topic."""
+    """Kind of an item in the outbox, which determines its topic."""
 
     NODE = 1
     """An append, a join or a UCAN of a space."""
     PUBLISH = 2
-    """A publish, of the id that stands as its space, with a time of receipt."""
+    """A publish with a time of receipt; its space is the id."""
     SHARD = 3
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxItem:
-    """Something that Kafka does not have, and who brought it."""
+    """Data that Kafka does not have yet, with the peer that sent it."""
 
     number: int
     what: OutboxKind
@@ -52,33 +52,33 @@ class OutboxItem:
 
 
 class EdgeTables:
-    """The tables of one folder. `transaction` gives its database, with a transaction begun."""
+    """The tables of one folder. `transaction` returns its database with a transaction begun."""
 
     def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
         self._begin = transaction
         self.topics = TopicOffsets(transaction, EDGE_FORMAT, _SCHEMA)
 
     def make_later_ones(self) -> None:
-        """Make the tables that folders of earlier programs lack."""
+        """Create the tables that folders of earlier versions are missing."""
         for statement in _LATER_TABLES.split(";"):
             self._begin().execute(statement)
 
-    # What is read again.
+    # Topics to be read again.
 
     def skipped(self, keys: Iterable[bytes]) -> None:
-        """A shard of the topic was left out, since these are blocked."""
+        """Record that a shard of the topic was skipped because these keys are blocked."""
         self._begin().executemany("INSERT OR IGNORE INTO edge_skipped VALUES (?)", [(key,) for key in keys])
 
     def was_skipped(self, key: bytes) -> bool:
-        """Whether a shard was left out for this since it was last asked."""
+        """Return whether a shard was skipped for this key, and forget it."""
         return bool(self._begin().execute("DELETE FROM edge_skipped WHERE key = ?", (key,)).rowcount)
 
     def want_again(self, name: str) -> None:
-        """A topic, by its name in the catalogue, is to be read from its start."""
+        """Mark a topic, by its name in the catalogue, to be read from its start."""
         self._begin().execute("INSERT OR IGNORE INTO edge_again VALUES (?)", (name,))
 
     def begin_again(self, name: str, topic: str) -> bool:
-        """Forget how far a topic was read, where it is to be read again."""
+        """Forget the offsets of a topic if it is marked to be read again; returns whether it was."""
         query = "DELETE FROM edge_again WHERE topic = ?"
         is_wanted = bool(self._begin().execute(query, (name,)).rowcount)
         if is_wanted:
@@ -88,9 +88,9 @@ class EdgeTables:
     # What is blocked.
 
     def blocked_shards(self, key: bytes) -> list[Cid]:
-        """Shards that are here and blocked by a key: the one of this CID, or those of this space alone.
+        """Return the shards here that a key blocks: the shard with this CID, or those only in this space.
 
-        A space has the shards that came in it, and those that its nodes name; blocked spaces do not count.
+        A space has the shards that came in it and those that its nodes name; blocked spaces do not count.
         """
         query = (
             "SELECT cid FROM shards WHERE cid = ?1 UNION SELECT cid FROM shards WHERE "
@@ -102,7 +102,7 @@ class EdgeTables:
         return [cid_from_bytes(raw) for (raw,) in self._begin().execute(query, (key,)).fetchall()]
 
     def blocked_beside(self, space: bytes) -> list[bytes]:
-        """Blocked spaces in which shards of a space came, too."""
+        """Return the blocked spaces in which shards of this space came, too."""
         query = (
             "SELECT DISTINCT space FROM shard_places WHERE space IN (SELECT key FROM blocked) "
             "AND shard IN (SELECT shard FROM shard_places WHERE space = ?)"
@@ -112,7 +112,7 @@ class EdgeTables:
     # The outbox.
 
     def put(self, what: OutboxKind, cid: Cid, space: bytes, peer: bytes, received_at: int = 0) -> int | None:
-        """Have something wait: its number; None where the very thing waits."""
+        """Put an item into the outbox; returns its number, or None if the same item already waits."""
         cursor = self._begin().execute(
             "INSERT OR IGNORE INTO edge_outbox (what, cid, space, peer, received_at) VALUES (?, ?, ?, ?, ?)",
             (int(what), cid.raw, space, peer, received_at),
@@ -120,17 +120,17 @@ class EdgeTables:
         return cursor.lastrowid if cursor.rowcount else None
 
     def numbers(self) -> list[int]:
-        """Of all that waits, ascending."""
+        """Return the numbers of all items in the outbox, ascending."""
         rows = self._begin().execute("SELECT number FROM edge_outbox ORDER BY number").fetchall()
         return [number for (number,) in rows]
 
     def numbers_of(self, cid: Cid) -> tuple[int, ...]:
-        """Of what waits under a CID."""
+        """Return the numbers of the items with a CID."""
         query = "SELECT number FROM edge_outbox WHERE cid = ?"
         return tuple(number for (number,) in self._begin().execute(query, (cid.raw,)))
 
     def first(self, kinds: Iterable[OutboxKind], most: int) -> list[OutboxItem]:
-        """What has waited for longest of some kinds, in order."""
+        """Return the items of these kinds that have waited longest, in order."""
         listed = ",".join(str(int(one)) for one in kinds)
         query = f"SELECT * FROM edge_outbox WHERE what IN ({listed}) ORDER BY number LIMIT ?"
         return [
@@ -139,14 +139,14 @@ class EdgeTables:
         ]
 
     def delete(self, numbers: Iterable[int]) -> None:
-        """Kafka has these."""
+        """Remove items that Kafka has acknowledged."""
         query = "DELETE FROM edge_outbox WHERE number = ?"
         self._begin().executemany(query, ((number,) for number in numbers))
 
-    # How much is here.
+    # Sizes.
 
     def sizes(self) -> tuple[int, int, int, int]:
-        """Nodes and UCANs; shards; their bytes; what has come of those on their way, in bytes."""
+        """Return the count of nodes and UCANs, the count of shards, their bytes, and the bytes in spools."""
         query = (
             "SELECT (SELECT count(*) FROM nodes), count(*), ifnull(sum(size), 0), "
             "(SELECT ifnull(sum(received), 0) FROM spools) FROM shards"
@@ -155,7 +155,7 @@ class EdgeTables:
         return nodes, shards, shard_bytes, spooled_bytes
 
     def space_bytes(self, space: bytes) -> int:
-        """Of nodes, UCANs and shards."""
+        """Return the size of a space's nodes, UCANs and shards, in bytes."""
         database = self._begin()
         nodes = (
             "SELECT ifnull(sum(length(n.block)), 0) FROM places p JOIN nodes n USING (node) WHERE space = ?"
@@ -168,11 +168,11 @@ class EdgeTables:
         return sum(sizes)
 
     def has_shard_in(self, space: bytes, shard: Cid) -> bool:
-        """Whether a shard came in a space."""
+        """Return whether a shard came in a space."""
         query = "SELECT 1 FROM shard_places WHERE space = ? AND shard = ?"
         return self._begin().execute(query, (space, shard.raw)).fetchone() is not None
 
     def spaces_of_shard(self, shard: Cid) -> list[bytes]:
-        """The spaces in which a shard came."""
+        """Return the spaces in which a shard came."""
         query = "SELECT space FROM shard_places WHERE shard = ?"
         return [space for (space,) in self._begin().execute(query, (shard.raw,)).fetchall()]
