@@ -1,4 +1,4 @@
-"""``python -m culm_infra``: the ``culm`` command where its script is not on the path."""
+"""``python -m culm_infra`` runs the ``culm`` command if its script is not on the path."""
 
 from culm_infra.cli import main
 

@@ -1,4 +1,4 @@
-"""Tables described once: by the heads of their columns what people see of rows that programs get whole."""
+"""Tables described once: the column heads and cells for people; programs get the complete rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 Row = Mapping[str, Any]
 """A result as `--json` prints it."""
 Cell = str | Callable[[Row], object]
-"""The key of a value in a row, or what people see of a row."""
+"""The key of a value in a row, or a function from a row to the displayed value."""
 Columns = Mapping[str, Cell] | Sequence[str]
-"""Cells by the heads of their columns; heads alone where they are the keys."""
+"""Cells by the heads of their columns; heads alone if they equal the keys."""
 
 
 def of(key: str, text: Callable[[Any], object]) -> Cell:
-    """The value of a key as a function shows it; of none, nothing is shown but a dash."""
+    """Return a cell that shows the value of a key through a function; None is shown as a dash."""
     return lambda row: None if row[key] is None else text(row[key])
 
 
 def cells(columns: Columns, row: Row) -> Iterator[object]:
-    """What people see of a row, in the order of the columns."""
+    """Yield the displayed values of a row in the order of the columns."""
     for cell in columns.values() if isinstance(columns, Mapping) else columns:
         value = row[cell] if isinstance(cell, str) else cell(row)
         if isinstance(value, bytes):

@@ -1,14 +1,14 @@
-"""The ``culm`` command: one file a noun, imported only when it is asked for.
+"""The ``culm`` command: one module or package per noun, imported only when it is used.
 
-- ``root``: which noun lives where; ``noun``: groups of commands as tables.
-- ``options``, ``output`` (text, tables, JSON), ``log_lines``, ``new_paths``: what commands share.
+- ``root``: the table of nouns; ``noun``: groups of commands as tables.
+- ``options``, ``output`` (text, tables, JSON), ``log_lines``, ``new_paths``: shared by the commands.
 - ``stack``, ``topics``, ``job``, ``connector``, ``demo``, ``doctor``, ``settings``, ``conform``, ``jars``:
-  nouns of all protocols.
-- ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: a noun each.
+  nouns that belong to no single protocol.
+- ``logs``: replicated logs. ``p2panda``, ``sds``, ``chotki``, ``bamboo``, ``dag``: one noun per protocol.
 
-``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage,
-3 not converged or degraded, 75 try again later, 130 interrupted. Data goes to standard output, talk to
-standard error.
+``main`` turns errors into one clear line, a hint and an exit status: 0 done, 1 failed, 2 wrong usage, 3 not
+converged or degraded, 75 try again later, 130 interrupted. Data goes to standard output, messages to standard
+error.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import sys
 
 
 def main() -> None:
-    """The entry point of the installed command."""
+    """Run the installed command and exit with its status."""
     if sys.__stderr__ is not None:
-        # A crash inside a library's C code leaves the stacks of all threads in the log.
+        # A crash inside a library's C code then leaves the stacks of all threads in the log.
         faulthandler.enable(sys.__stderr__)
     try:
         from culm_infra.cli.root import run

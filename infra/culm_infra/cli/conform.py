@@ -1,4 +1,4 @@
-"""``culm conform``: drive the protocol models by one JSON object a line."""
+"""``culm conform``: drive the protocol models with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def conform(
         ),
     ] = False,
 ) -> None:
-    """Answer one JSON object a line on standard input with one JSON object a line, until the input ends.
+    """Answer each line of standard input, a JSON object, with one JSON object, until the input ends.
 
     Example: echo '{"id": 1, "do": "varu64.encode", "n": 300}' | culm conform
     """
@@ -42,7 +42,7 @@ def conform(
     source, sink = sys.stdin.buffer, sys.stdout
     while line := source.readline(LINE_BYTES_MAX + 2):
         if len(line) > LINE_BYTES_MAX:
-            # The rest of an oversized line belongs to it and is passed over.
+            # The rest of an oversized line belongs to it and is skipped.
             while not line.endswith(b"\n") and (rest := source.readline(1 << 20)):
                 line = line[: LINE_BYTES_MAX + 1] + rest[-1:]
         sink.write(conformance.answer_line(line) + "\n")

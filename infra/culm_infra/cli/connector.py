@@ -95,7 +95,7 @@ def run(
 
 
 def id(directory: options.ConnectorDirectory = None) -> None:
-    """Print the connector's peer id (its key is made when there is none).
+    """Print the connector's peer id; a missing key is created.
 
     Example: `culm connector id --dir ./edge-1`
     """
@@ -107,14 +107,14 @@ def id(directory: options.ConnectorDirectory = None) -> None:
 
 
 def home(settings: Settings) -> Path:
-    """The folder of a connector's key and index."""
+    """Return the folder of a connector's key and index."""
     from culm_infra.settings import stack_directory
 
     return settings.connector.directory or stack_directory(settings) / "connector"
 
 
 def connector_settings(settings: Settings) -> ConnectorSettings:
-    """What the settings say of the connector. Raises SettingsError."""
+    """Build the connector's settings from the settings tree. Raises SettingsError."""
     from culm_connectors.settings import ConnectorLimits, ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr
     from culm_infra.settings import wrong_values
@@ -134,7 +134,7 @@ def connector_settings(settings: Settings) -> ConnectorSettings:
 
 
 def address(text: str) -> Address:
-    """Host and port; a wrong one is an error of usage."""
+    """Parse HOST:PORT. Raises `typer.BadParameter`."""
     from culm_connectors.settings import parse_address
 
     try:
@@ -156,7 +156,7 @@ def _multiaddr(text: str) -> Multiaddr:
 async def run_connector(
     settings: ConnectorSettings, kafka: Any, *, json: bool, only: str | None = None
 ) -> None:
-    """Run a connector until it is told to stop; `only` names the one protocol that it is to speak."""
+    """Run a connector until it is stopped; `only` names the single protocol that it serves."""
     from culm_connectors.connector import Connector
     from culm_connectors.edge.protocol import log_progress
     from culm_connectors.protocols import PROTOCOLS
@@ -165,7 +165,7 @@ async def run_connector(
 
         def started(where: Address | None) -> None:
             display.stop()
-            # What the start left in memory stays: no later collection has to walk through it.
+            # Objects that remain from the start stay for good, so later collections need not traverse them.
             gc.collect()
             gc.freeze()
             peer_id = connector.key_pair.public_key.hex()
@@ -187,7 +187,7 @@ async def run_connector(
                 if nodes is not None:
                     say(f"serving nodes by libp2p on [bold]{safe(nodes)}[/]")
                 for name, place in doors.items():
-                    # Those over QUIC are at the address above, under their names.
+                    # Doors over QUIC are at the address above and have the same place.
                     if name != "libp2p" and place != _text(where):
                         say(f"serving {safe(name)} on [bold]{safe(place)}[/]")
 

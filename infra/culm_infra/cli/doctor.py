@@ -1,4 +1,4 @@
-"""``culm doctor``: what is wrong with this machine, and what to do about it."""
+"""``culm doctor``: checks of this machine, each with a remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def doctor(
     name: options.StackName = None,
     results: Results,
 ) -> None:
-    """Check Python, Java, the jars, ports, disk and a round trip through Kafka; exit status 3 on a failure.
+    """Check Python, Java, the jars, ports, disk and a round trip through Kafka. Exit status 3: a check
+    failed.
 
     Example: `culm doctor --bootstrap kafka.example:9092`
     """

@@ -1,4 +1,4 @@
-"""``culm jars``: the jars of Kafka and of Spark's Kafka connector, fetched once and checked by their sums."""
+"""``culm jars``: the jars of Kafka and of Spark's Kafka connector, fetched once and checked by checksum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SetName(StrEnum):
-    """Which jars."""
+    """A set of jars."""
 
     BROKER = "broker"
     SPARK = "spark"
@@ -24,7 +24,7 @@ class SetName(StrEnum):
 
 
 class FileSystem(StrEnum):
-    """A store for checkpoints."""
+    """An object store for checkpoints."""
 
     S3 = "s3"
     GCS = "gcs"
@@ -39,7 +39,7 @@ Set = Annotated[SetName, typer.Option("--set", help="Which jars: the broker's, S
 
 
 def fetch_with_progress(name: JarSet) -> list[str]:
-    """Fetch what is missing of a set behind a progress bar; returns the paths of the whole set."""
+    """Fetch the missing jars of a set with a progress bar. Returns the paths of the whole set."""
     from culm_infra.stack import jars
 
     with counting(f"jars: {name}", visible=False) as count:
@@ -51,7 +51,7 @@ def fetch_with_progress(name: JarSet) -> list[str]:
 
 
 def fetch(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Results) -> None:
-    """Fetch what is missing and check every sum; without anything missing no network is used.
+    """Fetch missing jars and verify every checksum; if nothing is missing, no network is used.
 
     With s3, jobs can keep checkpoints on s3a:// (654 MB, most of it Amazon's SDK); gcs is for gs://, azure
     for abfss://.
@@ -67,7 +67,7 @@ def fetch(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Re
 
 
 def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Results) -> None:
-    """Every jar of the table with its state here; exit status 3 when one is missing or wrong.
+    """List every jar of the table with its state here. Exit status 3: a jar is missing or wrong.
 
     Example: `culm jars list --set spark`
     """

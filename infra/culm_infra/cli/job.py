@@ -36,7 +36,7 @@ def _complete_job(incomplete: str) -> list[str]:
 
 
 def list_(*, results: Results) -> None:
-    """Every job: its group, the topics that it reads and writes, and what it is for.
+    """List every job with its group, the topics that it reads and writes, and its purpose.
 
     Example: `culm job list`
     """
@@ -98,10 +98,11 @@ def run(
     ] = None,
     log_format: options.LogFormat = None,
 ) -> None:
-    """Run one job or all of them, resuming from their checkpoints, until stopped or until one fails.
+    """Run a job or a group of jobs, resuming from their checkpoints, until stopped or until one fails.
 
-    The group `all` is what replicated logs need; other jobs run when they are named. Exit status: 0 stopped,
-    or done with --once; 1 failed, somebody must look; 75 what should pass did not, start it again.
+    The group `all` has the jobs that replicated logs need; other jobs run if they are named. Exit status: 0
+    stopped, or done with --once; 1 failed, an operator must intervene; 75 a temporary failure lasted too
+    long, start it again.
 
     Example: `culm job run --once`
     """
@@ -155,7 +156,7 @@ def run(
 
 
 def job_settings(settings: Settings, jobs: tuple[str, ...]) -> dict[str, Any]:
-    """The settings of those of the jobs that the command line has any for; others run with their own."""
+    """Return the settings of those jobs that the command line configures; other jobs use their defaults."""
     return {job: load(JOB_SETTINGS[job])(settings) for job in jobs if job in JOB_SETTINGS}
 
 
@@ -207,12 +208,12 @@ def _run(
     stop, received = Event(), []
 
     def on_signal(number: int, _frame: object) -> None:
-        # The second one ends the process at once.
+        # A second signal ends the process at once.
         signal.signal(number, signal.SIG_DFL)
         received.append(number)
         stop.set()
 
-    # After Spark has started: it takes SIGINT for itself.
+    # Install the handlers after Spark has started, because Spark installs one for SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     say(f"jobs: {', '.join(run_settings.jobs)}; checkpoints: {run_settings.checkpoints}; Spark: {log_file}")
@@ -243,7 +244,9 @@ def _stop_session(session: SparkSession) -> None:
 
 
 def _file_system_jars(checkpoints: str) -> list[Path]:
-    """The jars of the checkpoints' file system where they were fetched; else an error names the command."""
+    """Return the jars of the checkpoints' file system if they were fetched; else the job's error names the
+    command.
+    """
     from culm_infra.stack import jars
     from culm_infra.stack.coordinates import FILE_SYSTEMS
 
@@ -269,14 +272,14 @@ def _check_topics(kafka: KafkaSettings, jobs: tuple[str, ...]) -> None:
 
 
 def _default_checkpoints(settings: Settings) -> Path:
-    """One folder a prefix: positions in one deployment's topics mean nothing in another's."""
+    """Return the folder of this prefix: offsets of one deployment's topics mean nothing in another's."""
     from culm_infra.settings import stack_directory
 
     return stack_directory(settings) / "checkpoints" / _deployment(settings)
 
 
 def _deployment(settings: Settings) -> str:
-    """The prefix as a name for files."""
+    """Return the prefix as a file name."""
     return settings.prefix.strip(".") or "no-prefix"
 
 

@@ -1,4 +1,4 @@
-"""Log lines on standard error: text for people, or one JSON object a line for programs."""
+"""Log lines on standard error: text for people, or one JSON object per line for programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from culm_infra.cli.output import use_json_lines
 
-# What every log record has; whatever else is on one was given as `extra`.
+# Attributes of every log record; any other attribute was passed as `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -26,7 +26,7 @@ def set_up(log_format: str) -> None:
     root.setLevel(logging.WARNING)
     for package in ("culm_models", "culm_topics", "culm_streaming", "culm_connectors", "culm_infra"):
         logging.getLogger(package).setLevel(logging.INFO)
-    # What Python itself would print on standard error has a line like any other.
+    # Warnings that Python would print to standard error become log lines, too.
     logging.captureWarnings(capture=True)
     if log_format == "json":
         sys.excepthook = _log_uncaught
@@ -43,10 +43,10 @@ def _log_uncaught_of_thread(failed: threading.ExceptHookArgs) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Time, level, logger, message and the record's own fields."""
+    """Formatter with time, level, logger, message and the record's own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One JSON object on one line."""
+        """Return the record as one JSON object on one line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -60,10 +60,12 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Time, level where it is not INFO, message, and the record's own fields as `name=value`."""
+    """Formatter with time, level (unless it is INFO), message, and the record's own fields as
+    `name=value`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback where there is one."""
+        """Return the record as one line, followed by the traceback if there is one."""
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         fields = "".join(f" {name}={_plain(value)}" for name, value in _fields(record).items())

@@ -1,4 +1,4 @@
-"""New files and directories: written in a private place, and under their name once they are whole."""
+"""New files and directories: written in a private place, and renamed once they are complete."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CONTENT: Final = "content"
 
 @contextmanager
 def new_path(target: Path, *, replaces_file: bool = False) -> Iterator[Path]:
-    """A path to create a file or a directory at, which is renamed to `target` at the end of the block.
+    """Yield a path for a new file or directory, which is renamed to `target` at the end of the block.
 
-    It lies in a new directory beside `target` that only this user can enter, so it never meets a path that
-    another program made. If the block raises, nothing is left. Raises `InfraError` if `target` exists;
+    The path is in a new directory beside `target` that only this user can enter, so it never meets a path
+    that another program made. If the block raises, nothing is left. Raises `InfraError` if `target` exists;
     with `replaces_file` a regular file is replaced, and no symbolic link is followed to one.
     """
     target = target.absolute()

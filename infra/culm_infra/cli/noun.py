@@ -1,6 +1,6 @@
 """Groups of commands as tables: a command is loaded when it is used.
 
-A command may take dataclasses of options, and refuses an option that takes one value and is given twice.
+A command may take dataclasses of options. An option that takes one value and is given twice is refused.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typer.main import get_command, get_group
 
 
 def load(place: str) -> Any:
-    """The attribute that an entry of a table names: `module:attribute` below `culm_infra.cli`."""
+    """Return the attribute that a table entry names: `module:attribute` below `culm_infra.cli`."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(f"culm_infra.cli.{module}"), attribute)
 
 
 def noun(help: str, commands: Mapping[str, Any], **settings: Any) -> typer.Typer:
-    """A group of commands by name, in the order of the help: functions, groups, or places to load them from.
+    """Return a group of commands in the order of its help: functions, groups, or places to load them from.
 
     A place is imported when it is used, so that `culm --help` and completion stay quick.
     """
@@ -54,7 +54,9 @@ def _command(target: Any, name: str) -> Any:
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Refuse an option that takes one value and is given twice: the last would win, the others be ignored."""
+    """Refuse an option that takes one value and is given twice; otherwise the last value would win
+    silently.
+    """
     parse = command.parse_args
 
     def parse_args(context: Any, arguments: list[str]) -> Any:
@@ -75,7 +77,7 @@ def _refuse_repeats(command: Any) -> None:
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take dataclasses of options: Typer sees their fields, the command gets the dataclass.
 
-    Every field is an option, so it has a default.
+    Every field is an option and therefore has a default.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []

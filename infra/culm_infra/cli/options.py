@@ -1,4 +1,4 @@
-"""Options that several commands share, each spelled once; some are grouped as one parameter of a command."""
+"""Options that several commands share, each declared once; related options are grouped in a dataclass."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ ExpectedPeer = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaFlags:
-    """Which Kafka a command talks to."""
+    """The Kafka cluster that a command uses."""
 
     bootstrap: Bootstrap = None
     prefix: Prefix = None
     kafka_option: KafkaOption = None
 
     def load(self, **flags: Any) -> Settings:
-        """All settings: these flags, further ones, the environment, the file. Raises SettingsError."""
+        """Load all settings: these flags, further flags, the environment, the file. Raises SettingsError."""
         from culm_infra.settings import load, parse_kafka_options
 
         options = parse_kafka_options(self.kafka_option or [])
         return load(bootstrap=self.bootstrap, prefix=self.prefix, kafka=options, **flags)
 
     def settings(self, **flags: Any) -> KafkaSettings:
-        """The Kafka that they name. Raises SettingsError."""
+        """Return the settings of the Kafka cluster. Raises SettingsError."""
         from culm_infra.settings import resolve_kafka
 
         return resolve_kafka(self.load(**flags))
@@ -93,7 +93,7 @@ KAFKA_FLAGS: Final = frozenset(field.name for field in fields(KafkaFlags))
 
 
 def stack_flags(directory: Path | None, name: str | None) -> dict[str, Any]:
-    """The settings of `stack` that these flags make. Raises typer.BadParameter if both are given."""
+    """Return the settings of `stack` from these flags. Raises typer.BadParameter if both are given."""
     from culm_topics.kafka.local import stack_directory
 
     if directory is not None and name is not None:
@@ -103,9 +103,9 @@ def stack_flags(directory: Path | None, name: str | None) -> dict[str, Any]:
 
 
 def on_the_line(context: typer.Context, names: Collection[str]) -> list[str]:
-    """The parameters among these that are on the command line, as they are spelled there.
+    """Return those of these parameters that are on the command line, as they are spelled there.
 
-    `names` are those in the command's function.
+    `names` are parameter names of the command's function.
     """
     return [
         one.opts[0]
@@ -120,18 +120,18 @@ def _source(context: typer.Context, name: str) -> str | None:
 
 
 def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
-    """Raise typer.BadParameter if a parameter is given that has no effect beside the others."""
+    """Raise typer.BadParameter if one of these parameters is given, because it has no effect here."""
     for spelled in on_the_line(context, names):
         raise typer.BadParameter(why, param_hint=spelled)
 
 
 def words(*choices: str) -> Callable[[str], list[str]]:
-    """Return what completes one of these words."""
+    """Return a completer for these words."""
     return lambda incomplete: [one for one in choices if one.startswith(incomplete)]
 
 
 def from_hex(text: str, what: str) -> bytes:
-    """Bytes of hex. Raises typer.BadParameter."""
+    """Parse hex. Raises typer.BadParameter."""
     try:
         return bytes.fromhex(text)
     except ValueError as error:
@@ -139,12 +139,12 @@ def from_hex(text: str, what: str) -> bytes:
 
 
 def optional_hex(text: str | None, what: str) -> bytes | None:
-    """Bytes of hex, or None. Raises typer.BadParameter."""
+    """Parse hex; None stays None. Raises typer.BadParameter."""
     return None if text is None else from_hex(text, what)
 
 
 def public_key(text: str, what: str) -> bytes:
-    """A public key of 64 hex digits. Raises typer.BadParameter."""
+    """Parse a public key of 64 hex digits. Raises typer.BadParameter."""
     try:
         key = bytes.fromhex(text)
     except ValueError:
@@ -155,7 +155,9 @@ def public_key(text: str, what: str) -> bytes:
 
 
 def named_once(pairs: Iterable[tuple[Name, Value]], what: str) -> dict[Name, Value]:
-    """The pairs of a repeatable parameter as a mapping. Raises typer.BadParameter if a name occurs twice."""
+    """Return the pairs of a repeatable parameter as a mapping. Raises typer.BadParameter for a repeated
+    name.
+    """
     values: dict[Name, Value] = {}
     for name, value in pairs:
         if name in values:

@@ -1,6 +1,6 @@
-"""What commands print: data on standard output, talk on standard error, and the text of peers escaped.
+"""Output of commands: data on standard output, messages on standard error, text of peers escaped.
 
-`Results` has each result once, for people as text or as tables, and for programs with ``--json``.
+`Results` prints each result for people as text or tables, and for programs with ``--json``.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_DEGRADED = 3
 EXIT_TRY_AGAIN = 75
-"""What should pass by itself did not in time: a supervisor starts the command again."""
+"""A temporary failure lasted too long: a supervisor starts the command again."""
 
 NOTHING_REPLICATED = (
     "nothing is in `logs` yet: `culm job run` writes it, and Spark takes up to a minute to start"
 )
-"""Why `logs` may be empty after a peer has synchronised: entries pass through the jobs to get there."""
+"""Explains an empty `logs` after a peer has synchronised: entries reach it through the jobs."""
 
 _TEXT_LIMIT = 200
 _UNBOUNDED = 10_000
-"""A width in which every table fits, so that what it needs can be measured."""
-# An error's cause is shown whole; it names things that others chose, so it has an end all the same.
+"""A width in which every table fits, so that the width it needs can be measured."""
+# The cause of an error is shown in full, up to this limit, since it contains names that others chose.
 _ERROR_LIMIT = 2_000
 
 _logger = logging.getLogger(__name__)
 _json_lines = False
 
-# Without emoji: a did:key holds the name of one.
+# Emoji are off because a did:key may contain an emoji's name.
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def emit_json(value: Any) -> None:
-    """One JSON document on one line of standard output; bytes become lower-case hex."""
+    """Write one JSON document as one line to standard output; bytes become lower-case hex."""
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def safe(text: object, limit: int = _TEXT_LIMIT) -> str:
-    """Text that somebody else chose, fit for a terminal: no control characters, no markup, cut at `limit`."""
+    """Make foreign text safe for a terminal: no control characters, no markup, cut at `limit` characters."""
     cleaned = "".join(character if character.isprintable() else "�" for character in str(text))
     if len(cleaned) > limit:
         cleaned = cleaned[: limit - 1] + "…"
@@ -83,7 +83,7 @@ def safe(text: object, limit: int = _TEXT_LIMIT) -> str:
 
 
 def at(time_ms: int) -> str:
-    """A time in UTC, to the second."""
+    """Return a time in UTC, to the second."""
     try:
         return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
@@ -91,10 +91,10 @@ def at(time_ms: int) -> str:
 
 
 def print_table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on standard output; cells are escaped.
+    """Print a table on standard output; cells are escaped.
 
-    Where the terminal is too narrow for the longest words of all columns beside each other, every row becomes
-    a list of its cells, one a line: nothing is cut, and an id can still be copied.
+    If the terminal is too narrow for the longest words of all columns side by side, every row becomes a list
+    of its cells, one per line: nothing is cut, and an id can still be copied.
     """
     cells = [[safe(cell) for cell in row] for row in rows]
     table = Table(title=title, title_justify="left", header_style="bold")
@@ -118,7 +118,7 @@ def _as_lists(title: str | None, columns: Sequence[str], rows: Iterable[Sequence
 
 
 def say(message: str) -> None:
-    """A line of talk on standard error (rich markup allowed: escape what is not ours)."""
+    """Print a message on standard error (rich markup allowed: escape foreign text)."""
     if _json_lines:
         _logger.info(Text.from_markup(message).plain)
     else:
@@ -126,23 +126,25 @@ def say(message: str) -> None:
 
 
 def use_json_lines(*, are_used: bool) -> None:
-    """Whether standard error is for programs from here on: talk and errors then become log lines."""
+    """Choose whether standard error is for programs from here on: messages and errors then become log
+    lines.
+    """
     global _json_lines  # noqa: PLW0603
     _json_lines = are_used
 
 
 def exit_status(error: BaseException) -> int:
-    """The exit status of a command that an error ended: whether to start it again, or to look at it first."""
+    """Return the exit status for an error: whether to start the command again, or to look at it first."""
     return EXIT_TRY_AGAIN if getattr(error, "passes", False) else EXIT_FAILED
 
 
 def print_error(error: BaseException, *, hint: str | None = None) -> None:
-    """One line that says what went wrong with its stable code, and one that says what to do."""
+    """Print one line with the error and its stable code, and one line with the remedy."""
     code = getattr(error, "code", type(error).__name__)
     hint = hint or getattr(error, "hint", None)
     text = str(error)
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes) and error.strerror:
-        # Without the number and the quotes that Python puts around it.
+        # Leave out the error number and the quotes that Python adds.
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if _json_lines:
         _logger.error(text, extra={"code": code, **({"hint": hint} if hint else {})})
@@ -153,7 +155,7 @@ def print_error(error: BaseException, *, hint: str | None = None) -> None:
 
 
 def progress() -> Progress:
-    """A progress display on standard error; silent where standard error is no terminal."""
+    """Return a progress display on standard error; it shows nothing if that is not a terminal."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -168,13 +170,15 @@ def progress() -> Progress:
 
 @contextmanager
 def counting(what: str, total: float | None = None, *, visible: bool = True) -> Iterator[Callable[..., None]]:
-    """A progress display of one line; yields what sets `completed`, `advance`, `total` or `description`."""
+    """Show progress on one line; yields a function that sets `completed`, `advance`, `total` or
+    `description`.
+    """
     with progress() as display:
         yield partial(display.update, display.add_task(what, total=total, visible=visible))
 
 
 def show_parts(display: Progress) -> Callable[[str, int, int], None]:
-    """Return what shows each part of a long work, by its name, on a line of its own: done, of how much."""
+    """Return a function that shows the progress of each part of a long task on its own line: done, total."""
     tasks: dict[str, TaskID] = {}
 
     def show(what: str, done: int, total: int) -> None:
@@ -187,28 +191,28 @@ def show_parts(display: Progress) -> Callable[[str, int, int], None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Where the results of a command go."""
+    """Destination of a command's results."""
 
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
     ] = False
 
     def one(self, row: Row, text: str) -> None:
-        """One result, and its words."""
+        """Print one result: the row as JSON, or the text."""
         if self.json:
             emit_json(row)
         else:
             out.print(text, markup=False)
 
     def event(self, row: Row, words: str) -> None:
-        """Something that happened meanwhile: for people on standard error (rich markup allowed)."""
+        """Report an event that happened meanwhile; people see it on standard error (rich markup allowed)."""
         if self.json:
             emit_json(row)
         else:
             say(words)
 
     def rows(self, rows: Iterable[Row], columns: Columns, *, title: str | None = None) -> None:
-        """A list: an object on a line each, or a table."""
+        """Print a list: one JSON object per line, or a table."""
         if self.json:
             for row in rows:
                 emit_json(row)
@@ -216,12 +220,12 @@ class Results:
             table(title, columns, rows)
 
     def say(self, message: str) -> None:
-        """A remark on what people see, on standard error (rich markup allowed)."""
+        """Print a remark for people on standard error (rich markup allowed); nothing with `--json`."""
         if not self.json:
             say(message)
 
     def passed_over(self, passed_over: PassedOver) -> None:
-        """Report the records of a topic that were passed over: with `--json` one more object, a `problem`."""
+        """Report the skipped records of a topic; with `--json` as one more object, a `problem`."""
         if not passed_over.records:
             return
         if self.json:
@@ -239,5 +243,5 @@ class Results:
 
 
 def table(title: str | None, columns: Columns, rows: Iterable[Row]) -> None:
-    """Rows as a table for people."""
+    """Print rows as a table for people."""
     print_table(title, tuple(columns), (list(cells(columns, row)) for row in rows))

@@ -1,4 +1,4 @@
-"""The root of the command line: which noun lives in which file, and what an error looks like."""
+"""The root of the command line: a table of nouns, and the output of errors."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ NOUNS: dict[str, str] = {
     "doctor": "doctor:doctor",
     "conform": "conform:conform",
 }
-"""In the order in which a new user meets them."""
+"""Commands in the order in which a new user meets them."""
 
 _FOLDER = Path("the folder of this command")
-"""Stands for the path that an error of a local store does not name."""
+"""Stands in for a missing path in an error of a local store."""
 
 
 app = noun(
@@ -63,7 +63,7 @@ def root(
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; returns the exit status."""
+    """Run one command line. Returns the exit status."""
     try:
         get_command(app).main(args=arguments, prog_name="culm", standalone_mode=True)
     except SystemExit as stop:
@@ -80,17 +80,17 @@ def run(arguments: list[str]) -> int:
         print_error(error, hint=_extra_hint(error.name or ""))
         return 1
     except UnicodeEncodeError:
-        # Bytes of an argument that are no text in the locale's encoding are carried as lone surrogates.
+        # Bytes of an argument that are not valid in the locale's encoding appear as lone surrogates.
         print_error(InfraError("an argument is not UTF-8", hint="only names of files may be any bytes"))
         return EXIT_USAGE
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output left (`culm logs tail | head`): that is no failure.
+        # The reader of the output left (`culm logs tail | head`): that is not a failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception as error:
-        # A local store, or the disk, fails in any task of a command, and in several at once.
+        # A local store or the disk may fail in any task of a command, and in several at once.
         if (failure := _failure_in(error)) is None:
             raise
         print_error(failure)
@@ -99,7 +99,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _failure_in(error: BaseException) -> Exception | None:
-    """The operating error in what ended a command; a full disk and a damaged store have their own codes."""
+    """Return the operating error behind an exception; a full disk and a damaged store have their own
+    codes.
+    """
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(_failure_in, error.exceptions)), None)
     if isinstance(error, CulmError):

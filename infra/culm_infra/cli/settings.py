@@ -1,4 +1,4 @@
-"""``culm settings``: what is set, and from where it can be set."""
+"""``culm settings``: the settings in force, and the file that they come from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from culm_infra.cli.output import Results, emit_json, print_table, say
 
 
 def show(*, results: Results) -> None:
-    """Every setting in force; secrets are redacted.
+    """Print every setting in force; secrets are redacted.
 
     Example: `CULM_CONNECTOR__LISTEN=0.0.0.0:4455 culm settings show`
     """

@@ -1,4 +1,4 @@
-"""``culm stack``: a real single-node Kafka on this machine, started, stopped and looked at."""
+"""``culm stack``: start, stop and inspect a real single-node Kafka on this machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def up(
 ) -> None:
     """Start the broker unless it runs, wait until it answers, and print its bootstrap address.
 
-    A running broker keeps its settings. Exit status 3: it has others than those requested.
+    A running broker keeps its settings. Exit status 3: its settings differ from those requested.
 
     Example: `culm stack up --name scratch --heap-mb 1024`
     """
@@ -92,7 +92,7 @@ def down(
 def status(
     directory: options.StackDirectory = None, name: options.StackName = None, *, results: Results
 ) -> None:
-    """Say whether the broker runs and answers; exit status 3 when it does not.
+    """Print whether the broker runs and answers. Exit status 3: it does not.
 
     Example: `culm stack status --json`
     """
@@ -115,7 +115,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
 ) -> None:
-    """The broker's own log.
+    """Print the broker's own log.
 
     Example: `culm stack logs -f -n 20`
     """

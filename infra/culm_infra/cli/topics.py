@@ -1,4 +1,4 @@
-"""``culm topics``: create the Kafka topics, and say what differs from the catalogue."""
+"""``culm topics``: create the Kafka topics, and compare them with the catalogue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPICS: Final[Columns] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How topics are to be laid out."""
+    """Layout of new topics."""
 
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions of the log topics (8 by default).")
@@ -43,7 +43,7 @@ class Layout:
 
 
 def list_(*, kafka: KafkaFlags, results: Results) -> None:
-    """Every topic of the catalogue, and whether it is there.
+    """List every topic of the catalogue, and whether it exists.
 
     Example: `culm topics list`
     """
@@ -73,7 +73,7 @@ def list_(*, kafka: KafkaFlags, results: Results) -> None:
 
 
 def create(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
-    """Create the topics that are missing; never alters one that exists. Warns of topics with a single copy.
+    """Create missing topics; never alter an existing topic. Warns of topics with a single copy.
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
     """
@@ -90,9 +90,10 @@ def create(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
 
 
 def check(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
-    """Say exactly what differs from the catalogue; exit status 3 when anything does.
+    """Print every difference from the catalogue. Exit status 3: there are differences.
 
-    Warns of what the loss of one broker would cost, with the exit status as it is.
+    The command also warns of data that the loss of one broker would cost; this does not change the exit
+    status.
 
     Example: `culm topics check --json`
     """
@@ -117,7 +118,7 @@ def _warn(found: Iterable[Durability]) -> None:
 
 
 def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
-    """By full name; empty where configurations may not be described."""
+    """Return `min.insync.replicas` by full name; empty if configurations may not be described."""
     from culm_topics.errors import KafkaFailure
     from culm_topics.kafka import admin
 
@@ -150,7 +151,7 @@ def acls(
     ] = "kafka",
     results: Results,
 ) -> None:
-    """The rights that each program needs on a broker with access control.
+    """Print the rights that each program needs on a broker with access control.
 
     Example: `culm topics acls --as script --principal connector=User:edge-7 > grant.sh`
     """
@@ -163,7 +164,7 @@ def acls(
         refuse(context, ["form"], "--json has one form")
     if form != "strimzi":
         refuse(context, ["strimzi_cluster"], "goes with --as strimzi")
-    # Rights follow from the names alone: no broker is asked, so none need be there.
+    # Rights follow from the names alone, so no broker is contacted.
     settings = load(prefix=prefix)
     kafka = KafkaSettings(bootstrap=settings.bootstrap or "none", prefix=settings.prefix)
     principals = _principals(principal or [], GRANTEES if program is None else (program,))
@@ -179,7 +180,9 @@ def acls(
 
 
 def _principals(given: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
-    """The principal of every program, given for some of those that are shown. Raises typer.BadParameter."""
+    """Return the principal of every program; `given` sets those of shown programs. Raises
+    typer.BadParameter.
+    """
     from culm_topics.kafka.acls import GRANTEES, default_principal
 
     pairs: list[tuple[Grantee, str]] = []

@@ -1,9 +1,9 @@
-"""The main jobs, shown on real components, a room for each protocol.
+"""The main jobs, shown on real components, with one package per protocol.
 
-- ``kit``: what every demo stands on: processes of their own, and figures of many measurements.
+- ``kit``: the base of every demo: the stage with its processes, and the report with its figures.
 - ``p2panda``: peers at two edges converge through QUIC, Kafka and Spark.
-- ``sds``: channels on a bad network, with the same rooms.
-- ``chotki``: replicas of Chotki at two edges, with the same rooms.
+- ``sds``: channels on a bad network.
+- ``chotki``: replicas of Chotki at two edges.
 - ``bamboo``: partial replication of logs, in scenes: between folders, and over two edges.
-- ``dag``: writers who are seldom connected, over QUIC and HTTP, under each policy.
+- ``dag``: writers that are rarely connected, over QUIC and HTTP, under each policy.
 """

@@ -2,7 +2,7 @@
 
 - `folder`: the common options, and how logs are named
 - `entries`: publish, export, import, drop
-- `sync`, `serve`: exchanging logs; `syncing` is what `sync` does
+- `sync`, `serve`: the exchange of logs; `syncing` implements `sync`
 - `rules`: policy, pause, resume
 - `looking`: coverage, proposals, verify, and decode for captured bytes
 - `demo`: `culm demo bamboo`

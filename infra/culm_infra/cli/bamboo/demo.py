@@ -18,14 +18,14 @@ def demo(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Peers of Bamboo Point-2-Point exchange what they want of logs, and nothing else, over TCP and QUIC.
+    """Peers exchange chosen parts of logs by Bamboo Point-2-Point, and nothing else, over TCP and QUIC.
 
-    A sparse reader proves single entries of a long log by their certificate pools; payloads follow later; two
-    peers fill each other's gaps in one request; a corrupted payload is passed on unverified and apologised
-    for; a large payload goes on after SIGKILL while other entries flow; open ranges carry new entries; credit
-    runs out and comes back; a source falls silent; a small device stays small; logs go over two edges and
-    Kafka, whole and sparse. Each scene shows figures, and what they have to be. Exit status 0: all are; 3:
-    not.
+    A sparse reader proves single entries of a long log by their certificate pools. Payloads follow later. Two
+    peers fill each other's gaps in one request. A corrupted payload is forwarded unverified, and an apology
+    follows. A large payload resumes after SIGKILL while other entries flow. Open ranges carry new entries.
+    Credit runs out and is granted again. A source falls silent. A small device stays small. Logs pass through
+    two edges and Kafka, whole and sparse. Each scene prints its figures with their expected values. Exit
+    status 0: all figures are as expected; 3: not.
 
     Example: culm demo bamboo --entries 5000 --payload-mb 8; culm demo bamboo --scene live --live 1000
     """

@@ -41,7 +41,7 @@ def publish(
     flavour: Flavour = None,
     results: Results,
 ) -> None:
-    """Sign the next entries of an own log, and keep them in the folder; a key is made where there is none.
+    """Sign the next entries of an own log and store them in the folder; a missing key is created.
 
     A peer that serves the folder sends them on at once.
 
@@ -92,7 +92,7 @@ def export(
 ) -> None:
     """Write a range of a log, the entries that prove it, and its payloads into one file.
 
-    Where the log is known to be forked, the two entries that prove it go with it.
+    If the log is known to be forked, the two entries that prove the fork are included.
 
     Example: `culm bamboo export stick.bamboo --log KEY/0 --from 1 --to 100`
     """
@@ -120,7 +120,7 @@ def import_(
     flavour: Flavour = None,
     results: Results,
 ) -> None:
-    """Take in what a file has, checked as what comes on a connection is. Exit status 3: some was refused.
+    """Import the contents of a file, checked like data from a connection. Exit status 3: part was refused.
 
     Example: `culm bamboo import stick.bamboo --dir theirs`
     """
@@ -141,7 +141,7 @@ def import_(
             for number, _ in enumerate(import_bundle(store, source, imported), 1):
                 count(completed=number)
         except BundleError as error:
-            # What came before is verified, and kept.
+            # Everything before the damage is verified and kept.
             damage = error
     results.one(
         asdict(imported),
@@ -167,7 +167,7 @@ def drop(
     end: End = None,
     results: Results,
 ) -> None:
-    """Delete payloads of a range, and keep the entries: peers are told that these payloads are not held.
+    """Delete payloads of a range and keep the entries; peers learn that these payloads are not held.
 
     Example: `culm bamboo drop --log KEY/0 --from 1 --to 1000`
     """

@@ -1,4 +1,4 @@
-"""What the commands of ``culm bamboo`` share: the folder, the names of logs, the certificates of TLS."""
+"""Shared parts of the ``culm bamboo`` commands: the folder, the names of logs, the certificates of TLS."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT_FOLDER = Path("bamboo")
 
 
 def complete_log(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The logs of the folder that is named on the line."""
+    """Complete the logs of the folder that the command line names."""
     from culm_connectors.errors import ConnectorError
 
     try:
@@ -82,7 +82,7 @@ PolicyFile = Annotated[
 
 
 def read_rules(folder: Path, file: Path | None) -> FolderPolicy | None:
-    """The rules of a file, or of the folder; None where there are none. Raises `PolicyError`."""
+    """Read the rules from a file or from the folder; None if there are no rules. Raises `PolicyError`."""
     from culm_connectors.bamboo_p2p.policy.document import POLICY_FILE, read_policy
 
     found = file or folder / POLICY_FILE
@@ -91,7 +91,7 @@ def read_rules(folder: Path, file: Path | None) -> FolderPolicy | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFlags:
-    """What is shown and believed over tls://."""
+    """Certificates for tls:// addresses: the own one, and the authority that the other side's must have."""
 
     certificate: Annotated[
         Path | None, typer.Option("--tls-certificate", help="PEM: what is shown over tls://.")
@@ -105,7 +105,7 @@ class TlsFlags:
     ] = None
 
     def settings(self, urls: Sequence[Url], **fields: Any) -> BambooPeerSettings:
-        """Settings of a peer with these files, for these addresses. Raises `typer.BadParameter`."""
+        """Return settings of a peer with these files for these addresses. Raises `typer.BadParameter`."""
         from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
         from culm_connectors.tls_files import TlsFiles
 
@@ -124,14 +124,14 @@ class TlsFlags:
 
 
 def log_name(log: LogKey) -> str:
-    """A log as people type it."""
+    """Return the name of a log as people type it: KEY/ID."""
     from culm_connectors.bamboo_p2p.policy.enforcement import log_name as named
 
     return named(log)
 
 
 def parse_log(text: str, folder: Path) -> LogKey:
-    """The log that somebody names. Raises `typer.BadParameter`; KeyFileError if there is no own key."""
+    """Parse the name of a log. Raises `typer.BadParameter`; `KeyFileError` if there is no own key."""
     key, log_id = _log_parts(text)
     if key is None:
         from culm_connectors.edge.keyfile import load_key
@@ -142,7 +142,7 @@ def parse_log(text: str, folder: Path) -> LogKey:
 
 
 def check_logs(names: list[str] | None) -> None:
-    """Raise `typer.BadParameter` unless each of these names a log, before anything else is done."""
+    """Raise `typer.BadParameter` unless each name is that of a log. Runs before anything else is done."""
     for name in names or ():
         _log_parts(name)
 
@@ -161,12 +161,12 @@ def _log_parts(text: str) -> tuple[bytes | None, int]:
 
 
 def chosen_logs(names: list[str] | None, store: FolderStore) -> list[LogKey]:
-    """The logs that are named; without names all that are held."""
+    """Return the named logs; without names, all logs that the folder holds."""
     return [parse_log(name, store.folder) for name in names] if names else store.logs
 
 
 def parse_flavour(name: str | None) -> HashFlavour | None:
-    """A flavour by its name. Raises `typer.BadParameter`."""
+    """Return the flavour of this name. Raises `typer.BadParameter`."""
     if name is None:
         return None
     if name not in FLAVOURS:
@@ -175,7 +175,7 @@ def parse_flavour(name: str | None) -> HashFlavour | None:
 
 
 def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:
-    """The flavour to open a folder with that may have to be made: YAMF where nobody says."""
+    """Return the flavour to open a folder with; YAMF for a new folder if none is named."""
     from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
 
     return parse_flavour(name) or (None if (folder / DATABASE_FILE).exists() else YAMF)
@@ -183,7 +183,7 @@ def made_flavour(folder: Path, name: str | None) -> HashFlavour | None:
 
 @contextmanager
 def open_folder(folder: Path, flavour: HashFlavour | None = None) -> Iterator[FolderStore]:
-    """The store of a folder. Raises `FolderError`."""
+    """Open the store of a folder. Raises `FolderError`."""
     from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 
     with closing(FolderStore(folder, flavour)) as store:
@@ -191,7 +191,7 @@ def open_folder(folder: Path, flavour: HashFlavour | None = None) -> Iterator[Fo
 
 
 def parse_address(text: str) -> Url:
-    """An address. Raises `typer.BadParameter`."""
+    """Parse an address. Raises `typer.BadParameter`."""
     from culm_connectors.url import parse_url
 
     try:

@@ -1,4 +1,4 @@
-"""``culm bamboo coverage``, ``proposals``, ``verify`` and ``decode``: what a folder holds; captures."""
+"""``culm bamboo coverage``, ``proposals``, ``verify``: the contents of a folder; ``decode``: captures."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ COVERAGE: Final[Columns] = {
 
 
 def coverage(*, folder: Folder = DEFAULT_FOLDER, logs: LogOption = None, results: Results) -> None:
-    """What is held of each log: ranges of entries, ranges of payloads, and payloads that are not whole.
+    """List the held parts of each log: ranges of entries and of payloads, and incomplete payloads.
 
-    With --json also the two entries that prove a log forked; `culm bamboo export` carries them.
+    With --json also the two entries that prove that a log is forked; `culm bamboo export` includes them.
 
     Example: `culm bamboo coverage --dir mine`
     """
@@ -106,7 +106,7 @@ def proposals(
     again: Again = False,
     results: Results,
 ) -> None:
-    """What a sync would ask a peer for: the proposals that follow from what the folder holds.
+    """List what a sync would request from a peer: the proposals that follow from the folder's contents.
 
     Example: `culm bamboo proposals --dir mine --json`
     """
@@ -139,8 +139,8 @@ def verify(
 ) -> None:
     """Prove entry N by its certificate pool alone: every signature and link from 1 to N and above.
 
-    Elements of the pool above all that is held may not exist yet, and are not missed. Of a forked log nothing
-    is proven from the fork on. Exit status 3: not proven.
+    Elements of the pool above all held entries may not exist yet and do not count as missing. In a forked log
+    nothing is proven from the fork on. Exit status 3: not proven.
 
     Example: `culm bamboo verify 100000 --log KEY/0`
     """
@@ -199,9 +199,9 @@ def decode(
     flavour: Annotated[str, typer.Option(help="yamf or yasmf.")] = "yamf",
     results: Results,
 ) -> None:
-    """Explain what was captured of a connection: every message with its place, its size and its fields.
+    """Explain captured bytes of a connection: every message with its offset, its size and its fields.
 
-    `culm bamboo sync --trace FOLDER` captures. Exit status 1: the bytes break a rule.
+    `culm bamboo sync --trace FOLDER` captures them. Exit status 1: the bytes break a rule.
 
     Example: `culm bamboo decode trace/data-received --channel data`
     """

@@ -1,4 +1,4 @@
-"""``culm bamboo policy``, ``pause`` and ``resume``: what is exchanged with whom, by rule and for now."""
+"""``culm bamboo policy``, ``pause`` and ``resume``: permanent and temporary rules of exchange."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, results: Results) -> None:
-    """What the rules of a folder come to for each peer. Exit status 1: the file says what is no rule.
+    """Show the effective rules of a folder for each peer. Exit status 1: the file is malformed.
 
     policy.toml has a table `default`, tables `peer.PRINCIPAL` (a key in hex, tls:FINGERPRINT or
-    address:HOST), `retention` and `quotas`; docs/bamboo.md tells of all fields.
+    address:HOST), `retention` and `quotas`; docs/bamboo.md describes all fields.
 
     Example: `culm bamboo policy --dir mine`; `culm bamboo policy --policy draft.toml --json`
     """
@@ -72,7 +72,7 @@ def _follows(rule: PeerRule) -> str:
 
 
 def complete_paused(ctx: typer.Context, incomplete: str) -> list[str]:
-    """What is paused in the folder that is named on the line."""
+    """Complete the paused logs and peers of the folder that the command line names."""
     from culm_connectors.errors import ConnectorError
 
     try:
@@ -100,9 +100,9 @@ def pause(
     peers: Peers = None,
     results: Results,
 ) -> None:
-    """Exchange nothing more of a log, or with a peer, until `resume`; without either, show what is paused.
+    """Stop exchanging a log, or exchanging with a peer, until `resume`; without either, list what is paused.
 
-    A `serve` of the folder heeds it at once: requests end, and who asks is told to try again later.
+    A `serve` of the folder applies this at once: requests end, and peers that ask receive "try again later".
 
     Example: `culm bamboo pause --log KEY/0`; `culm bamboo pause --peer address:192.0.2.7`
     """
@@ -117,7 +117,7 @@ def resume(
     everything: Annotated[bool, typer.Option("--all", help="All that is paused.")] = False,
     results: Results,
 ) -> None:
-    """Exchange a paused log, or with a paused peer, again: it goes on where it stopped.
+    """Exchange a paused log, or with a paused peer, again: the exchange resumes where it stopped.
 
     Example: `culm bamboo resume --log KEY/0`; `culm bamboo resume --all`
     """

@@ -1,4 +1,4 @@
-"""``culm bamboo serve``: a folder for others, and kept up with them."""
+"""``culm bamboo serve``: serve a folder to peers and keep it up to date with them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from culm_connectors.url import Url
 
 _RULES_S = 1.0
-"""How often the rules are looked at again."""
+"""Seconds between two readings of the rules."""
 
 
 def serve(
@@ -75,13 +75,13 @@ def serve(
     tls: TlsFlags,
     results: Results,
 ) -> None:
-    """Let others have the logs of a folder, and take from them what they offer, until interrupted.
+    """Serve the logs of a folder to peers, and take from them what they offer, until interrupted.
 
-    What is published to the folder meanwhile, here or by `culm bamboo publish`, goes out to whoever has asked
-    for what is new. Rules (--policy, see `culm bamboo policy`) are heeded as they are changed; without any,
-    everybody who can call may read: over tls:// give --tls-ca to let in only those with a certificate of that
-    authority. Of several --peer one sends a log, and the others say what they have: one of them takes over
-    when it stands still.
+    Entries that are published to the folder meanwhile, here or by `culm bamboo publish`, go to every peer
+    that asked for new entries. Changed rules (--policy, see `culm bamboo policy`) apply without a restart.
+    Without rules, everybody who can connect may read; over tls://, --tls-ca admits only peers with a
+    certificate of that authority. If there are several --peer, only one sends each log and the others
+    announce what they have; one of them takes over if the sender stalls.
 
     Example: `culm bamboo serve tcp://127.0.0.1:4400 quic://127.0.0.1:4400`;
     `culm bamboo serve quic://[::]:4400 --policy policy.toml`;
@@ -142,7 +142,7 @@ async def _serve(
             bound = await doors.enter_async_context(peer.listen(url))
             words = f"listening at [bold]{bound}[/], as {identity.peer_id.hex()}"
             results.event({"event": "listening", "url": str(bound)}, words)
-        # With rules those say what is followed, unless logs are named.
+        # If there are rules, they say what is followed, unless logs are named.
         followed = await peer.read(lambda store: chosen_logs(names, store)) if names or rules is None else []
         for log in followed:
             await peer.follow(FollowedLog(log, direction=Direction.BOTH))
@@ -159,7 +159,7 @@ async def _serve(
 async def _keep_rules(
     peer: BambooPeer, rules: FolderPolicy | None, read: Callable[[], FolderPolicy | None], results: Results
 ) -> None:
-    """Heed the rules as they are changed; what is no rule leaves them as they were."""
+    """Apply the rules whenever they change; a malformed file leaves the current rules in force."""
     from culm_connectors.bamboo_p2p.errors import PolicyError
 
     problem = ""
@@ -191,7 +191,7 @@ def _show(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
 
 
 async def _show_end(remote: RemotePeer, results: Results) -> None:
-    """Say when a connection is over, and why if it did not end in good order."""
+    """Report the end of a connection, with the reason if it did not end in good order."""
     await remote.ended.wait()
     error = remote.session.error
     code = None if error is None else getattr(error, "code", type(error).__name__)
@@ -201,7 +201,7 @@ async def _show_end(remote: RemotePeer, results: Results) -> None:
 
 
 def event_row(remote: RemotePeer, event: BambooP2pEvent) -> dict[str, object]:
-    """What happened, for programs."""
+    """Return an event as a row for programs."""
     from dataclasses import asdict
 
     row: dict[str, Any] = {"event": event.kind, "remote": remote.name, **asdict(event)}

@@ -1,4 +1,4 @@
-"""``culm bamboo sync``: once what a peer has, or what it would send."""
+"""``culm bamboo sync``: one exchange with a peer, or a dry run of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _DIRECTIONS = ("pull", "push", "both")
 _RANGE = ("start", "end", "sparse", "payload_only", "min_size", "max_size", "direction", "again")
-"""Parameters that say what is asked for of a log."""
+"""Parameters that restrict what is requested of a log."""
 
 
 def sync(
@@ -100,10 +100,10 @@ def sync(
     tls: TlsFlags,
     results: Results,
 ) -> None:
-    """Bring the logs of a folder up to date with a peer, once; what broke off goes on where it stopped.
+    """Bring the logs of a folder up to date with a peer, once; an interrupted transfer resumes.
 
-    Without --log it is about what the rules for this peer follow (--policy), else about every log that the
-    folder holds. Exit status 1: the connection failed; 3: the peer refused a request.
+    Without --log, the rules for this peer (--policy) name the logs; without rules, all logs of the folder are
+    exchanged. Exit status 1: the connection failed; 3: the peer refused a request.
 
     Example: `culm bamboo sync tcp://peer.example:4400 --log KEY/0`;
     `culm bamboo sync quic://peer.example:4400 --log KEY/0 --dry-run --sizes`;
@@ -169,7 +169,7 @@ def sync(
 
 
 def _report(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
-    """Print an entry or a payload as it comes."""
+    """Print an entry or a payload when it arrives."""
     if event.kind not in ("entry", "payload", "fork"):
         return
     row = event_row(remote, event)
@@ -177,7 +177,7 @@ def _report(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None
 
 
 def _trace(folder: Path) -> Trace:
-    """What passes, one file for each direction of each channel."""
+    """Return a trace that writes one file for each direction of each channel."""
     folder.mkdir(parents=True, exist_ok=True)
     names = {
         "control <": "control-received",

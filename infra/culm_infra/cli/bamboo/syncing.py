@@ -1,4 +1,4 @@
-"""What ``culm bamboo sync`` does on its one connection: ask, count what comes, say what would come."""
+"""One connection of ``culm bamboo sync``: request, count what arrives, report what would arrive."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.1
 _TOTALS_S = 0.5
-"""How often the totals are counted again."""
+"""Seconds between two counts of the totals."""
 
 Interest = Callable[["LogKey"], FollowedLog]
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """What one call is to do. `idle_s` None: stay. `emits_progress`: a line of JSON for each look."""
+    """Plan of one sync. `idle_s` None: stay connected. `emits_progress`: print a line of JSON at each
+    count.
+    """
 
     folder: Path
     flavour: HashFlavour | None
@@ -55,7 +57,7 @@ class SyncPlan:
     interest: Interest
     idle_s: float | None
     is_restricted: bool = False
-    """Whether the command line says what is asked for of a log, beside the names of logs."""
+    """Whether the command line restricts what is requested of a log, beyond naming logs."""
     trace: Trace = no_trace
     is_dry: bool = False
     with_sizes: bool = False
@@ -65,24 +67,24 @@ class SyncPlan:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether the totals are worth asking for: what a peer has costs it some work to say."""
+        """Whether to request the totals, which costs the peer some work."""
         return self.emits_progress or err.is_terminal
 
 
 @dataclass(slots=True)
 class Seen:
-    """What has happened, counted by kind, and what the other end has notified of."""
+    """Events of a sync, counted by kind, and the totals of the other end's notifications."""
 
     counts: Counter[str] = field(default_factory=Counter)
     cancelled: Counter[str] = field(default_factory=Counter)
     pieces: int = 0
-    """What the other end has passed without sending it."""
+    """Pieces that the other end has notified without sending them."""
     notified: dict[LogKey, NotifiedTotals] = field(default_factory=dict)
     probes: list[tuple[Request, FollowedLog]] = field(default_factory=list)
     is_cut_short: bool = False
 
     def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
-        """Count."""
+        """Count an event."""
         self.counts[event.kind] += 1
         self.pieces += getattr(event, "pieces", 0)
         if event.kind == "cancelled":
@@ -90,7 +92,7 @@ class Seen:
 
     @property
     def totals(self) -> NotifiedTotals:
-        """All logs together."""
+        """Sum of the totals of all logs."""
         total = NotifiedTotals()
         for one in self.notified.values():
             total.entries += one.entries
@@ -103,7 +105,7 @@ class Seen:
 
 
 async def sync_once(plan: SyncPlan) -> dict[str, Any]:
-    """Connect, exchange, and say what came of it."""
+    """Connect, exchange, and return the result as a row."""
     identity = Identity.from_private_key(load_or_make_key(plan.folder).private_key)
     rules = plan.policy.changed(follow=()) if plan.policy is not None else None
     began_s = time.monotonic()
@@ -163,7 +165,7 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
 
 
 def _notified_row(log: LogKey, before: NotifiedTotals, after: NotifiedTotals) -> dict[str, Any]:
-    """What would come: numbers as they were before sizes were asked for, and sizes as they are known now."""
+    """Return what would arrive: numbers from before sizes were requested, and sizes as they are known now."""
     return {
         "log": log_name(log),
         "height": after.height,
@@ -177,12 +179,12 @@ def _notified_row(log: LogKey, before: NotifiedTotals, after: NotifiedTotals) ->
 
 
 def _sized(interest: FollowedLog) -> FollowedLog:
-    """Metadata alone, which tells of sizes."""
+    """Return the request for metadata alone, which has the sizes."""
     return replace(interest, eagerness=Eagerness.THRESHOLD, threshold=0, direction=Direction.PULL)
 
 
 async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> list[FollowedLog]:
-    """By name, by the rules for this peer, or all that is held."""
+    """Choose logs by name, by the rules for this peer, or all logs of the folder."""
     followed: list[FollowedLog] = []
     if not plan.names and plan.policy is not None:
         rule = plan.policy.rule_for(remote.principal)
@@ -201,7 +203,7 @@ async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> li
 
 
 async def _probe(peer: BambooPeer, remote: RemotePeer, interests: list[FollowedLog], seen: Seen) -> None:
-    """Ask what the other end has, for the height, the totals, and a dry run."""
+    """Ask what the other end has; used for the height, the totals, and a dry run."""
     for one in interests:
         probe = replace(
             one,
@@ -232,7 +234,7 @@ async def _run(
 async def _wait(
     peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, asking: asyncio.Task[None] | None
 ) -> None:
-    """Until all is through: every request freed, or nothing new for a while; or the connection ended."""
+    """Wait until every request is finished, until nothing new has arrived for a while, or for the end."""
     idle_s = plan.idle_s if asking is not None else (plan.idle_s or 2.0)
     former, since_s, totals_s = -1, time.monotonic(), float("-inf")
     probes = {request.id for request, _ in seen.probes}
@@ -277,7 +279,7 @@ async def _wait(
 async def _working(
     peer: BambooPeer, remote: RemotePeer, probes: set[int], asking: asyncio.Task[None] | None
 ) -> bool:
-    """Whether a request stands that is waited for: once data was asked for, that is no probe."""
+    """Whether a request is open that has to be waited for. Once data was requested, probes do not count."""
     requests = await peer.read(lambda _: [one.id for one in remote.session.connection.requests])
     return any(asking is None or one not in probes for one in requests)
 

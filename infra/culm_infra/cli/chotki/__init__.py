@@ -1,9 +1,9 @@
-"""``culm chotki``: classes and objects of Chotki, and how its replicas stand.
+"""``culm chotki``: classes and objects of Chotki, and the status of its replicas.
 
 - `writing`: class, new, edit; `reading`: get, export, and the state that other commands read
 - `status`: status, sources, retire; `replica`: dump and verify, which read a running replica
-- `edge`: `listen`, `connect` and `tap`, an edge that speaks with replicas
-- `completion`: what the shell completes
+- `edge`: `listen`, `connect` and `tap`, an edge that serves replicas
+- `completion`: shell completion
 - `demo`: `culm demo chotki`
 """
 
@@ -38,7 +38,7 @@ app = noun(
 
 
 def chotki_settings(settings: Settings) -> ChotkiJobSettings:
-    """Settings of the job `chotki`."""
+    """Build the settings of the job `chotki`."""
     from culm_streaming.chotki.job import ChotkiJobSettings
 
     return ChotkiJobSettings(max_offsets_per_trigger=settings.job.max_offsets_per_trigger)

@@ -1,6 +1,6 @@
-"""What the shell completes for ``culm chotki``: global names, addresses, modes.
+"""Shell completion of ``culm chotki``: global names, addresses, modes.
 
-Names come from a file that every reading command leaves, so completion asks no broker and is quick.
+Every reading command leaves a file of names, so completion is quick and asks no broker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_NAMES = 10_000
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """Global names of classes and objects, of whatever deployment was read last from here."""
+    """Complete global names of classes and objects, of all deployments that were read from this machine."""
     found: set[str] = set()
     for path in _folder().glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
@@ -30,7 +30,7 @@ def complete_name(incomplete: str) -> list[str]:
 
 
 def remember_names(kafka: KafkaSettings, names: Iterable[str]) -> None:
-    """Keep the first names of a deployment for completion; where that cannot be written, it is not."""
+    """Keep the first names of a deployment for completion; a failure to write them is ignored."""
     which = sha256(f"{kafka.bootstrap}\n{kafka.prefix}".encode()).hexdigest()[:16]
     path = _folder() / f"{which}.json"
     with contextlib.suppress(OSError):
@@ -43,7 +43,7 @@ complete_compat = words("default", "go")
 
 
 def complete_mode(incomplete: str) -> list[str]:
-    """The names of modes."""
+    """Complete the names of modes."""
     from culm_models.chotki.packets.handshake import MODES
 
     return words(*MODES)(incomplete)

@@ -1,4 +1,4 @@
-"""``culm demo chotki``: replicas edit at one time, and end alike."""
+"""``culm demo chotki``: replicas edit concurrently and converge."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from culm_infra.demo.chotki.size import ChotkiDemoSize
 def demo(*, size: ChotkiDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Results) -> None:
     """Replicas of Chotki edit the same objects at the same time, and end with equal state and vectors.
 
-    Three replicas at two edges, over TCP, TLS and QUIC, and a fourth that says what a Go replica recorded,
-    byte for byte. They edit fields of every type, classes and objects, none waiting for the others; one edge
-    and the job are killed with SIGKILL in the midst of it. In the end all replicas, both edges and the topic
-    are compared field by field and vector by vector, and counters with what was added to them. Exit status 0:
-    all alike, nothing lost; 3: not.
+    Three replicas are connected to two edges, over TCP, TLS and QUIC. A fourth sends what a Go replica
+    recorded, byte for byte. They edit fields of every type, classes and objects, without waiting for each
+    other; one edge and the job are killed with SIGKILL meanwhile. In the end all replicas, both edges and the
+    topic are compared field by field and vector by vector, and counters with the sums of their increments.
+    Exit status 0: all are equal and nothing is lost; 3: not.
 
     Example: culm demo chotki --objects 300 --rounds 60
     """

@@ -1,4 +1,4 @@
-"""``culm chotki listen``, ``connect`` and ``tap``: an edge that speaks with replicas, and nothing else."""
+"""``culm chotki listen``, ``connect`` and ``tap``: an edge that serves replicas, and nothing else."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Compat = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """How an edge for replicas runs."""
+    """Options of an edge for replicas."""
 
     compat: Compat = None
     directory: options.ConnectorDirectory = None
@@ -53,7 +53,7 @@ class Edge:
     log_format: options.LogFormat = None
 
     def run(self, kafka: KafkaFlags, results: Results, **chotki: object) -> None:
-        """Run it with these settings of Chotki until it is interrupted."""
+        """Run the edge with these settings of Chotki until it is interrupted."""
         from culm_infra.cli.log_lines import set_up
         from culm_infra.settings import resolve_kafka
 
@@ -81,7 +81,7 @@ def listen(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Serve replicas until interrupted; what they bring is merged by the job chotki.
+    """Serve replicas until interrupted; the job chotki merges their changes.
 
     Example: `culm chotki listen tcp://0.0.0.0:4321`
     """
@@ -106,7 +106,8 @@ def connect(
 
 
 def tap(urls: Addresses, *, edge: Edge, kafka: KafkaFlags, results: Results) -> None:
-    """Read what replicas hold and do, and write nothing to them: the first step for a tree that runs.
+    """Read the state and the changes of replicas and write nothing to them: the first step for a running
+    tree.
 
     Example: `culm chotki tap tcp://replica.example:4321`
     """
@@ -114,7 +115,7 @@ def tap(urls: Addresses, *, edge: Edge, kafka: KafkaFlags, results: Results) -> 
 
 
 def _mode(text: str | None) -> int | None:
-    """The bits of a mode, by their sum or their letters; anything else is an error of usage."""
+    """Parse a mode: the sum of its bits, or their letters. Raises `typer.BadParameter`."""
     if text is None:
         return None
     if text in MODES:

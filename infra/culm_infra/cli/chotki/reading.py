@@ -1,4 +1,4 @@
-"""``culm chotki get`` and ``export``: objects as they are merged, and the state that other commands read."""
+"""``culm chotki get`` and ``export``: merged objects, and the state that other commands read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WAIT_S = 5.0
 def whole_state(
     settings: KafkaSettings, results: Results, *, state_dir: Path | None = None
 ) -> Iterator[StateReader]:
-    """The state up to the last epoch; people are told where it is not the end of what is there."""
+    """Read the state up to the last epoch; print a notice if records of an incomplete epoch follow."""
     with StateReader(settings, state_dir=state_dir) as reader:
         with counting("reading the state"):
             for _ in reader.catch_up(_WAIT_S):
@@ -46,12 +46,12 @@ def whole_state(
 
 
 def vector_texts(vector: Mapping[int, int]) -> list[str]:
-    """The last ID of each source."""
+    """Return the last ID of each source as text."""
     return [str(Id(*entry)) for entry in sorted(vector.items())]
 
 
 def object_as_json(found: ChotkiObject) -> dict[str, Any]:
-    """An object: its fields as plain values, their types, and what was removed of sets and maps."""
+    """Return an object: its fields as plain values, their types, and removed elements of sets and maps."""
     types = {} if found.class_ is None else {name: one.letter for name, one in found.class_.fields.items()}
     removed = {
         name: [plain_value(one) for one in value.removed]
@@ -72,7 +72,7 @@ def object_as_json(found: ChotkiObject) -> dict[str, Any]:
 
 
 def class_as_json(found: ChotkiClass) -> dict[str, Any]:
-    """A class: its fields in their order."""
+    """Return a class with its fields in their order."""
     return {
         "id": str(found.id),
         "names": list(found.names),
@@ -125,9 +125,10 @@ def get(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Print an object, those of a class, or all of them, as of the last epoch; with `--json` one a line.
+    """Print an object, all objects of a class, or all objects, as of the last epoch; with `--json` one a
+    line.
 
-    A field that was never written is `null`; what was removed of a set or a map stands in `removed`.
+    A field that was never written is `null`; removed elements of a set or a map are listed in `removed`.
 
     Example: `culm chotki get ann`, `culm chotki get --class person --json`
     """
@@ -181,10 +182,11 @@ def export(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Write objects as Parquet, as of the last epoch; again in the same folder, what has changed since.
+    """Write objects as Parquet, as of the last epoch; in the folder of an earlier export, only the changes.
 
-    Each class has a folder by its name, each export a folder in it by its epoch. Of several rows of one
-    `_id` the one of the last `epoch` counts. A record that is none is passed over; the exit status is then 3.
+    Each class has a folder named after it, which contains one folder per export, named by its epoch. If
+    several rows have the same `_id`, the row of the last `epoch` counts. Malformed records are skipped; the
+    exit status is then 3.
 
     Example: `culm chotki export --output objects`, `culm chotki export --output objects --class person`
     """

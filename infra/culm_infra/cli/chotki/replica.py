@@ -1,4 +1,4 @@
-"""``culm chotki dump`` and ``verify``: a running replica read whole, and compared with the deployment."""
+"""``culm chotki dump`` and ``verify``: read a running replica completely, and compare it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Key = options.ConnectorDirectory
 
 
 def check_address(url: str) -> None:
-    """An address that is none is an error of usage."""
+    """Raise `typer.BadParameter` if an address is malformed."""
     from culm_connectors.url import parse_url
 
     try:
@@ -43,9 +43,9 @@ def check_address(url: str) -> None:
 
 
 def read_replica(url: str, settings: Settings, silence_s: float) -> ReplicaCopy:
-    """Everything that the replica at an address holds; it is told nothing, and keeps nothing of it.
+    """Read everything that the replica at an address holds; the replica receives no data.
 
-    Raises `TransportError` where nobody answers, `CopyIncomplete` where not everything came.
+    Raises `TransportError` if nobody answers, `CopyIncomplete` if not everything arrived.
     """
     from culm_connectors.chotki.dial import dialled
     from culm_connectors.chotki.reference_peer.copy import copy_replica
@@ -65,7 +65,7 @@ def read_replica(url: str, settings: Settings, silence_s: float) -> ReplicaCopy:
 
 
 def _identity(settings: Settings) -> Identity:
-    """The connector's key where there is one, so that whoever lets its edge in lets this in: else any."""
+    """Return the connector's key if there is one, as peers may know it; else a random key."""
     from culm_connectors.edge.keyfile import KEY_FILE, load_key
     from culm_connectors.transport import Identity
 
@@ -93,8 +93,8 @@ def dump(
 ) -> None:
     """Print every field and vector as the Go replica dumps its store, so that `diff` compares them.
 
-    What is printed is the deployment's state, or what the replica at an address holds, which is only read.
-    With `--json` each record of the store is an object: its key and value in hex, and the value's text.
+    The output is the deployment's state, or the store of the replica at an address, which is only read. With
+    `--json` each record of the store is an object: its key and value in hex, and the value's text.
 
     Example: `culm chotki dump > ours.txt`, `culm chotki dump tcp://replica.example:4321 > theirs.txt`
     """
@@ -121,7 +121,7 @@ _TEXT_LIMIT = 60
 
 
 def _value(side: str) -> Cell:
-    """A value as it fits into a table; nothing of a field that is not there."""
+    """Return a cell with a value cut to the width of a table; a dash for a missing field."""
 
     def text(row: Row) -> str:
         value = row[side]
@@ -174,12 +174,12 @@ def verify(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Compare what a running replica holds with what the deployment does: vectors, and field by field.
+    """Compare a running replica with the deployment: vectors, and field by field.
 
-    The replica is only read: it is sent no data, and keeps nothing. Fields of type L are left out, since
-    replicas differ in them by nature. What is on its way differs too: give --wait while edits are made. Over
-    TLS the files of connector.chotki.tls are used, over QUIC the key in --dir is shown. Both sides are read
-    into memory. Exit status 0: the same; 3: not.
+    The replica is only read: it receives no data. Fields of type L are left out, since replicas differ in
+    them by nature. Changes in transit count as differences: give --wait while edits are made. Over TLS the
+    files of connector.chotki.tls are used, over QUIC the key in --dir is presented. Both sides are read into
+    memory. Exit status 0: equal; 3: not.
 
     Example: `culm chotki verify tcp://replica.example:4321 --wait 30`
     """
@@ -205,7 +205,7 @@ def verify(
 def _compared(
     url: str, settings: Settings, silence_s: float, results: Results
 ) -> tuple[ReplicaCopy, int, Comparison]:
-    """The replica first: what it holds is then at least on its way into the deployment."""
+    """Read the replica first: everything that it holds is then at least in transit to the deployment."""
     from culm_infra.settings import resolve_kafka
 
     copy = read_replica(url, settings, silence_s)

@@ -1,4 +1,4 @@
-"""``culm chotki status``, ``sources`` and ``retire``: how the deployment, its peers and its sources stand."""
+"""``culm chotki status``, ``sources`` and ``retire``: the state of the deployment, peers and sources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class EdgeUnreachable(InfraError):
 
 
 def read_edge(address: str) -> dict[str, Any]:
-    """`address`, `ready`, the reasons why it is not, and `metrics`: those of Chotki, by name and labels.
+    """Return `address`, `ready`, the reasons if it is not ready, and the `metrics` of Chotki by name and
+    labels.
 
     `address` is HOST:PORT of `--metrics-port`. Raises `EdgeUnreachable`.
     """
@@ -86,7 +87,7 @@ SOURCES: Final[Columns] = {
 
 
 def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
-    """A source, whose it is, and whether it is in use now."""
+    """Return a source with its owner, and whether it is in use."""
     in_use = record.state == "allocated" and record.run != FREE
     return {
         "source": f"{src:x}",
@@ -97,12 +98,12 @@ def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
 
 
 def sources_as_json(holders: Mapping[int, SourceRecord]) -> list[dict[str, Any]]:
-    """All of them, by number."""
+    """Return all sources, sorted by number."""
     return [source_as_json(src, one) for src, one in sorted(holders.items())]
 
 
 def sources(*, kafka: KafkaFlags, results: Results) -> None:
-    """The sources that edges and writers of this deployment were given: whose, and whether in use.
+    """List the sources that edges and writers of this deployment received, with owner and state.
 
     Example: `culm chotki sources`
     """
@@ -120,7 +121,7 @@ def retire(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Never use a source again: it stays in vectors, and is given to nobody.
+    """Retire a source for good: it stays in vectors, and nobody receives it again.
 
     Example: `culm chotki retire 1f2e3`
     """
@@ -188,17 +189,17 @@ def status(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """How the deployment and its peers stand: vectors, blocks, peers, sessions, sources; edges where named.
+    """Show the deployment and its peers: vectors, blocks, peers, sessions, sources, and the named edges.
 
-    behind: packets that a peer lacks, by the numbers of their sources. Of a session: its state, pings and
-    pongs that came, the diffs of its beginning (blocks and bytes through, of how many), syncs that are open
-    with their age and what they have spooled, both traces as logs write them; one that was left by an edge
-    which was killed, and has begun anew, belongs to a run that is over. codes: refusals and warnings,
-    and in how many sessions of the last days. An edge tells whether it is ready and what it measures: the
-    epoch it serves from, the tail of packets beyond, refusals by code.
-    duplicates: values that several objects have in a hash-indexed field, which a Go replica refuses.
-    warnings: what somebody must mend at a replica: values that cannot be stored, with their fields and
-    writers, and replicas that were restored from a backup.
+    behind: packets that a peer is missing, by the numbers of their sources. A session has its state, the
+    pings and pongs received, the diffs at its start (blocks and bytes done, of the total), the open syncs
+    with their age and spooled bytes, and both traces as logs print them. A session whose edge was killed and
+    has started again belongs to a run that is over. codes: refusals and warnings, with the number of sessions
+    of the last days that had them. An edge reports whether it is ready and its metrics: the epoch that it
+    serves, the tail of packets beyond it, refusals by code. duplicates: values that several objects have in a
+    hash-indexed field, which a Go replica refuses. warnings: problems that have to be fixed at a replica:
+    values that cannot be stored, with their fields and writers, and replicas that were restored from a
+    backup.
 
     Example: `culm chotki status`, `culm chotki status --all --edge 127.0.0.1:9100 --json`
     """

@@ -1,4 +1,4 @@
-"""``culm chotki class``, ``new`` and ``edit``: make classes and objects and change them; list classes."""
+"""``culm chotki class``, ``new`` and ``edit``: create and change classes and objects; list classes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GlobalName = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterFlags:
-    """Whose packets a command makes."""
+    """The source under which a command writes its packets."""
 
     owner: Annotated[
         str | None, typer.Option(help="Whose source it is; by default this user at this machine.")
@@ -58,7 +58,7 @@ def write(
     changes: Callable[[ChotkiWriter], list[Change]],
     results: Results,
 ) -> None:
-    """Write changes as one call; print the ID of the first that says something when Kafka has them all."""
+    """Write changes as one call; print the ID of the first change that has one once Kafka has them all."""
     if flags.owner == "":
         raise typer.BadParameter("an owner has a name", param_hint="--owner")
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
@@ -72,7 +72,7 @@ def write(
 
 
 def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
-    """FIELD=VALUE and FIELD+=N by field."""
+    """Parse FIELD=VALUE and FIELD+=N. Returns them by field."""
     values: list[tuple[str, FromText | Plus]] = []
     for one in given or ():
         name, equals, text = one.partition("=")
@@ -89,7 +89,7 @@ def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
 
 
 def source_number(text: str, hint: str = "HEX") -> int:
-    """A source in hex, as people write it."""
+    """Parse a source in hex. Raises `typer.BadParameter`."""
     if re.fullmatch("[0-9a-fA-F]{1,16}", text) is None:
         raise typer.BadParameter(f"{text!r} is not a number in hex, of 16 digits at most", param_hint=hint)
     return int(text, 16)
@@ -109,7 +109,7 @@ def new(
     flags: WriterFlags,
     results: Results,
 ) -> None:
-    """Make an object of a class; print its ID once Kafka has it.
+    """Create an object of a class; print its ID once Kafka has it.
 
     It is merged, and can be read, with the next epoch of the job `chotki`.
 
@@ -133,10 +133,10 @@ def edit(
     flags: WriterFlags,
     results: Results,
 ) -> None:
-    """Give fields of an object other values; print the ID of the change once Kafka has it.
+    """Change the values of an object's fields; print the ID of the change once Kafka has it.
 
-    A value is the whole value: what a set or a map no longer has is removed. What is so already makes no
-    change.
+    A value replaces the whole field: elements that a set or a map no longer contains are removed. A value
+    that is equal to the present one makes no change.
 
     Example: `culm chotki edit ann Age=43 Visits+=1`
     """
@@ -175,10 +175,10 @@ def class_(
     flags: WriterFlags,
     results: Results,
 ) -> None:
-    """Make a class of this name; where there is one, give it these fields too.
+    """Create a class of this name, or add these fields to an existing class.
 
-    Without fields it shows the class, without a name all classes. Of the names of a field all replicas take
-    the last in the order of bytes, so a new name must come behind the present one.
+    Without fields it shows the class, without a name all classes. If a field has several names, all replicas
+    use the last one in the order of bytes, so a new name must sort after the present one.
 
     Example: `culm chotki class person Name:S Age:I Visits:N`, `culm chotki class person Mail:S`
     """

@@ -1,6 +1,6 @@
 """``culm dag``: files and directories as DAGs in a folder, published and exchanged with other folders.
 
-- `folder`: the common options and the form of what people type
+- `folder`: the common options and the form of typed arguments
 - `put`, `get`: files and directories in and out, and the join of heads
 - `publishing`: publish, delegate, revoke
 - `looking`: status, resolve, log; `dropping`: drop, collect; `bundle`: export, import
@@ -40,7 +40,7 @@ app = noun(
 
 
 def dag_settings(settings: Settings) -> DagJobSettings:
-    """Settings of the job `dag`."""
+    """Build the settings of the job `dag`."""
     from culm_streaming.dag.job import DagJobSettings
     from culm_streaming.dag.settings import DagLayout
 

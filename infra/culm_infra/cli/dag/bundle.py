@@ -41,9 +41,9 @@ def export(
 ) -> None:
     """Write all nodes, UCANs and shards as CARs (`nodes.car` and `shards/CID.car`), or one DAG as one CAR.
 
-    The same store always gives the same bytes, and what is imported from them the same order and states. With
-    --kafka, what the topics say is first put together in a folder for temporary files (TMPDIR). With --root,
-    the CAR is one that other tools read (version 1); nothing is written if a block is missing.
+    The same store always gives the same bytes, and an import restores the same order and states. With
+    --kafka, the contents of the topics are first collected in a folder for temporary files (TMPDIR). With
+    --root, the CAR has version 1, which other tools read; nothing is written if a block is missing.
 
     Example: `culm dag export backup`; `culm dag export backup --kafka`;
     `culm dag export film.car --root bafybei…`
@@ -82,12 +82,12 @@ def import_(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Take in an export or a CAR, every block and shard of it verified; what is here already stays.
+    """Import an export or a CAR and verify every block and shard; data that is already here stays.
 
-    Of an export, the policy must be the one that it was judged by; with --kafka all verdict settings, which
-    empty topics get from the export. Receipts are those of the export. A CAR of any tool (version 1 or 2,
-    with or without roots) becomes shards, which are appended to a space, by default that of the folder's own
-    key. Exit status 3: something was refused, or a block below a root is missing.
+    An export requires the policy by which it was validated. With --kafka it requires all of its validation
+    settings; empty topics take them from the export. Receipts are those of the export. A CAR of any tool
+    (version 1 or 2, with or without roots) becomes shards, which are appended to a space, by default that of
+    the folder's own key. Exit status 3: something was refused, or a block below a root is missing.
 
     Example: `culm dag import backup --dir mine`; `culm dag import backup --kafka`; `culm dag import film.car`
     """

@@ -1,4 +1,4 @@
-"""``culm demo dag``: writers who are seldom connected end with one order and tip."""
+"""``culm demo dag``: writers that are rarely connected end with one order and one tip."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from culm_infra.demo.dag.size import POLICIES, DagDemoSize
 
 
 def demo(*, size: DagDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Results) -> None:
-    """Three offline writers append and publish at one time, and all replicas end with one order and tip.
+    """Three offline writers append and publish at the same time; all replicas end with one order and tip.
 
-    They come over QUIC to two edges, and over HTTP to one of them. Their shards arrive shuffled, doubled and
-    interrupted; each makes the join of their heads by itself; their publishes race. A connector is killed
-    with SIGKILL while a large file is on its way, and so is the Spark job, with all that runs below it; a
-    stolen proof, a rewrapped one and an expired one are refused. In the end everybody's order, tip and heads
-    are compared with the job's topics, and the files byte for byte; under each policy. Exit status 0: all
-    alike; 3: not.
+    They connect to two edges over QUIC, and to one of them over HTTP. Their shards arrive shuffled,
+    duplicated and interrupted; each writer makes the join of their heads by itself; their publishes race. A
+    connector is killed with SIGKILL during the transfer of a large file, and so is the Spark job with all its
+    processes. A stolen proof, a rewrapped proof and an expired proof are refused. In the end the order, tip
+    and heads of every replica are compared with the job's topics, and the files byte for byte, under each
+    policy. Exit status 0: all are equal; 3: not.
 
     Example: culm demo dag --file-mb 4; culm demo dag --policy bearer --json
     """

@@ -1,4 +1,4 @@
-"""``culm dag drop`` and ``collect``: shards that are wanted, or needed, no more (R33)."""
+"""``culm dag drop`` and ``collect``: delete shards that are unwanted, or no longer needed (R33)."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ def drop(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Forget shards, or those of a space, and refuse them from now on (`dag.blocked`), until --lift.
+    """Delete shards, or the shards of a space, and refuse them from now on (`dag.blocked`), until --lift.
 
-    Order, heads and verdicts do not change by it; what needs the shards is pending. Appends and publishes of
-    a space that is refused stay out; what stands in its order stays there. (`culm dag collect` only drops.)
+    Order, heads and verdicts stay the same; content that needs the shards becomes pending. New appends and
+    publishes of a refused space are refused; what is already in its order stays. (`culm dag collect` only
+    deletes.)
 
     Example: `culm dag drop bagbaiera… --reason "asked for by its author"`;
     `culm dag drop --space KEY --kafka`
@@ -82,7 +83,7 @@ def drop(
 
 
 def _drop_from_folder(folder: Path, shards: list[Cid], spaces: list[bytes], reason: str | None) -> set[Cid]:
-    """The shards that were dropped."""
+    """Return the shards that were dropped."""
     from culm_connectors.dag.collecting import shards_of_no_other
 
     with open_folder(folder) as store:
@@ -97,7 +98,7 @@ def _drop_from_folder(folder: Path, shards: list[Cid], spaces: list[bytes], reas
 def _drop_from_topics(
     kafka: KafkaSettings, shards: list[Cid], spaces: list[bytes], reason: str | None
 ) -> set[Cid]:
-    """The shards that were dropped."""
+    """Return the shards that were dropped."""
     from culm_connectors.dag.collecting import shards_of_no_other
     from culm_connectors.dag.deployment import (
         block_in_topics,
@@ -111,7 +112,7 @@ def _drop_from_topics(
         with read_deployment(kafka) as store:
             wanted.update(shards_of_no_other(store, spaces))
             keep_for_others(kafka, store, spaces)
-    # Before anything is dropped, so that it does not come back meanwhile.
+    # Block the shards before they are dropped, so that they cannot return meanwhile.
     block_in_topics(kafka, [*shards, *spaces], reason, now=now_s())
     return set() if reason is None else drop_from_topics(kafka, wanted)
 
@@ -140,10 +141,10 @@ def collect(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """List the shards that nothing needs any more, and drop them with --apply.
+    """List the shards that are no longer needed, and drop them with --apply.
 
-    Kept are the shards of the newest complete publishes of each id, and those of spaces whose id never
-    published. The same store, settings and time give the same list.
+    The shards of the newest complete publishes of each id stay, and those of spaces whose id never published.
+    The same store, settings and time give the same list.
 
     Example: `culm dag collect --keep 3 --keep-of KEY=100`; `culm dag collect --kafka --grace 7 --apply`
     """
@@ -169,7 +170,7 @@ def collect(
 
 
 def _parse_keep(text: str) -> tuple[bytes, int]:
-    """An id and a number. Raises `typer.BadParameter`."""
+    """Parse an id and a number. Raises `typer.BadParameter`."""
     key, _, number = text.rpartition("=")
     if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise typer.BadParameter(f"{text!r} is not KEY=NUMBER")

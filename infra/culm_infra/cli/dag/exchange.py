@@ -67,9 +67,9 @@ def sync(
     ] = None,
     results: Results,
 ) -> None:
-    """Exchange spaces with a peer until both have all; what broke off goes on where it stopped.
+    """Exchange spaces with a peer until both have everything; an interrupted transfer resumes.
 
-    Exit status 1: the exchange failed; 3: something was refused, or put off.
+    Exit status 1: the exchange failed; 3: something was refused or postponed.
 
     Example: `culm dag sync edge.example:4460`; `culm dag sync 127.0.0.1:4460 --space KEY`
     """
@@ -156,7 +156,7 @@ def serve(
     limits: Limits = None,
     results: Results,
 ) -> None:
-    """Exchange the spaces of a folder with whoever calls, until interrupted.
+    """Exchange the spaces of a folder with every peer that connects, until interrupted.
 
     Example: `culm dag serve 0.0.0.0:4460`; `culm dag serve 127.0.0.1:8080 --http`;
     `culm dag serve 0.0.0.0:8443 --http --tls edge.pem edge.key`
@@ -208,7 +208,7 @@ async def _serve(place: FolderFlags, address: Address, spaces: list[bytes] | Non
 
 
 def _parse_limits(pairs: Sequence[str]) -> dict[str, str]:
-    """Limits by name, each of them checked. Raises `typer.BadParameter`."""
+    """Parse and check limits. Returns them by name. Raises `typer.BadParameter`."""
     from pydantic import ValidationError
 
     from culm_connectors.dag.http.settings import DoorLimits

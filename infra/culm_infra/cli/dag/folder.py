@@ -1,4 +1,6 @@
-"""What the commands of ``culm dag`` share: the folder, the policy, and the form of CIDs, spaces and keys."""
+"""Shared parts of the ``culm dag`` commands: the folder, the policy, and how CIDs, spaces and keys are
+typed.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ KeyFolder = Annotated[
 
 
 def check_place(context: typer.Context, *, on_kafka: bool) -> None:
-    """Raise `typer.BadParameter` if an option is given that is about the other place of DAGs."""
+    """Raise `typer.BadParameter` if an option belongs to the other kind of store (folder or topics)."""
     if on_kafka:
         options.refuse(
             context, ["folder", "policy"], "--kafka is about a deployment, which has its own rules"
@@ -59,7 +61,7 @@ def check_place(context: typer.Context, *, on_kafka: bool) -> None:
 
 
 def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The spaces of the folder that is named on the line."""
+    """Complete the spaces of the folder that the command line names."""
     from culm_connectors.errors import ConnectorError
 
     try:
@@ -101,7 +103,7 @@ Expires = Annotated[
 
 
 def folder_settings(policy: str) -> DagFolderSettings:
-    """Settings of a folder under a policy. Raises `typer.BadParameter`."""
+    """Return settings of a folder under a policy. Raises `typer.BadParameter`."""
     from culm_connectors.dag.store.settings import DagFolderSettings
 
     if policy not in _POLICIES:
@@ -111,7 +113,7 @@ def folder_settings(policy: str) -> DagFolderSettings:
 
 @contextmanager
 def open_folder(path: Path, policy: str = "bound", *, create: bool = False) -> Iterator[DagFolder]:
-    """The folder, committed at the end unless something failed. Raises `DagFolderError`."""
+    """Open the folder; commit at the end unless something failed. Raises `DagFolderError`."""
     from culm_connectors.dag.store.folder import DagFolder
 
     folder = DagFolder(path, folder_settings(policy), create=create)
@@ -124,31 +126,31 @@ def open_folder(path: Path, policy: str = "bound", *, create: bool = False) -> I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFlags:
-    """A folder of DAGs, and the rules by which it is judged."""
+    """A folder of DAGs and the policy of its validation."""
 
     folder: Folder = DEFAULT_FOLDER
     policy: Policy = "bound"
 
     def open(self, *, create: bool = False) -> AbstractContextManager[DagFolder]:
-        """The folder, committed at the end unless something failed. Raises `DagFolderError`."""
+        """Open the folder; commit at the end unless something failed. Raises `DagFolderError`."""
         return open_folder(self.folder, self.policy, create=create)
 
     def peer_settings(self) -> DagPeerSettings:
-        """Settings of a peer of this folder. Raises `typer.BadParameter`."""
+        """Return settings of a peer of this folder. Raises `typer.BadParameter`."""
         from culm_connectors.dag.settings import DagPeerSettings
 
         return DagPeerSettings(folder=folder_settings(self.policy))
 
 
 def own_key(path: Path) -> KeyPair:
-    """The key of a folder. Raises `KeyFileError`."""
+    """Return the key of a folder. Raises `KeyFileError`."""
     from culm_connectors.edge.keyfile import load_key
 
     return load_key(path, hint="`culm dag put` makes a key, or name the folder of one: --key")
 
 
 def parse_key(text: str) -> bytes:
-    """A public key in hex or as did:key. Raises `typer.BadParameter`."""
+    """Parse a public key in hex or as did:key. Raises `typer.BadParameter`."""
     try:
         key = did_from_text(text)[2:] if text.startswith("did:") else bytes.fromhex(text)
     except (ValueError, DagError):
@@ -159,12 +161,12 @@ def parse_key(text: str) -> bytes:
 
 
 def space_of(text: str | None, path: Path) -> bytes:
-    """The space that somebody names, or the own key's."""
+    """Return the named space, or that of the own key."""
     return own_key(path).public_key if text is None else parse_key(text)
 
 
 def parse_cid(text: str) -> Cid:
-    """A CID in any base. Raises `typer.BadParameter`."""
+    """Parse a CID in any base. Raises `typer.BadParameter`."""
     try:
         return cid_of_any_base(text)
     except DagError as error:
@@ -172,13 +174,13 @@ def parse_cid(text: str) -> Cid:
 
 
 def parse_path(text: str) -> tuple[Cid, list[str]]:
-    """The root and the segments of `CID/segment/…`. Raises `typer.BadParameter`."""
+    """Return the root and the segments of `CID/segment/…`. Raises `typer.BadParameter`."""
     root, *segments = text.split("/")
     return parse_cid(root), [segment for segment in segments if segment]
 
 
 def parse_place(text: str) -> Address:
-    """An address. Raises `typer.BadParameter`."""
+    """Parse an address. Raises `typer.BadParameter`."""
     from culm_connectors.settings import parse_address
 
     try:
@@ -188,17 +190,17 @@ def parse_place(text: str) -> Address:
 
 
 def expires_at(seconds: int | None) -> int | None:
-    """The time at which something expires that does in so many seconds."""
+    """Return the time (seconds since 1970) that is so many seconds from now."""
     return None if seconds is None else now_s() + seconds
 
 
 def now_s() -> int:
-    """Seconds since 1970: the receipt of what is put here."""
+    """Return seconds since 1970; used as the time of receipt of what is put here."""
     import time
 
     return int(time.time())
 
 
 def count_of(number: int, one: str, many: str | None = None) -> str:
-    """A number of things, in words for people."""
+    """Return a number of things in words."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

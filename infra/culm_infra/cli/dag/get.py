@@ -1,6 +1,6 @@
 """``culm dag get``: a file, a directory or a value out of the shards of a folder.
 
-Whoever made a DAG chose its names, so every path is created here and none is followed: a file, directory or
+The author of a DAG chose its names, so every path is created here and none is followed: a file, directory or
 link that exists is never written through. Symbolic links are created after everything else.
 """
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 OnBytes = Callable[[int], None]
 
-# A file system that cannot hold a name says one of these: the name is too long, has bytes or a kind that it
-# does not know, or is another name's in another case.
+# Errors of a file system that cannot hold a name: it is too long, has unsupported bytes or an unsupported
+# kind, or differs from another name only in case.
 _UNWRITABLE: Final = frozenset(
     {errno.EEXIST, errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG, errno.EOPNOTSUPP, errno.EPERM}
 )
@@ -45,12 +45,12 @@ class LeftOut:
     """An entry of a directory that is not on the disk, nor is anything below it."""
 
     path: str
-    """Below the directory that was written."""
+    """Path below the directory that was written."""
     reason: str
 
 
 def file_pieces(cid: Cid, find: FindBlock) -> Iterator[bytes]:
-    """The bytes of a file; of a block of another codec, the block."""
+    """Return the bytes of a file; for a block of another codec, the block."""
     return read_file(cid, find) if cid.codec in (DAG_PB, RAW) else iter([block_of(cid, find)])
 
 
@@ -61,10 +61,10 @@ def write_file(cid: Cid, path: Path, find: FindBlock, on_bytes: OnBytes) -> None
 
 
 def write_directory(root: Cid, tree: Path, find: FindBlock, on_bytes: OnBytes) -> list[LeftOut]:
-    """Create a directory with all that is below it; returns what the disk cannot hold or must not.
+    """Create a directory with everything below it. Returns the entries that the disk cannot or must not hold.
 
-    Raises `InfraError` for a name that is not one of a directory's entries anywhere. Nothing recurses, since
-    the author of the DAG chose its depth.
+    Raises `InfraError` for a name that no directory entry can have. Nothing recurses, since the author of the
+    DAG chose its depth.
     """
     left_out: list[LeftOut] = []
     links: list[tuple[tuple[str, ...], bytes]] = []
@@ -114,7 +114,8 @@ def _fill(file: BinaryIO, cid: Cid, find: FindBlock, on_bytes: OnBytes) -> None:
 def _write_links(tree: Path, links: list[tuple[tuple[str, ...], bytes]]) -> list[LeftOut]:
     """Create symbolic links whose targets are inside the tree."""
     left_out = []
-    # All are looked at before the first one exists: until then, every directory in the tree is a real one.
+    # All are checked before the first link exists: until then, every directory in the tree is a real
+    # directory.
     inside = [_is_inside(tree, place[:-1], target) for place, target in links]
     for (place, target), is_inside in zip(links, inside, strict=True):
         name = "/".join(place)
@@ -131,8 +132,8 @@ def _write_links(tree: Path, links: list[tuple[tuple[str, ...], bytes]]) -> list
 def _is_inside(tree: Path, folder: tuple[str, ...], target: bytes) -> bool:
     """Whether a link in a folder of a tree stays in the tree, wherever the other links lead.
 
-    `..` counts as the parent of a directory that is in the tree; behind a name that may be a link, or of
-    nothing, its meaning is open.
+    `..` counts as the parent of a directory that is in the tree. After any other name it is not resolved,
+    since the name may be a link or may not exist.
     """
     if not target or target.startswith(b"/") or b"\0" in target:
         return False
@@ -150,7 +151,7 @@ def _is_inside(tree: Path, folder: tuple[str, ...], target: bytes) -> bool:
 
 
 def _reason(error: OSError) -> str:
-    """Why the disk cannot hold an entry. Raises the error if it is about more than this entry."""
+    """Return why the disk cannot hold an entry. Raises the error if it concerns more than this entry."""
     if error.errno not in _UNWRITABLE:
         raise error
     return error.strerror or str(error)
@@ -168,11 +169,11 @@ def get(
     folder: Folder = DEFAULT_FOLDER,
     results: Results,
 ) -> None:
-    """Write out a file or a directory, every block of it checked when it came; values as DAG-JSON.
+    """Write out a file or a directory, whose blocks were checked on arrival; values are written as DAG-JSON.
 
-    It appears under its name when it is complete. A FILE that exists is replaced; a DIR must not exist.
+    The output appears under its name once it is complete. An existing FILE is replaced; a DIR must not exist.
     Symbolic links are restored if they stay inside the directory. Exit status 3: some entries were left out,
-    each with its reason. With --json, what stands there is described; it is written if FILE or DIR is named.
+    each with its reason. With --json, the content is described; it is written only if FILE or DIR is named.
 
     Example: `culm dag get bafy…/index.html`; `culm dag get bafy… website`; `culm dag get bafy… --json`
     """
@@ -217,12 +218,12 @@ def _print(store: DagFolder, end: PathEnd) -> None:
 
 
 def _text_of(end: PathEnd) -> bytes:
-    """The target of a symbolic link, or a value as DAG-JSON."""
+    """Return the target of a symbolic link, or a value as DAG-JSON."""
     return symlink_target(end.block) if end.kind == "symlink" else encode_dag_json(end.value)
 
 
 def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
-    """What stands at the end of a path."""
+    """Describe the content at the end of a path."""
     found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
     match end.kind:
         case ContentKind.FILE:

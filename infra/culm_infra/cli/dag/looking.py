@@ -1,4 +1,4 @@
-"""``culm dag status``, ``resolve`` and ``log``: what a folder holds, and what is published under an id."""
+"""``culm dag status``, ``resolve`` and ``log``: the contents of a folder, and the publishes of an id."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def status(
     space: Space = None,
     results: Results,
 ) -> None:
-    """How each space of a folder stands: its heads, its shards, and what is missing.
+    """Show each space of a folder: its heads, its shards, and what is missing.
 
     Exit status 3: something is missing.
 
@@ -84,7 +84,7 @@ def resolve(
     place: FolderFlags,
     results: Results,
 ) -> None:
-    """What is published under an id: the tip, and the latest publish of which everything is here.
+    """Show what is published under an id: the tip, and the latest publish whose data is all here.
 
     Exit status 3: nothing is complete.
 
@@ -128,7 +128,7 @@ def log(
     place: FolderFlags,
     results: Results,
 ) -> None:
-    """All publishes of an id in their order, the oldest first, with the state of each.
+    """List all publishes of an id in their order, the oldest first, with their states.
 
     Example: `culm dag log`; `culm dag log KEY --json`
     """

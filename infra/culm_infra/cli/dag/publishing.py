@@ -1,4 +1,4 @@
-"""``culm dag publish``, ``delegate`` and ``revoke``: who says what stands under an id (reference 4)."""
+"""``culm dag publish``, ``delegate`` and ``revoke``: statements about an id (reference 4)."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def publish(
     expires: Expires = None,
     results: Results,
 ) -> None:
-    """Publish a root under an id, on top of what is published there, and say its state.
+    """Publish a root under an id, as successor of its present publish, and print the new state.
 
-    Only a complete one is read: of a broken one the root is in no shard of the origin, for good. Who is not
-    the id itself needs a delegation (`culm dag delegate`), which is looked for in the id's space.
+    Readers use only complete publishes; a publish is broken for good if no shard of its origin holds the
+    root. A key other than the id needs a delegation (`culm dag delegate`), which is looked up in the id's
+    space.
 
     Example: `culm dag publish bafybei…`; `culm dag publish bafybei… --id KEY --key mine`
     """
@@ -95,7 +96,7 @@ def delegate(
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the UCAN there.")] = None,
     results: Results,
 ) -> None:
-    """Let another key publish under an id; the UCAN lies in the id's space and is exchanged with it.
+    """Let another key publish under an id; the UCAN is stored in the id's space and exchanged with it.
 
     Example: `culm dag delegate KEY --expires 2592000`
     """
@@ -128,9 +129,9 @@ def revoke(
     key: KeyFolder = None,
     results: Results,
 ) -> None:
-    """Revoke delegations, or the leaf of a publish: the latest complete state is published again with that.
+    """Revoke delegations, or the leaf of a publish; the latest complete state is published again with that.
 
-    From that place of the order on nothing counts that needs them. Only the id itself can revoke.
+    From that position of the order on, nothing that needs them counts. Only the id itself can revoke.
 
     Example: `culm dag revoke bafyrei…`
     """

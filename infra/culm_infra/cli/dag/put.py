@@ -1,6 +1,6 @@
-"""``culm dag put`` and ``join``: a DAG in shards is appended to a space; its heads become one.
+"""``culm dag put`` and ``join``: append a DAG in shards to a space; join its heads.
 
-Directories on the disk are read as trees, of which memory holds one chunk at a time.
+Directories on the disk are read as trees; memory holds one chunk at a time.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class DiskTree(Mapping[str, "bytes | FileChunks | Symlink | FileTree"]):
-    """A directory; files are read as they are imported. Symbolic links are not followed, devices are refused.
+    """A directory whose files are read as they are imported. Links are not followed; devices are refused.
 
-    Names that begin with a dot count only with `hidden`, as in other tools that give these CIDs.
+    Names that begin with a dot count only with `hidden`, as in other tools that compute these CIDs.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DiskTree(Mapping[str, "bytes | FileChunks | Symlink | FileTree"]):
     def __getitem__(self, name: str) -> bytes | FileChunks | Symlink | FileTree:
         path = self._path / name
         if path.is_symlink():
-            # Not by `Path.readlink`, which would write the target in another way.
+            # `Path.readlink` would normalise the target.
             return Symlink(os.readlink(os.fsencode(path)))  # noqa: PTH115
         if path.is_dir():
             return DiskTree(path, self._on_bytes, hidden=self._hidden)
@@ -78,12 +78,12 @@ class DiskTree(Mapping[str, "bytes | FileChunks | Symlink | FileTree"]):
 
 
 def is_left_out(name: str, *, hidden: bool) -> bool:
-    """Whether an entry of a directory is not put."""
+    """Whether `put` leaves out an entry of a directory."""
     return name.startswith(".") and not hidden
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name of the system is UTF-8: what is not comes with halves of surrogate pairs in it."""
+    """Whether a name of the system is UTF-8; Python represents other bytes by lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -92,7 +92,7 @@ def _is_text(name: str) -> bool:
 
 
 def chunks_of(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
-    """A file in chunks; `on_bytes` is told how many were read."""
+    """Yield a file in chunks; `on_bytes` receives the size of each chunk."""
     with path.open("rb") as file:
         while chunk := file.read(size):
             yield chunk
@@ -101,16 +101,16 @@ def chunks_of(path: Path, size: int, on_bytes: Callable[[int], None]) -> Iterato
 
 @dataclass(slots=True)
 class TreeSize:
-    """What a tree on the disk amounts to."""
+    """Size of a tree on the disk."""
 
     bytes: int = 0
-    """Of all files that are put."""
+    """Total of all files that are put, in bytes."""
     left_out: int = 0
-    """Entries that are hidden, each with all that is below it."""
+    """Number of hidden entries; each includes everything below it."""
 
 
 def size_below(path: Path, *, hidden: bool) -> TreeSize:
-    """The size of a file, or of all files in a directory."""
+    """Return the size of a file, or of all files in a directory."""
     if path.is_file():
         return TreeSize(path.stat().st_size)
     found = TreeSize()
@@ -158,10 +158,10 @@ def put(
 ) -> None:
     """Make a DAG of a file or a directory, cut it into shards, and append these to a space.
 
-    The CID is the one that `ipfs add --cid-version 1` gives, which leaves hidden entries out. Symbolic links
-    in a directory are stored and not followed. Several heads of the space are joined first. The space is by
-    default that of the folder's own key, which is made where there is none; `culm dag publish` publishes what
-    was put.
+    The CID is the one that `ipfs add --cid-version 1` computes, which leaves hidden entries out. Symbolic
+    links in a directory are stored and not followed. If the space has several heads, they are joined first.
+    The default space is that of the folder's own key, which is created if it is missing; `culm dag publish`
+    publishes the result.
 
     Example: `culm dag put film.mp4`; `culm dag put website --shard-size 1000000`;
     `culm dag put record.cbor --as dag-cbor`; `culm dag put key.bin --raw`
@@ -194,7 +194,7 @@ def put(
         shards: list[Cid] = []
         for shard in cut_dag(root, blocks.find, shard_size, bounds=store.settings.verdict.bounds):
             store.add_shard(whose, shard.cid, shard.data)
-            # Shards by themselves are harmless, and what is on the disk need not be done again.
+            # Unreferenced shards do no harm, and a repeated run need not write these again.
             store.commit()
             shards.append(shard.cid)
             bars.advance(bar)
@@ -224,7 +224,7 @@ def join(
     space: Space = None,
     results: Results,
 ) -> None:
-    """Join the heads of a space. Whoever holds the same heads makes the same join, with the same CID.
+    """Join the heads of a space. Every replica with the same heads makes the same join, with the same CID.
 
     Example: `culm dag join`
     """

@@ -1,1 +1,1 @@
-"""`culm demo`: `group` names the demos; `present` is what all of them do around their own story."""
+"""`culm demo`: `group` names the demos; `present` is the part that all of them share."""

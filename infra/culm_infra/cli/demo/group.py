@@ -1,4 +1,4 @@
-"""``culm demo``: the main job, seen, in under two minutes; and a demo of each further protocol."""
+"""``culm demo``: the main job in under two minutes, and one demo for each further protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every demo does around its own story: where it plays, its chapters, its report, what to try next."""
+"""Shared part of all demos: the folder and Kafka, the chapters, the report, the commands to try next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Size = TypeVar("Size", bound=DemoSize)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoFlags:
-    """Where a demo plays, and what it leaves."""
+    """Folder of a demo, and whether its stack stays up afterwards."""
 
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up and say what to try next.")] = False
     directory: options.StackDirectory = None
@@ -39,9 +39,10 @@ def present(
     play: Callable[[Size, Stage], Coroutine[Any, Any, DemoReport]],
     next_commands: Sequence[str] = (),
 ) -> None:
-    """Play a demo, show its report, and end with status 3 where it has not converged.
+    """Play a demo, show its report, and end with status 3 if it has not converged.
 
-    `next_commands` are what to try on what is left; the flag that names its Kafka goes behind each.
+    `next_commands` are suggestions for a stack that stays up; the option that names its Kafka is appended to
+    each.
     """
     from culm_infra.demo.kit.stage import Stage
     from culm_infra.settings import resolve_kafka
@@ -83,7 +84,7 @@ def _played(
     with err.status("") as status:
 
         def show(chapter: str) -> None:
-            # Each chapter leaves a line, also where standard error is no terminal.
+            # Each chapter also leaves a line if standard error is not a terminal.
             say(f"[green]•[/] {chapter}")
             status.update(f"{chapter} …")
 

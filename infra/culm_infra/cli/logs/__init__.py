@@ -1,6 +1,6 @@
 """`culm logs`: `entries`, `peers` and `blocks` read the topics, `index` the index of a connector.
 
-`output` shows an entry.
+`output` formats an entry.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ app = noun(
 
 
 def logs_settings(settings: Settings) -> LogsSettings:
-    """Settings of the job `logs`."""
+    """Build the settings of the job `logs`."""
     from culm_streaming.logs.job import LogsSettings
     from culm_streaming.logs.settings import ChainSettings
 
@@ -44,7 +44,7 @@ def logs_settings(settings: Settings) -> LogsSettings:
 
 
 def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
-    """Settings of the job `version-vectors`."""
+    """Build the settings of the job `version-vectors`."""
     from culm_streaming.version_vectors import VersionVectorsSettings
 
     return VersionVectorsSettings(
@@ -54,7 +54,7 @@ def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
 
 
 def blocks_settings(settings: Settings) -> BlocksSettings:
-    """Settings of the job `blocks`."""
+    """Build the settings of the job `blocks`."""
     from culm_streaming.blocks.job import BlocksSettings
     from culm_streaming.blocks.settings import HeightsSettings
 
@@ -66,7 +66,7 @@ def blocks_settings(settings: Settings) -> BlocksSettings:
 
 
 def coverage_settings(settings: Settings) -> CoverageSettings:
-    """Settings of the job `coverage`."""
+    """Build the settings of the job `coverage`."""
     from culm_streaming.coverage.job import CoverageSettings
     from culm_streaming.coverage.settings import CoverageLayout
 

@@ -1,4 +1,4 @@
-"""``culm logs blocks``: log heights and fingerprints by block of public keys, and how peers stand to them."""
+"""``culm logs blocks``: log heights and fingerprints by block of public keys, and the lag of peers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ def blocks(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Per schema the blocks, logs, entries and fingerprint, and how many records of `logs` are still to come.
+    """Show blocks, logs, entries and fingerprint per schema, and how many records of `logs` are not included
+    yet.
 
-    With `--peer` how that peer stands to each schema or block: a version vector for each block, kept by the
-    job `blocks` beside the global one that `culm logs vv` shows.
+    With `--peer`, show how far that peer is behind in each schema or block: the job `blocks` keeps a version
+    vector for each block, beside the global one that `culm logs vv` shows.
 
     Example: `culm logs blocks --peer 2f8e50c2 --each`
     """

@@ -36,7 +36,7 @@ Sparse = Annotated[bool, typer.Option("--sparse", help="Entries of bare logs wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which logs a command is about."""
+    """Filter of the logs that a command reads."""
 
     schema: options.OnlySchemas = None
     author: Annotated[
@@ -47,10 +47,10 @@ class Selection:
     ] = None
 
     def consumer(self, kafka: KafkaFlags, **arguments: Any) -> LogConsumer:
-        """A consumer of these logs."""
+        """Return a consumer of these logs."""
         authors = [public_key(text, "--author") for text in self.author] if self.author else None
         logs = [_log(text) for text in self.log] if self.log else None
-        # What is passed over is shown by the command itself.
+        # The command itself reports skipped records.
         arguments.setdefault("on_problem", lambda _: None)
         return LogConsumer(
             kafka.settings(), schema_ids=self.schema or None, public_keys=authors, logs=logs, **arguments
@@ -107,11 +107,11 @@ def export(
     bare: Bare = False,
     sparse: Sparse = False,
 ) -> None:
-    """Write every entry there is now to a file, each log in sequence order.
+    """Write all present entries to a file, each log in sequence order.
 
-    A log that lacks an entry is written as far as it is whole, and a record that is none is passed over; the
-    exit status is then 3. With `--bare` or `--sparse` a Parquet file says of each entry which hashes its log
-    has, whether there are gaps before it, and whether its payload stands in it (`operation`).
+    A log with a missing entry is written up to the gap, and malformed records are skipped; the exit status is
+    then 3. With `--bare` or `--sparse`, a Parquet file has columns for the flavour of each entry's log, for
+    gaps before the entry, and for whether `operation` contains its payload.
 
     Example: `culm logs export --output logs.parquet`
     """
@@ -141,10 +141,10 @@ def list_(
     bare: Bare = False,
     results: Results,
 ) -> None:
-    """Every log with its height and its schema, read from the topic itself.
+    """List every log with its height and its schema, read from the topic itself.
 
-    A log that lacks an entry stands with the height up to which it is whole; the exit status is then 3. A
-    bare log has no schema; with `--bare` it is said of every log which hashes it has.
+    A log with a missing entry is listed with its height below the gap; the exit status is then 3. A bare log
+    has no schema; with `--bare` the flavour of every log is listed.
 
     Example: `culm logs list --author 2f8e...`
     """
@@ -165,7 +165,7 @@ def list_(
 
 
 def _counted(consumer: LogConsumer) -> Iterator[LogEntry]:
-    """The entries of a consumer that stops at the end, with the records read on a progress display."""
+    """Yield the entries of a consumer that stops at the end; a progress display counts the records read."""
     total = consumer.remaining_records()
     with counting("records read", total) as count:
         for number, entry in enumerate(consumer):
@@ -176,7 +176,7 @@ def _counted(consumer: LogConsumer) -> Iterator[LogEntry]:
 
 
 def _show_problems(consumer: LogConsumer, results: Results) -> None:
-    """What was passed over; ends the command with the exit status for that, where it is something."""
+    """Report skipped records and logs set aside. Raises `typer.Exit` with status 3 if there are any."""
     for problem in consumer.logs_set_aside[:_SHOWN_PROBLEMS]:
         _show_problem(problem, results)
     more = len(consumer.logs_set_aside) - _SHOWN_PROBLEMS

@@ -1,7 +1,7 @@
-"""``culm logs index verify`` and ``culm logs repair``: the index of a connector that is stopped.
+"""``culm logs index verify`` and ``culm logs repair``: the index of a stopped connector.
 
-`verify` says whether it is whole, and mends it; `repair` produces entries again from it that expired before
-they got to `logs`.
+`verify` checks the index and can mend it. `repair` produces entries from it again that expired before they
+reached `logs`.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ def repair(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Produce to `entries` again what a stopped connector's index holds and `logs` can get from nowhere else.
+    """Produce entries of a stopped connector's index to `entries` again if `logs` cannot get them otherwise.
 
-    That is what expired on `entries` before the job `logs` had read it. What the job has still to read is no
-    gap. Run it as often as you like: the job drops repeats. A connector that runs does the same by itself.
+    These are entries that expired on `entries` before the job `logs` had read them. Records that the job has
+    still to read do not count as missing. The command may be repeated: the job drops repeats. A running
+    connector does the same by itself.
 
-    Ends with status 3 where logs go on lacking entries: those that this index does not hold, and with
-    `--dry-run` all. Then try the folder of another connector.
+    Exit status 3: logs still have missing entries that this index does not hold; with `--dry-run`, any log
+    has missing entries. In that case, try the folder of another connector.
 
     Example: `culm logs repair --dir ./edge-1 --dry-run`
     """
@@ -150,10 +151,10 @@ def verify(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Compare the index with `blocks`, block by block, and its records with each other; say what differs.
+    """Compare the index with `blocks`, block by block, and its records with each other; print differences.
 
-    Ends with status 3 where something is damaged and was not repaired. A block that is ahead has grown
-    since; one that is pending was made of records that the connector has not read yet.
+    Exit status 3: something is damaged and was not repaired. A block that is ahead has grown since; a pending
+    block was computed from records that the connector has not read yet.
 
     Example: `culm logs index verify --dir ./edge-1 --repair`
     """

@@ -1,4 +1,4 @@
-"""How an entry of a replicated log is shown and exported: as text, as JSON, as a row of Parquet."""
+"""Entries of replicated logs in output and exports: as text, as JSON, as a row of Parquet."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BATCH_ROWS = 5_000
 
 
 def as_json(entry: LogEntry) -> dict[str, Any]:
-    """The entry as a JSON object; bytes become lower-case hex, fields carry their types.
+    """Return the entry as a JSON object; bytes become lower-case hex, fields carry their types.
 
-    `action` is null where the payload is no operation. Of a bare log, `operation` is the payload where it is
-    `inline`, and `sparse` says that there are gaps before the entry.
+    `action` is null if the payload is not an operation. For a bare log, `operation` is the payload if it is
+    `inline`, and `sparse` is true if there are gaps before the entry.
     """
     operation = _operation(entry)
     shown: dict[str, Any] = {
@@ -57,7 +57,7 @@ def as_json(entry: LogEntry) -> dict[str, Any]:
 
 
 def as_text(entry: LogEntry) -> str:
-    """The entry on one line for people (not escaped yet)."""
+    """Return the entry as one line for people (not escaped yet)."""
     if entry.is_bare:
         return _bare_as_text(entry)
     operation = _operation(entry)
@@ -75,9 +75,9 @@ def as_text(entry: LogEntry) -> str:
 
 @contextmanager
 def writer(path: Path, *, bare: bool = False) -> Iterator[Write]:
-    """Writes entries to `path`, as Parquet or JSON Lines by its ending; `bare`: there may be bare logs.
+    """Write entries to `path`, as Parquet or JSON Lines by its suffix; `bare`: there may be bare logs.
 
-    The file appears under its name when it is complete: an export that was interrupted leaves none behind.
+    The file appears under its name once it is complete: an interrupted export leaves no file.
     """
     parquet = partial(_parquet, bare=bare)
     formats: dict[str, Callable[[Path], AbstractContextManager[Write]]]
@@ -172,7 +172,9 @@ def _bare_columns(entry: LogEntry) -> dict[str, Any]:
 
 
 def _operation(entry: LogEntry) -> Operation | None:
-    """The payload's operation; None where it is none: one such entry must not hide the others."""
+    """Return the payload's operation, or None for any other payload: one such entry must not hide the
+    others.
+    """
     if entry.is_bare:
         return None
     try:

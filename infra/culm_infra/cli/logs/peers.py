@@ -1,4 +1,4 @@
-"""``culm logs peers`` and ``vv``: what each peer holds, and how far behind the replicated logs it is."""
+"""``culm logs peers`` and ``vv``: the logs that each peer holds, and how far it is behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _short_offer(offer: dict[str, Any]) -> str:
 
 
 def short_id(identifier: bytes) -> str:
-    """Enough to tell peers and authors apart, and for `culm logs vv`; `--json` gives all of it."""
+    """Return the first 16 hex digits of an id, enough for people and for `culm logs vv`."""
     return identifier.hex()[:16] + "…"
 
 
@@ -56,11 +56,10 @@ VECTOR: Final[Columns] = {
 
 
 def peers(*, kafka: KafkaFlags, results: Results) -> None:
-    """Every peer that was heard of: its schemas, the logs it holds, and how many entries it lacks of them.
+    """List every known peer: its schemas, the logs it holds, and how many of their entries it is missing.
 
-    A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, which say how it makes
-    fingerprints. Logs of which a peer holds nothing are not counted: whether it wants them is its own
-    business.
+    A peer may offer modes (0 log heights, 1 set reconciliation) and lifts, the functions by which it makes
+    fingerprints. Logs of which a peer holds nothing are not counted, since it may not want them.
 
     Example: `culm logs peers`
     """
@@ -96,7 +95,7 @@ def vv(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """One peer's version vector: per log what it holds, the log's height, and how far it is behind.
+    """Show one peer's version vector: its sequence number in each log, the log's height, and the difference.
 
     Example: `culm logs vv 2f8e50c2`
     """
@@ -120,7 +119,9 @@ def vv(
 
 
 def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
-    """The one peer whose id starts so, in hex. Raises InfraError when there is none or several."""
+    """Return the only peer whose id in hex starts with `start`. Raises InfraError if there is none or
+    several.
+    """
     found = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]
     if len(found) == 1:
         return found[0]
@@ -130,7 +131,7 @@ def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
 
 
 def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:
-    """The schemas and the offer of each peer's latest announcement; one that cannot be read says nothing."""
+    """Return the schemas and the offer of each peer's latest announcement; malformed ones are ignored."""
     latest: dict[bytes, Announce] = {}
     for message in read_to_end(kafka, "announcements"):
         if not message.value:
@@ -143,14 +144,14 @@ def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], O
         if not isinstance(announcement, Announce):
             continue
         former = latest.get(message.key)
-        # A late one may stand behind a newer one in the topic: the timestamp decides.
+        # A late announcement may follow a newer one in the topic, so the timestamp decides.
         if former is None or former.timestamp < announcement.timestamp:
             latest[message.key] = announcement
     return {peer_id: split_offer(announcement.schema_ids) for peer_id, announcement in latest.items()}
 
 
 def _offered(offer: Offer | None) -> dict[str, Any] | None:
-    """The modes and lifts that a peer offers; None where it says nothing of that."""
+    """Return the modes and lifts that a peer offers; None if it has sent no offer."""
     if offer is None:
         return None
     names = {lift.code: lift.name for lift in LIFTS}

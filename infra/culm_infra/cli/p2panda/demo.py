@@ -1,4 +1,4 @@
-"""``culm demo``: peers at two edges converge, and a connector is killed on the way."""
+"""``culm demo``: peers at two edges converge, although a connector is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def demo(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Peers at two edges converge through QUIC, Kafka and Spark; one connector is killed on the way.
+    """Peers at two edges converge through QUIC, Kafka and Spark; one connector is killed meanwhile.
 
-    Starts Kafka, the Spark jobs, two connectors and some peers with overlapping histories (one of them real,
-    one forked), lets them catch up by set reconciliation and go live, kills a connector with SIGKILL and
-    starts it again, starts the other one with an empty index from the topic `blocks`, and ends with what
-    everyone holds, compared byte for byte. Exit status 0: converged; 3: not.
+    The demo starts Kafka, the Spark jobs, two connectors and some peers with overlapping histories (one of
+    them real, one forked). They catch up by set reconciliation and go live. It kills a connector with SIGKILL
+    and starts it again, starts the other connector with an empty index from the topic `blocks`, and finally
+    compares byte for byte what every peer holds. Exit status 0: converged; 3: not.
 
     `culm demo sds` shows channels with causal order and acknowledgements instead.
 

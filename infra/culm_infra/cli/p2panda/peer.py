@@ -1,4 +1,4 @@
-"""``culm p2panda peer``: the reference peer: write to logs of one's own and synchronise them with anyone."""
+"""``culm p2panda peer``: the reference peer, which writes its own logs and synchronises with any peer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Schemas = Annotated[
 
 
 def init(directory: Directory = None, *, results: Results) -> None:
-    """Make a key of one's own.
+    """Create a key for this peer.
 
     Example: `culm p2panda peer init --dir ./alice`
     """
@@ -83,7 +83,7 @@ def publish(
     directory: Directory = None,
     results: Results,
 ) -> None:
-    """Write one operation to a log of this peer, if p2panda nodes take it.
+    """Write one operation to a log of this peer if p2panda nodes accept it.
 
     Types of fields: str, int, float, bool, bytes (hex), relation (an operation id in hex), relation_list and
     pinned_relation (ids joined by commas), pinned_relation_list (such lists joined by semicolons). Fields are
@@ -116,7 +116,7 @@ def import_logs(
     *,
     results: Results,
 ) -> None:
-    """Take entries, signed by anyone, from a file: JSON Lines or a document with `chains`.
+    """Import entries, signed by anyone, from a file: JSON Lines or a document with `chains`.
 
     Example: `culm p2panda peer import history.jsonl`
     """
@@ -146,7 +146,7 @@ def export(
     *,
     schema: options.OnlySchemas = None,
 ) -> None:
-    """Print every entry that is held as JSON Lines, log by log.
+    """Print all entries of this peer as JSON Lines, log by log.
 
     Example: `culm p2panda peer export > history.jsonl`
     """
@@ -181,7 +181,7 @@ def sync(
 ) -> None:
     """Bring both sides up to date.
 
-    Exits with 1 if entries were refused, or could not be sent, and lists them.
+    Exit status 1: entries were refused, or could not be sent; they are listed.
 
     Example: `culm p2panda peer sync 127.0.0.1:4455 --live`
     """
@@ -260,7 +260,7 @@ def show_log(
     directory: Directory = None,
     results: Results,
 ) -> None:
-    """List an author's logs, or the entries of one.
+    """List an author's logs, or the entries of one log.
 
     Example: `culm p2panda peer log`
     """
@@ -281,7 +281,7 @@ def show_log(
 
 
 def status(directory: Directory = None, *, results: Results) -> None:
-    """What this peer holds.
+    """Show the contents of this peer's store.
 
     Example: `culm p2panda peer status --json`
     """

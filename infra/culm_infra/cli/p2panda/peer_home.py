@@ -1,4 +1,4 @@
-"""Where a reference peer lives, and what its commands share."""
+"""Folder of a reference peer, and shared parts of its commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REDIAL_PAUSE_S = 0.5
 
 
 def log_rows(store: LmdbLogStore) -> list[dict[str, Any]]:
-    """Every log that is held."""
+    """Return a row for every log of the store."""
     rows = []
     for public_key, log_id, height in store.log_heights(store.schema_ids()):
         info = store.log_info(public_key, log_id)
@@ -43,7 +43,7 @@ def log_rows(store: LmdbLogStore) -> list[dict[str, Any]]:
 
 
 def entry_row(checked: CheckedOperation) -> dict[str, Any]:
-    """An entry as a row."""
+    """Return a row for an entry."""
     entry = checked.entry
     return {
         "operation_id": checked.hash,
@@ -56,7 +56,7 @@ def entry_row(checked: CheckedOperation) -> dict[str, Any]:
 
 
 def print_summary(summary: SyncSummary, results: Results) -> None:
-    """What a synchronisation did."""
+    """Print the result of a synchronisation."""
     results.one(
         asdict(summary) | {"duration_s": round(summary.duration_s, 3)},
         f"received {summary.entries_received} entries, sent {summary.entries_sent}, "
@@ -91,7 +91,7 @@ def _say_reports(count: int, what: str, reports: Sequence[EntryReport]) -> None:
 
 
 async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> None:
-    """Wait for an interrupt; `task` is cancelled then."""
+    """Wait for an interrupt, then cancel `task`."""
     await interrupted().wait()
     if task is not None:
         task.cancel()
@@ -99,10 +99,10 @@ async def serve_until_interrupted(task: asyncio.Task[None] | None = None) -> Non
 
 
 async def when_it_answers(dial: Callable[[], Awaitable[Result]], wait_s: float) -> Result:
-    """Return what dialling comes to; it is tried again while nothing answers at the address.
+    """Return the result of dialling; retry while nothing answers at the address.
 
-    Raises the last ConnectError when attempts have failed in one and the same way for `wait_s` seconds, and
-    one with which the other side refuses at once.
+    Raises the last ConnectError if attempts have failed in the same way for `wait_s` seconds. Raises it at
+    once if the other side refuses.
     """
     from culm_connectors.transport import CloseOrigin, ConnectError
 
@@ -131,7 +131,8 @@ async def with_peer(
 ) -> Result:
     """Open the peer, run `work` with it, close it.
 
-    Without `schemas` it announces those that it holds, and if it holds nothing, all that others announce.
+    Without `schemas` the peer announces the schemas that it holds; if it holds none, all that others
+    announce.
     """
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
@@ -161,7 +162,7 @@ def _loaded(
 
 
 def folder(directory: Path | None) -> Path:
-    """Where the peer lives."""
+    """Return the peer's folder."""
     return _folder_of(_loaded(directory))
 
 
@@ -172,7 +173,7 @@ def _folder_of(settings: Settings) -> Path:
 
 
 def store(directory: Path | None) -> contextlib.closing[LmdbLogStore]:
-    """The peer's store, to be closed by `with`."""
+    """Return the peer's store, to be closed by `with`."""
     from culm_connectors.logs.index import LmdbLogStore
     from culm_connectors.p2panda.reference_peer.peer import STORE_FOLDER
 

@@ -1,7 +1,7 @@
-"""`culm sds`: a module for each command, and what several of them print and share.
+"""`culm sds`: one module per command, and the parts that several of them share.
 
 - `join`, `send`, `tail`, `status`, `fetch`, `transfer`, `reset_clock`: commands; `demo` is `culm demo sds`.
-- `channel`, `participation`: what they take part with. `lines`: how a channel is shown.
+- `channel`, `participation`: how commands take part in channels. `lines`: how a channel is shown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ app = noun(
 
 
 def sds_settings(settings: Settings) -> SdsJobSettings:
-    """Settings of the job `sds`."""
+    """Build the settings of the job `sds`."""
     from culm_streaming.sds.job import SdsJobSettings
     from culm_streaming.sds.settings import ChannelsSettings
 
@@ -47,7 +47,7 @@ def sds_settings(settings: Settings) -> SdsJobSettings:
 
 
 def sds_index_settings(settings: Settings) -> SdsIndexSettings:
-    """Settings of the job `sds-index`."""
+    """Build the settings of the job `sds-index`."""
     from culm_streaming.sds_index import SdsIndexSettings
 
     return SdsIndexSettings(max_offsets_per_trigger=settings.job.sds.max_offsets_per_trigger)

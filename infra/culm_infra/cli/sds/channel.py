@@ -1,4 +1,4 @@
-"""What the commands of ``culm sds`` share: the argument CHANNEL, and the local index of the store."""
+"""Shared parts of the ``culm sds`` commands: the argument CHANNEL, and the local index of the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX_NAME = "index.sqlite"
 
 
 def complete_channel(incomplete: str) -> list[str]:
-    """Channels that this machine has an index of and that start so; asks no broker, so it is quick."""
+    """Complete channels from the indexes of this machine; asks no broker, so it is quick."""
     from culm_topics.sds.index_file import channels_in
 
     found: set[str] = set()
@@ -34,7 +34,7 @@ Channel = Annotated[
 
 
 def check_channel(channel: str) -> str:
-    """The channel's id; InfraError when it can be none."""
+    """Return the channel's id. Raises InfraError if it is malformed."""
     from culm_topics.sds.keys import MAX_ID_BYTES, is_id
 
     if not is_id(channel):
@@ -45,10 +45,12 @@ def check_channel(channel: str) -> str:
 
 
 def open_index(kafka: KafkaSettings, channel: str) -> SdsIndex:
-    """The index of the channel's partition, up to date; kept, so the next one reads only what is new."""
+    """Return the index of the channel's partition, up to date; it is kept, so a later call reads only new
+    records.
+    """
     from culm_topics.sds.index import SdsIndex
 
-    # Offsets mean something in one cluster's topics only; the file itself knows which topics those are.
+    # Offsets are valid in one cluster's topics only; the file itself records which topics those are.
     name = sha256(f"{kafka.bootstrap}\n{kafka.prefix}".encode()).hexdigest()[:16]
     index = SdsIndex(kafka, _folder() / name / _INDEX_NAME, channels=[channel])
     try:

@@ -1,4 +1,4 @@
-"""``culm demo sds``: channels on a bad network end alike."""
+"""``culm demo sds``: channels on a bad network converge."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from culm_infra.demo.sds.size import SdsDemoSize
 def demo(*, size: SdsDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Results) -> None:
     """Channels of SDS on a bad network: hosted and full participants end with the same log, and know it.
 
-    One channel for each wire profile (spec, js, nim) with participants that keep their own state and others
-    that the pipeline hosts, at two edges. The network loses a fifth of the messages, doubles and delays some;
-    one edge's participants are cut off for a while; the job is killed with SIGKILL and started again. In the
-    end all logs are compared message by message. Exit status 0: all alike, nothing lost; 3: not.
+    There is one channel for each wire profile (spec, js, nim). Some participants keep their own state, others
+    are hosted by the pipeline, at two edges. The network loses a fifth of the messages and duplicates and
+    delays others. The participants of one edge are cut off for a while; the job is killed with SIGKILL and
+    started again. In the end all logs are compared message by message. Exit status 0: all are equal and
+    nothing is lost; 3: not.
 
     Example: culm demo sds --participants 8 --messages 300
     """

@@ -1,4 +1,4 @@
-"""``culm sds fetch``: messages out of the store, by id or by retrieval hint."""
+"""``culm sds fetch``: messages from the store, by id or by retrieval hint."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def fetch(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Print a message of a channel out of the store.
+    """Print a message of a channel from the store.
 
-    An id is looked up in the index, which is kept in the user's cache and brought up to date first; a hint
-    leads to the message by itself.
+    An id is looked up in the index, which is kept in the user's cache and updated first; a hint leads to the
+    message directly.
 
     Example: `culm sds fetch general 2c26b46b...`, `culm sds fetch general 4b00000003... -o message.bin`
     """

@@ -1,4 +1,4 @@
-"""``culm sds join``: take part in a channel from the terminal: hear what is said, and say something."""
+"""``culm sds join``: take part in a channel from the terminal, to read and to send messages."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def join(
 ) -> None:
     """Take part in a channel until interrupted: print its messages, send the lines that are typed.
 
-    Messages come in causal order, each with how far it is heard: · unacknowledged, ~ possibly acknowledged,
-    ✓ acknowledged, ✗ given up. Without `--hosted` the state is here, below `--home`: the next time this
-    participant goes on where it was, also after a kill. Lines that begin with `/` are commands (`/help`).
+    Messages come in causal order, each with its state: · unacknowledged, ~ possibly acknowledged, ✓
+    acknowledged, ✗ given up. Without `--hosted` the state is kept below `--home`: the participant resumes
+    there the next time, also after a kill. Lines that begin with `/` are commands (`/help`).
 
     Example: `culm sds join general 127.0.0.1:4455 --participant alice`
     """
@@ -79,7 +79,7 @@ async def _run(
 ) -> None:
     from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING
 
-    # Programs are told of states of messages, too, that came before the present process.
+    # Programs also receive state changes of messages that an earlier process printed.
     screen = Screen(whose.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
     stop = interrupted()
     if not whose.hosted:
@@ -116,7 +116,7 @@ async def _show_connection(participation: Participation, target: Address) -> Non
 
 
 async def _send_lines(participation: Participation, stop: asyncio.Event) -> None:
-    """Send what is typed; the end of the input is not the end of listening."""
+    """Send the lines that are typed; after the end of the input, messages are still printed."""
     lines: asyncio.Queue[str | None] = asyncio.Queue(_MAX_LINES)
     loop = asyncio.get_running_loop()
     threading.Thread(target=_read_lines, args=(lines, loop), daemon=True).start()

@@ -1,4 +1,4 @@
-"""A channel as people see it: messages in the order of the log, each with how far it is heard."""
+"""A channel for people: messages in the order of the log, each with its acknowledgement state."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from culm_infra.cli.output import at, emit_json, out, safe
 from culm_topics.sds.records import SdsEventRecord
 
 MAX_KNOWN = 100_000
-"""Messages that a view keeps; the ones that came first leave beyond it."""
+"""Limit of messages that a view keeps; the oldest leave first."""
 
 STATES = {"possibly_acknowledged", "acknowledged", "gave_up"}
 
 
 @dataclass(slots=True)
 class ChannelMessage:
-    """One message. `state` is None where its sender is not hosted: nobody here waits for its acknowledgement.
+    """One message. `state` is None if its sender is not hosted, since its acknowledgement is not tracked
+    here.
 
-    `inserted`: it came when the log already had later ones. `gap`: ids that it refers to and that are lost.
+    `inserted`: it arrived when the log already had later messages. `gap`: lost ids that it refers to.
     """
 
     message_id: str
@@ -38,22 +39,22 @@ class ChannelMessage:
 
     @property
     def place(self) -> tuple[int, bytes]:
-        """What orders the log; ephemeral messages have no place in it."""
+        """Position by which the log is ordered; ephemeral messages are not in the log."""
         return self.lamport_timestamp or 0, self.message_id.encode()
 
 
 @dataclass(slots=True)
 class ChannelView:
-    """The messages of one channel, as far as its events were shown to it."""
+    """Messages of one channel, from the events that the view has received."""
 
     most: int = MAX_KNOWN
     _messages: OrderedDict[str, ChannelMessage] = field(default_factory=OrderedDict)
     _newest: tuple[int, bytes] | None = None
 
     def take(self, event: SdsEventRecord) -> ChannelMessage | None:
-        """The message that this event brings, or whose state it changes; None where it does neither.
+        """Return the message that this event adds or whose state it changes; None if it does neither.
 
-        A message that several participants hear of comes once.
+        A message that several participants receive is returned once.
         """
         if event.kind in ("sent", "delivered"):
             return self._message(event)
@@ -62,7 +63,7 @@ class ChannelView:
         return None
 
     def messages(self) -> list[ChannelMessage]:
-        """All that is known, in the order of the log; ephemeral messages are not in it."""
+        """Return all known messages in the order of the log; ephemeral messages are not in it."""
         return sorted(
             (message for message in self._messages.values() if not message.ephemeral),
             key=lambda message: message.place,
@@ -129,7 +130,7 @@ _STATE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Prints what happens in a channel. `kinds` are events with a line of their own; None: all of them."""
+    """Prints the events of a channel. `kinds` are the events that get a line of their own; None: all."""
 
     channel_id: str
     kinds: frozenset[str] | None
@@ -137,14 +138,14 @@ class Screen:
     view: ChannelView = field(default_factory=ChannelView)
 
     def message(self, message: ChannelMessage) -> None:
-        """A message as it stands."""
+        """Print a message in its present state."""
         if self.json:
             emit_json(message_json(self.channel_id, message))
         else:
             out.print(message_line(message))
 
     def event(self, event: SdsEventRecord) -> None:
-        """A message that an event brings, a state that it changes, or the event itself."""
+        """Print a message that an event adds, a state that it changes, or the event itself."""
         message = self.view.take(event)
         if message is not None and event.kind not in STATES:
             self.message(message)
@@ -156,7 +157,7 @@ class Screen:
 
 
 def message_line(message: ChannelMessage) -> str:
-    """A message on one line: when, where in the log, who, what, how far it is heard, and what is odd."""
+    """Return a message as one line: time, position, sender, content, state, and anomalies."""
     place = "ephemeral" if message.ephemeral else "" if message.position is None else f"#{message.position}"
     notes: list[str] = []
     if message.inserted:
@@ -177,13 +178,13 @@ def message_line(message: ChannelMessage) -> str:
 
 
 def state_line(message: ChannelMessage, time_ms: int) -> str:
-    """A message that is heard further than before."""
+    """Return the line for a message whose state has changed."""
     place = "" if message.position is None else f"#{message.position}"
     return f"{at(time_ms)}  {place:<9}  {_who(message.sender_id)}  {state_words(message)}"
 
 
 def event_line(event: SdsEventRecord) -> str:
-    """Any other event."""
+    """Return the line for any other event."""
     who = "" if event.participant_id is None else f"{safe(short(event.participant_id))}: "
     about = f" {safe(short(event.message_id))}" if event.message_id else ""
     details = ", ".join(
@@ -194,7 +195,7 @@ def event_line(event: SdsEventRecord) -> str:
 
 
 def message_json(channel_id: str, message: ChannelMessage) -> dict[str, Any]:
-    """A message with its present state."""
+    """Return a message with its present state."""
     return {
         "channel": channel_id,
         "kind": "message",
@@ -215,7 +216,7 @@ def message_json(channel_id: str, message: ChannelMessage) -> dict[str, Any]:
 
 
 def event_json(channel_id: str, event: SdsEventRecord) -> dict[str, Any]:
-    """An event as it is in the topic, without content."""
+    """Return an event as it is in the topic, without content."""
     return {
         "channel": channel_id,
         "kind": event.kind,
@@ -228,7 +229,7 @@ def event_json(channel_id: str, event: SdsEventRecord) -> dict[str, Any]:
 
 
 def state_words(message: ChannelMessage) -> str:
-    """How far a message is heard, and by whom."""
+    """Return the state of a message in words, with the participants that are its evidence."""
     words = _STATE_WORDS.get(message.state or "", "")
     if message.evidence:
         words += f" by {_several(message.evidence)}"
@@ -238,12 +239,12 @@ def state_words(message: ChannelMessage) -> str:
 
 
 def short(identifier: str) -> str:
-    """An id, cut."""
+    """Return an id, cut to a few characters."""
     return identifier if len(identifier) <= _ID_SIZE + 1 else f"{identifier[:_ID_SIZE]}…"
 
 
 def content_text(content: bytes) -> str:
-    """Content as text where it is text, in hex otherwise; cut."""
+    """Return content as text if it is UTF-8, otherwise in hex; cut to a limit."""
     text = _utf8(content)
     shown = content[: _CONTENT_SIZE // 2].hex() if text is None else text[:_CONTENT_SIZE]
     whole = len(content) <= _CONTENT_SIZE // 2 if text is None else len(text) <= _CONTENT_SIZE
@@ -269,5 +270,5 @@ def _several(ids: tuple[str, ...]) -> str:
 
 
 def _who(sender_id: str) -> str:
-    # Padded before it is escaped: what is shown has the width.
+    # Padded before it is escaped, so that the visible text has the width.
     return safe(f"{short(sender_id):<{_ID_SIZE + 1}}")

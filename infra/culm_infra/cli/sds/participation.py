@@ -1,6 +1,6 @@
-"""A participant in a channel from the command line: a full one of one's own, or the client of a hosted one.
+"""A participant in a channel from the command line: a local full participant, or a client of a hosted one.
 
-Both are one thing to the commands: a `Participation`, whose events have the form of the topic `sds.events`.
+Commands use both as a `Participation`, whose events have the form of the topic `sds.events`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OnEvent = Callable[["SdsEventRecord"], None]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Which participant, of which channel, from which home."""
+    """A participant's identity: its channel, its id, its key and its home."""
 
     channel_id: str
     profile: Profile
@@ -52,14 +52,14 @@ class Who:
 
     @property
     def folder(self) -> Path:
-        """Where this participant's own state is."""
+        """Folder of this participant's own state."""
         name = sha256("\n".join((self.channel_id, self.profile, self.participant_id)).encode())
         return self.home / ("hosted" if self.hosted else "channels") / name.hexdigest()[:32]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantFlags:
-    """Which participant a command is about."""
+    """Options that choose the participant of a command."""
 
     profile: ProfileName = "spec"
     participant: Annotated[
@@ -71,7 +71,7 @@ class ParticipantFlags:
     ] = None
 
     def who(self, channel_id: str, *, hosted: bool) -> Who:
-        """The participant; the key is made when there is none. Raises KeyFileError."""
+        """Return the participant; a missing key is created. Raises KeyFileError."""
         from culm_connectors.edge.keyfile import load_or_make_key
         from culm_infra.settings import DIRECTORIES
 
@@ -89,7 +89,7 @@ class ParticipantFlags:
 
 
 def check_participant(participant_id: str) -> str:
-    """A participant's id; InfraError when it can be none."""
+    """Return a participant's id. Raises InfraError if it is malformed."""
     if not is_id(participant_id):
         raise InfraError(
             f"the participant's id has {len(participant_id.encode())} bytes",
@@ -104,28 +104,30 @@ class Participation:
     def __init__(self, speaker: SdsPeer | SdsClient, dialling: asyncio.Task[None]) -> None:
         self._speaker = speaker
         self.dialling = dialling
-        """Ends only in the error that makes further dialling useless."""
+        """Ends only with an error that makes further dialling useless."""
         self.joined = speaker.joined
 
     @property
     def problem(self) -> Exception | None:
-        """Why the last call did not come about, or how it ended."""
+        """The error with which the last connection attempt failed, or with which the connection ended."""
         return self._speaker.problem
 
     async def send(self, content: bytes, *, ephemeral: bool = False) -> str:
-        """Say something; returns its message id."""
+        """Send a message. Returns its message id."""
         return await self._speaker.send(content, ephemeral=ephemeral)
 
     async def acknowledged(self, message_id: str) -> bool:
-        """Whether a message of this participant is heard, once that is decided."""
+        """Wait for the outcome of a message of this participant. Returns whether it was acknowledged."""
         return await self._speaker.acknowledged(message_id)
 
     async def leave(self) -> None:
-        """Say goodbye, if anybody listens."""
+        """Leave the channel and tell the edge, if one is connected."""
         await self._speaker.leave()
 
     def status(self) -> dict[str, Any] | None:
-        """What the participant knows and waits for; None for a hosted one, whose state is elsewhere."""
+        """Return the counts of the participant's state; None for a hosted participant, whose state is
+        elsewhere.
+        """
         status = getattr(self._speaker, "status", None)
         if status is None:
             return None
@@ -150,10 +152,10 @@ async def participating(
     since: Place | None = None,
     keep_place: bool = True,
 ) -> AsyncIterator[Participation]:
-    """A participant that keeps a connection to an edge. `on_event` gets what happens, once.
+    """Run a participant that keeps a connection to an edge. `on_event` receives each event once.
 
-    A hosted one's client goes on where it left off, unless `since` says another place; `keep_place`: where it
-    leaves off is where the next one goes on. Raises StateError, OSError.
+    A client of a hosted participant resumes where it left off, unless `since` says otherwise. With
+    `keep_place` the next client resumes where this one leaves off. Raises StateError, OSError.
     """
     if whose.hosted:
         async with _hosted(whose, on_event, since, keep_place=keep_place) as client:
@@ -168,7 +170,7 @@ async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
     from culm_connectors.sds.participants.peer import SdsPeer
 
     def forward(event: Event) -> None:
-        # What is in the log comes by its number, once for good.
+        # Messages in the log are reported once, by their number, through `log_listeners`.
         if not isinstance(event, Delivered | Sent) or event.position is None:
             on_event(of_machine(event))
 
@@ -211,17 +213,17 @@ async def _hosted(
 
 
 def history(whose: Who, count: int) -> list[SdsEventRecord]:
-    """The last messages that a full participant was told in former processes."""
+    """Return the last messages that a full participant received in earlier processes."""
     from culm_connectors.sds.participants.participant import read_log
 
     return [of_logged(told) for told in deque(read_log(whose.folder), maxlen=count)]
 
 
-# One form of event for both.
+# Conversion of all events to one form.
 
 
 def of_logged(told: LoggedMessage) -> SdsEventRecord:
-    """A message of the log as an event."""
+    """Convert a message of the log to an event."""
     details: dict[str, Any] = {
         "sender_id": told.sender_id,
         "lamport_timestamp": told.lamport_timestamp,
@@ -240,7 +242,7 @@ def of_logged(told: LoggedMessage) -> SdsEventRecord:
 
 
 def of_machine(event: Event) -> SdsEventRecord:
-    """An event of the machine; it has no number."""
+    """Convert an event of the state machine; it has no number."""
     details: dict[str, Any] = {}
     for field in dataclasses.fields(event):
         value = getattr(event, field.name)
@@ -261,7 +263,7 @@ def of_machine(event: Event) -> SdsEventRecord:
 
 
 def of_frame(frame: Any) -> SdsEventRecord:
-    """An event that an edge reported."""
+    """Convert an event that an edge reported."""
     details = {name: tuple(item) if isinstance(item, list) else item for name, item in frame.details.items()}
     return SdsEventRecord(
         frame.number or 0,
@@ -274,7 +276,7 @@ def of_frame(frame: Any) -> SdsEventRecord:
     )
 
 
-# Where a hosted participant's client left off.
+# The position at which a hosted participant's client left off.
 
 
 def _place(folder: Path) -> Place:

@@ -1,4 +1,4 @@
-"""``culm sds reset-clock``: a full participant that sent with a wrong clock is heard again."""
+"""``culm sds reset-clock``: let a full participant that sent with a wrong clock be heard again."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ def reset_clock(
 ) -> None:
     """Undo what a full participant sent while its clock was ahead.
 
-    Other participants do not take messages from the future, nor what follows them. Set the clock right first.
-    Messages further ahead of it than the channel allows leave the participant's log, and it sends with the
-    time of now again. Others may have put those aside that are less than a day ahead; they come back when
-    their time has come. No other process may be this participant meanwhile.
+    Other participants do not deliver messages from the future, nor messages that follow them. Set the clock
+    right first. Messages that are further ahead of it than the channel allows are removed from the
+    participant's log, and it sends with the present time again. Other participants may hold such messages
+    that are less than a day ahead; they deliver them when their time has come. No other process may use this
+    participant meanwhile.
 
     Example: `culm sds reset-clock general --participant ann --send-again`
     """
@@ -79,7 +80,7 @@ def _reset(whose: Who, *, send_again: bool, force: bool) -> list[dict[str, Any]]
         withdrawn = [event for event in output.events if isinstance(event, Withdrawn)]
         foreign = sum(event.participant_id is None for event in withdrawn)
         if foreign and not force:
-            # Nothing was committed: the folder is as it was.
+            # Nothing was committed, so the folder is unchanged.
             raise InfraError(
                 f"{foreign} messages of others are ahead of the clock too: it may be behind",
                 hint="set the clock right; if it is, --force withdraws them all",
@@ -98,7 +99,10 @@ def _reset(whose: Who, *, send_again: bool, force: bool) -> list[dict[str, Any]]
 
 
 def _send_again(participant: FullParticipant, withdrawn: list[Withdrawn]) -> dict[Withdrawn, str | None]:
-    """New messages with the contents of its own ones, in their order; they go out at the next connection."""
+    """Send the contents of the participant's own messages again, in order, at the next connection.
+
+    Returns the new message id of each withdrawn message; None for messages of others.
+    """
     contents = {message.message_id: message.content for message in participant.history() if message.own}
     rows: dict[Withdrawn, str | None] = {}
     for event in reversed(withdrawn):

@@ -1,4 +1,4 @@
-"""``culm sds send``: say one thing in a channel, and wait until it is heard."""
+"""``culm sds send``: send one message to a channel, and optionally wait until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ def send(
 ) -> None:
     """Send one message; print its id.
 
-    It is sent when the deployment has it for good (with `--full`: when the edge has it). With `--wait` the
-    exit status is 0 once it is acknowledged, 1 when it was given up or refused, 3 when neither came in time.
+    The message counts as sent when it is durable in the deployment (with `--full`: when the edge has it).
+    With `--wait` the exit status is 0 once it is acknowledged, 1 if it was given up or refused, 3 if neither
+    happened in time.
 
     Example: `culm sds send general "hello" --edge 127.0.0.1:4455 --wait`
     """
@@ -133,7 +134,7 @@ async def _goodbye(participation: Participation) -> None:
 
     try:
         async with asyncio.timeout(_LEAVE_TIMEOUT_S):
-            # What was said before it is with the edge then.
+            # After this, the edge has all earlier messages.
             await participation.leave()
     except (TimeoutError, TransportError):
         return

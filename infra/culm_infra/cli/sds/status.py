@@ -1,4 +1,4 @@
-"""``culm sds status``: how channels stand: buffers, what is missing or lost, clocks, who is hosted."""
+"""``culm sds status``: the state of channels: buffers, missing and lost messages, clocks, participants."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def status(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """How channels stand, as the job `sds` last wrote it; of one channel also its hosted participants.
+    """Show channels as the job `sds` last wrote them; for one channel also its hosted participants.
 
     log: messages in order. waiting: messages whose dependencies are missing. missing: those dependencies.
     lost: given up. outgoing: messages of hosted participants that are not acknowledged. ahead: how far the
-    Lamport clock is before the channel's time.
+    Lamport clock is ahead of the channel's time.
 
     Example: `culm sds status`, `culm sds status general --json`
     """
@@ -154,7 +154,7 @@ def _show_channel(row: dict[str, Any], found: ChannelStatus) -> None:
 
 
 def _ahead_ms(found: ChannelStatus) -> int | None:
-    """How far the Lamport clock is before the channel's time; negative: behind it."""
+    """Return how many ms the Lamport clock is ahead of the channel's time; negative: behind it."""
     summary = found.summary
     if summary is None:
         return None

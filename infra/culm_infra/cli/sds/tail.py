@@ -1,4 +1,4 @@
-"""``culm sds tail``: what is said in a channel, in causal order, and how far it is heard."""
+"""``culm sds tail``: the messages of a channel in causal order, with their acknowledgement states."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def tail(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Print a channel's messages in causal order, and what becomes of them, until interrupted.
+    """Print a channel's messages in causal order, and changes of their states, until interrupted.
 
-    What is already there comes in the order of the log, each message with its present state. What comes then
-    is printed as it happens: a message that belongs before others is marked (↑ inserted), as is one that
-    refers to messages which are lost (⚠ gap). States: · unacknowledged, ~ possibly acknowledged,
-    ✓ acknowledged, ✗ given up; messages of participants that are not hosted here have none.
+    Existing messages come in the order of the log, each with its present state; later events are printed as
+    they happen. A message that belongs before others is marked (↑ inserted), as is a message that refers to
+    lost messages (⚠ gap). States: · unacknowledged, ~ possibly acknowledged, ✓ acknowledged, ✗ given up;
+    messages of participants that are not hosted here have no state.
 
     Example: `culm sds tail general --from beginning`, `culm sds tail general --no-follow --json`
     """
@@ -76,7 +76,7 @@ def tail(
 
 
 def _take_former(events: SdsEventReader, screen: Screen) -> bool:
-    """Take in what is already there; where every event is shown, as it happened. Whether there was any."""
+    """Read the existing events, and print them if every event is shown. Returns whether there were any."""
     there_was = False
     while not (events.at_present or events.finished):
         found = events.poll(1.0)
@@ -91,7 +91,7 @@ def _take_former(events: SdsEventReader, screen: Screen) -> bool:
 
 
 def _start_of(text: str) -> int | None:
-    """The number of the event before the first one that is wanted; None: from now on."""
+    """Return the number of the event before the first one to show; None: from now on."""
     if text == "now":
         return None
     if text == "beginning":

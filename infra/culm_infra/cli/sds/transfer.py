@@ -1,4 +1,4 @@
-"""``culm sds transfer``: an operator gives a hosted id, or a channel, to a key."""
+"""``culm sds transfer``: an operator gives a hosted id, or a channel, to another key."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def transfer(
     kafka: KafkaFlags,
     results: Results,
 ) -> None:
-    """Give a hosted participant's id to another key, or a channel to an owner.
+    """Give a hosted participant's id to another key, or a channel to a new owner.
 
     A hosted id belongs to the first key that joined as it, a channel to its first member, who decided its
-    profile and its settings. A channel of another profile than `--profile` begins anew, with an empty log.
+    profile and its settings. If the channel has another profile than `--profile`, it restarts with an empty
+    log.
 
     Example: `culm sds transfer general 9f86d0… --participant ben`
     """

@@ -1,8 +1,8 @@
-"""A small device as a process of its own: no windows, one request at a time, notifies alone; what it takes.
+"""A small device as a process: no windows, one request at a time, notifies only. It reports its memory.
 
     python -m culm_infra.demo.bamboo.device FOLDER URL KEY READINGS
 
-It publishes readings of its own, asks for notifies of log 0 of KEY, and prints a line for each step.
+It publishes its own readings, requests notifies of log 0 of KEY, and prints a line for each step.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ PROFILE: Final = BambooPeerSettings(
     data_window_bytes=DATA_WINDOW_BYTES,
     max_spool_bytes=65_536,
 )
-"""What a device with little memory is set to."""
+"""Settings of a device with little memory."""
 
 
 async def run(folder: Path, url: str, public_key: bytes, readings: int) -> None:
-    """Connect, say what happens, and stay until told to end."""
+    """Connect, print events, and stay until SIGTERM."""
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     pieces: Counter[int] = Counter()
@@ -76,12 +76,12 @@ async def run(folder: Path, url: str, public_key: bytes, readings: int) -> None:
 
 
 def emit(event: str, **fields: Any) -> None:
-    """One line for the demo."""
+    """Print one line for the demo."""
     print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def _resident_bytes() -> int:
-    """The most memory that this process has had so far."""
+    """Return the peak memory of this process so far, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1_024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

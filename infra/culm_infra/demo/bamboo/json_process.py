@@ -1,4 +1,4 @@
-"""A program as a process of its own that prints one JSON object a line."""
+"""A program as a separate process that prints one JSON object per line."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from culm_infra.demo.kit.processes import DemoError
 _STOP_TIMEOUT_S: Final = 10.0
 CULM: Final = ("-m", "culm_infra")
 Filter = Callable[[dict[str, Any]], bool]
-"""What is wanted of the lines."""
+"""Condition on the object of a line."""
 Line = tuple[float, dict[str, Any]]
-"""When a line was read, on the monotonic clock, and the object."""
+"""Time at which a line was read, on the monotonic clock, and its object."""
 
 
 class JsonProcess:
-    """One process; `json_process` makes it. `lines` are those that match what it was made to keep.
+    """One process, made by `json_process`. `lines` are the lines that match its filter.
 
-    `printed`: how many there were in all.
+    `printed`: number of all lines.
     """
 
     def __init__(self, name: str, process: Process, output: Path, keeps: Filter) -> None:
@@ -39,7 +39,7 @@ class JsonProcess:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Read what it prints until it ends."""
+        """Read the output of the process until it ends."""
         assert self._process.stdout is not None, "it was made with a pipe"
         async for line in self._process.stdout:
             at_s = time.monotonic()
@@ -51,7 +51,9 @@ class JsonProcess:
         self._changed.set()
 
     async def line(self, holds: Filter, what: str) -> Line:
-        """The first line that is as wanted, once it is there. Raises DemoError when the process ends."""
+        """Return the first matching line as soon as it was read. Raises DemoError if the process ends
+        before.
+        """
         looked = 0
         while True:
             self._changed.clear()
@@ -67,17 +69,17 @@ class JsonProcess:
             await self._changed.wait()
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it still runs."""
+        """Send a signal to the process if it still runs."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
     async def kill(self) -> None:
-        """SIGKILL: no chance to say goodbye."""
+        """Send SIGKILL and wait for the end."""
         self.send_signal(signal.SIGKILL)
         await self._process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM, and SIGKILL when that takes too long."""
+        """Send SIGTERM, and SIGKILL if the process does not end in time."""
         if self._process.returncode is not None:
             return
         self.send_signal(signal.SIGCONT)
@@ -95,7 +97,7 @@ async def json_process(
     output: Path,
     keeps: Filter = lambda _: True,
 ) -> AsyncIterator[JsonProcess]:
-    """Run a program of this Python; it is stopped at the end. What it prints as errors goes to `output`."""
+    """Run a program of this Python and stop it at the end. Its standard error goes to `output`."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("ab") as errors:
         process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""All scenes in the order in which they are played, each judged for itself."""
+"""The scenes in the order in which they are played, each with its own figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from culm_infra.errors import NotReached
 
 @dataclass(frozen=True, slots=True)
 class BambooScene:
-    """One scene: what it is called, what it shows, and how it is played."""
+    """One scene: its name, its title, and the function that plays it."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ SCENES: Final = (
 
 
 async def play(size: BambooDemoSize, stage: Stage) -> DemoReport:
-    """Play the scenes. One that cannot go on says why, and the others are played all the same."""
+    """Play the scenes. A scene that cannot continue records the reason; the others are still played."""
     started_s = time.monotonic()
     on, report = BambooStage(stage, size), DemoReport("every figure as it has to be")
     for scene in SCENES:

@@ -1,4 +1,4 @@
-"""How large the demo is, and the names of its scenes, which are loaded when they are played."""
+"""The options of the demo, and the names of its scenes, which are loaded when they are played."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCENES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BambooDemoSize(DemoSize):
-    """`scenes`: which ones, by name; all of them where there are none."""
+    """Options of the demo. `scenes`: names of the scenes to play; None: all."""
 
     entries: Annotated[int, typer.Option(min=200, max=10_000_000, help="Entries of the long log.")] = 100_000
     payload_mb: Annotated[int, typer.Option(min=2, max=1_000, help="Megabytes of the large payload.")] = 50

@@ -1,4 +1,4 @@
-"""What the scenes play on: the logs of one author, peers over folders, and processes that print JSON."""
+"""The base of the scenes: the logs of one author, peers with folders, and processes that print JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ LONG_LOG: Final[LogKey] = (AUTHOR.public_key, 0)
 
 
 def author_log(log_id: int) -> LogKey:
-    """One of the author's logs."""
+    """Return the key of one of the author's logs."""
     return AUTHOR.public_key, log_id
 
 
 def reading(number: int) -> bytes:
-    """A payload of the long log, as some gauge would write it."""
+    """Return a payload of the long log, in the form of a gauge's reading."""
     level_mm = 2_000 + number * 7_919 % 613
     return b'{"gauge":"upper mill","reading":%d,"level_mm":%d,"battery_mv":%d}' % (
         number,
@@ -49,18 +49,18 @@ def reading(number: int) -> bytes:
 
 
 def provable(height: int) -> int:
-    """The newest entry of a log all of whose pool exists."""
+    """Return the newest entry of a log whose whole pool exists."""
     spine = spine_number_from(height)
     return spine if spine == height else (spine - 1) // 3
 
 
 def noise(size: int, seed: int) -> bytes:
-    """A payload that nothing compresses."""
+    """Return a payload that does not compress."""
     return random.Random(seed).randbytes(size)
 
 
 def signed(log_id: int, payloads: Iterable[bytes]) -> list[GivenEntry]:
-    """A log from its first entry on, with its payloads."""
+    """Sign a log with its payloads, from its first entry on."""
     hashes: dict[int, bytes] = {}
     given = []
     for seq_num, payload in enumerate(payloads, 1):
@@ -79,7 +79,7 @@ def signed(log_id: int, payloads: Iterable[bytes]) -> list[GivenEntry]:
 
 
 def without_payload(given: GivenEntry, *held: tuple[int, bytes]) -> GivenEntry:
-    """The entry alone, or with those unverified parts of its payload."""
+    """Return the entry alone, or with unverified parts of its payload."""
     return GivenEntry(given.entry_bytes, None, held)
 
 
@@ -88,23 +88,23 @@ _STEP_S: Final = 0.02
 
 @dataclass(slots=True)
 class BambooActor:
-    """A peer on stage, with what happened to it counted by kind."""
+    """A peer on the stage, with its events counted by kind."""
 
     name: str
     peer: BambooPeer
     counts: Counter[str] = field(default_factory=Counter)
     by_remote: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the name of the connection and the kind."""
+    """Events by connection name and kind."""
     remotes: list[RemotePeer] = field(default_factory=list)
-    """Every connection that came about, in order."""
+    """All connections in the order in which they were made."""
     pieces: int = 0
-    """Of which others notified it."""
+    """Pieces that other peers have notified."""
     at_s: dict[tuple[str, LogKey, int], float] = field(default_factory=dict)
-    """When an entry or a payload was verified: by kind, log and sequence number."""
+    """Time at which an entry or a payload was verified, by kind, log and sequence number."""
     _events: dict[tuple[str, LogKey, int], asyncio.Event] = field(default_factory=dict)
 
     def receive_event(self, remote: RemotePeer, event: BambooP2pEvent) -> None:
-        """Something happened on a connection."""
+        """Count an event of a connection."""
         self.counts[event.kind] += 1
         self.by_remote[remote.name, event.kind] += 1
         if remote not in self.remotes:
@@ -116,21 +116,21 @@ class BambooActor:
             self.event((event.kind, log, seq_num)).set()
 
     def event(self, key: tuple[str, LogKey, int]) -> asyncio.Event:
-        """What is set once an entry or a payload is verified."""
+        """Return the event that is set once an entry or a payload is verified."""
         return self._events.setdefault(key, asyncio.Event())
 
     async def payloads(self, log: LogKey) -> int:
-        """How many payloads of a log are here, verified."""
+        """Return the number of verified payloads of a log."""
         return await self.peer.read(lambda store: sum(end - start for start, end in store.payloads(log)))
 
     async def holds_payloads(self, log: LogKey, first: int, last: int) -> bool:
-        """Whether every payload of a range is here, verified."""
+        """Whether all payloads of a range are here and verified."""
         return await self.peer.read(lambda store: store.payloads(log).covers(first, last + 1))
 
 
 @dataclass(slots=True)
 class BambooStage:
-    """Where the scenes play. Every peer has a folder of its own below the demo's."""
+    """The stage of the scenes. Every peer has its own folder below the demo's."""
 
     stage: Stage
     size: BambooDemoSize
@@ -146,7 +146,7 @@ class BambooStage:
         return self.stage.directory
 
     def progress(self) -> object:
-        """What changes while something goes on: events, bytes, and lines of processes."""
+        """Return a value that changes with every event, transferred byte and printed line."""
         sessions = [remote.session for actor in self.actors for remote in actor.remotes]
         return (
             [actor.counts.total() + actor.pieces for actor in self.actors],
@@ -158,7 +158,7 @@ class BambooStage:
     async def actor(
         self, name: str, settings: BambooPeerSettings | None = None
     ) -> AsyncIterator[BambooActor]:
-        """A peer of a folder, which is made where there is none."""
+        """Open a peer of a folder, which is created if it is missing."""
         folder = self.directory / name
         async with BambooPeer.open(folder, flavour=YAMF, settings=settings) as peer:
             found = BambooActor(name, peer)
@@ -167,7 +167,7 @@ class BambooStage:
             yield found
 
     def write_log(self, name: str, log_id: int, payloads: Iterable[bytes]) -> LogKey:
-        """Publish to a folder that no peer has open; the log."""
+        """Publish to a folder that no peer has open. Returns the log."""
         store = FolderStore(self.directory / name, YAMF)
         try:
             with store.exclusively():
@@ -179,7 +179,7 @@ class BambooStage:
 
     @asynccontextmanager
     async def farm(self) -> AsyncIterator[tuple[BambooActor, Url]]:
-        """Who has the long log, and where it listens; the log is signed when it is needed first."""
+        """Open the peer that has the long log. Yields it with its address; the first call signs the log."""
         entries = self.size.entries
         if not (self.directory / "farm").exists():
             self.stage.show(f"signing a log of {entries:,} entries")
@@ -192,20 +192,20 @@ class BambooStage:
     async def process(
         self, name: str, arguments: Sequence[str], keeps: Filter = lambda _: True
     ) -> AsyncIterator[JsonProcess]:
-        """A process of its own; what it prints as errors goes to a file of the demo's directory."""
+        """Run a separate process; its standard error goes to a file in the demo's directory."""
         output = self.directory / "output" / f"{name.replace(' ', '-')}.log"
         async with json_process(name, arguments, output, keeps) as found:
             self.processes.append(found)
             yield found
 
     async def line(self, process: JsonProcess, holds: Filter, what: str) -> Line:
-        """The first line of a process that is as wanted, once it is there. Raises DemoError."""
+        """Return the first matching line of a process as soon as it was read. Raises DemoError."""
         return await self.stage.within(process.line(holds, what), what)
 
     async def until_event(self, actor: BambooActor, event: tuple[str, LogKey, int], what: str) -> None:
-        """Wait until an entry or payload is verified somewhere. Raises DemoError."""
+        """Wait until a peer has verified an entry or a payload. Raises DemoError."""
         await self.stage.within(actor.event(event).wait(), what)
 
     async def until(self, holds: Callable[[], bool | Awaitable[bool]], what: str) -> None:
-        """Look again and again. Raises NotReached when nothing changes for too long."""
+        """Check repeatedly until the condition holds. Raises NotReached if nothing changes for too long."""
         await self.stage.until(holds, what, step_s=_STEP_S)

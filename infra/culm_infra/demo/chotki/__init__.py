@@ -1,10 +1,10 @@
-"""The demo of Chotki: replicas at two edges over TCP, TLS and QUIC, and one that a Go replica recorded.
+"""The demo of Chotki: replicas at two edges over TCP, TLS and QUIC, and a recording of a Go replica.
 
-- ``edits``: who stands where, what a class has, and changes of every type, drawn from a seed.
-- ``size``: how large it is.
-- ``cast``: the replicas on stage, which call again whenever a connection has ended, the recorded one, and
-  what one edge shows over TLS.
-- ``run``: the story, chapter by chapter, to the verdict.
-- ``verdict``: every store and vector compared, and the counters with what was added to them.
-- ``data``: what the Go replica said.
+- ``edits``: the replicas and their edges, the fields of the class, and changes of every type from a seed.
+- ``size``: the options of the demo.
+- ``cast``: the replicas, which reconnect whenever a connection has ended, the recorded replica, and the
+  certificate of one edge.
+- ``run``: the story, chapter by chapter.
+- ``verdict``: comparison of all stores and vectors, and of counters with their increments.
+- ``data``: the recording of the Go replica.
 """

@@ -1,8 +1,8 @@
-"""The replicas on stage: each calls its edge, and calls again whenever the connection has ended.
+"""The replicas: each connects to its edge, and reconnects whenever the connection has ended.
 
-One of them is recorded: at every connection it says again what a Go replica said, byte for byte. What it
-hears is merged into the store that it had, by our models as the Go replica would; pings are answered. Its own
-diff comes from the recording alone.
+One of them is recorded: at every connection it sends again, byte for byte, what a Go replica sent. Received
+packets are merged into the store that the Go replica had, by our models with the Go replica's rules; pings
+are answered. Its own diff comes from the recording alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LIFE = datetime.timedelta(days=1)
 
 
 def make_certificate(folder: Path) -> TlsFiles:
-    """Write certificate and key into a folder; good for a day. The certificate is its own `ca`."""
+    """Write a certificate and its key into a folder, valid for a day. The certificate is its own `ca`."""
     key = Ed25519PrivateKey.generate()
     now = datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "an edge of the demo")])
@@ -71,7 +71,7 @@ _SESSION = "recorded"
 
 
 class RecordedReplica:
-    """The replica; `replica` is what keeps what it hears. For one event loop."""
+    """The recorded replica; `replica` keeps what it receives. For one event loop."""
 
     def __init__(self) -> None:
         found = json.loads((resources.files(__package__) / "data" / "go_replica.json").read_text())
@@ -79,11 +79,11 @@ class RecordedReplica:
         store = {bytes.fromhex(key): bytes.fromhex(value) for key, value in found["store"].items()}
         self.replica = Replica(RECORDED_SOURCE, MemoryStore(store), compat=Compat.GO)
         self.replayed = 0
-        """How often its bytes were said."""
+        """How often the recording was sent."""
 
     async def speak(self, channel: ByteChannel) -> None:
-        """One session on a channel, until it ends."""
-        # What the replica itself would say at first is what the recording says.
+        """Run one session on a channel until it ends."""
+        # The replica's own first records are dropped: the recording replaces them.
         self.replica.open_session(_SESSION, _now_ms())
         try:
             await channel.write(self.stream)
@@ -116,7 +116,7 @@ _KEY_BYTES = 32
 
 @dataclass(slots=True)
 class ReplicaActor:
-    """A replica, where it calls, and how often it has been let in."""
+    """A replica, the address of its edge, and how many sessions it has had."""
 
     role: Role
     voice: ReplicaPeer | RecordedReplica
@@ -125,13 +125,15 @@ class ReplicaActor:
 
     @property
     def replica(self) -> Replica:
-        """What it holds."""
+        """The replica's state."""
         return self.voice.replica
 
 
 @dataclass(slots=True)
 class Cast:
-    """Everybody. `latencies_ms` are of live packets, from the replica that made each to every other one."""
+    """All participants. `latencies_ms`: of live packets, from the replica that made one to each other
+    replica.
+    """
 
     actors: list[ReplicaActor]
     editors: list[Editor]
@@ -139,7 +141,7 @@ class Cast:
     latencies_ms: list[float] = field(default_factory=list)
 
     def receive_event(self, event: events.SessionEvent) -> None:
-        """Something happened at a replica that edits."""
+        """Record the latency of a packet that an editing replica has applied."""
         if isinstance(event, events.PacketApplied):
             now_s = time.monotonic()
             said_s = (editor.said_s[event.id] for editor in self.editors if event.id in editor.said_s)
@@ -147,7 +149,9 @@ class Cast:
 
 
 def cast(seed: int, addresses: list[dict[str, str]]) -> Cast:
-    """Everybody with an empty store but the recorded replica; `addresses`: of each edge by scheme."""
+    """Create all replicas, with empty stores except the recorded one; `addresses`: by scheme, for each
+    edge.
+    """
     peers = [ReplicaPeer(Replica(role.src, name=role.name, seed=seed)) for role in ROLES]
     recorded = RecordedReplica()
     voices: list[ReplicaPeer | RecordedReplica] = [*peers, recorded]
@@ -167,7 +171,7 @@ def cast(seed: int, addresses: list[dict[str, str]]) -> Cast:
 
 @contextlib.asynccontextmanager
 async def calling(actors: list[ReplicaActor], tls: TlsFiles) -> AsyncIterator[None]:
-    """Everybody calls and calls again while the context lasts."""
+    """Keep all replicas connected while the context lasts."""
     tasks = [asyncio.create_task(_keep_calling(actor, tls), name=actor.role.name) for actor in actors]
     try:
         yield

@@ -1,6 +1,6 @@
-"""Who takes part in the demo of Chotki, and the changes of every type that they make, drawn by chance.
+"""The replicas of the demo of Chotki, and their random changes of every type.
 
-Three replicas that each make a round of changes before anybody hears of the others have edited at one time.
+Three replicas each make a round of changes before any of them receives the others': these are concurrent.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from culm_models.chotki.zip import pack_uint
 EDGES: Final = ("west", "east")
 Scheme = Literal["tcp", "tls", "quic"]
 SCHEMES_OF: Final[tuple[tuple[Scheme, ...], ...]] = (("tcp", "quic"), ("tcp", "tls"))
-"""What each edge listens on."""
+"""Schemes on which each edge listens."""
 
 LETTERS: Final = "FIRSTNZEMLV"
-"""The types that fields have, in the order of the recorded class; their numbers begin with 1."""
+"""Types of the fields, in the order of the recorded class; field numbers begin with 1."""
 _NAMES: Final = ("Float", "Int", "Ref", "Str", "Term", "Nat", "Cnt", "Eul", "Map", "Lin", "Vec")
 CLASS: Final = tuple(
     ClassField(offset, letter, name)
@@ -40,7 +40,7 @@ RECORDED_OBJECTS: Final = tuple(Id.make(RECORDED_SOURCE, seq) for seq in (2, 3, 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One replica: its source, and where it calls."""
+    """One replica: its source, its edge and its transport."""
 
     name: str
     src: int
@@ -62,10 +62,10 @@ _MAX_ADDED: Final = 9
 
 @dataclass(slots=True)
 class Editor:
-    """One replica's hand; `peer` is told what it does.
+    """Makes the changes of one replica through `peer`.
 
-    `made` counts changes by type, `said_s` is when each was made. `added` is what it added to each counter (N
-    and Z), by store key.
+    `made` counts changes by type, `said_s` is the time of each change. `added` is the sum of its increments
+    of each counter (N and Z), by store key.
     """
 
     name: str
@@ -76,30 +76,30 @@ class Editor:
     added: Counter[bytes] = field(default_factory=Counter)
 
     def new_class(self) -> Id:
-        """C: the class that all edit objects of."""
+        """Make the class of all objects (C)."""
         return self._commit("C", ZERO_ID, write_class(CLASS))
 
     def rename(self, class_id: Id) -> None:
-        """C: another name for the class's fourth field."""
+        """Rename the class's fourth field (C)."""
         self._commit("C", class_id, write_class([ClassField(4, "S", f"Words of {self.name}")]))
 
     def new_object(self, class_id: Id) -> Id:
-        """O: an object whose fields all have a first value."""
+        """Make an object whose fields all have a first value (O)."""
         body = b"".join(record(letter, self._first_value(letter)) for letter in LETTERS)
         return self._commit("O", class_id, body)
 
     def new_replica_object(self) -> None:
-        """Y: one more object in which the replica says its name."""
+        """Make one more replica object with the replica's name (Y)."""
         body = record("S", write_first(0, 0, f"{self.name} again".encode())) + record("V")
         self._commit("Y", ZERO_ID, body)
 
     def edit_every_type(self, objects: Sequence[Id]) -> None:
-        """E: for each type a field of it in one of these objects, which the replica holds."""
+        """Change one field of each type, in randomly chosen objects (E). The replica must hold them."""
         for letter in LETTERS:
             self.edit(self.chance.choice(objects), letter)
 
     def edit(self, one: Id, letter: str) -> None:
-        """E: another value for an object's field of a type."""
+        """Change an object's field of a type (E)."""
         number = LETTERS.index(letter) + 1
         key = object_key(Id(one.src, one.pro + number), letter)
         old = self.peer.replica.store.get(key) or b""
@@ -133,7 +133,7 @@ class Editor:
     def _word(self) -> str:
         return f"{self.chance.choice(_WORDS)}{self.chance.randrange(100)}"
 
-    # A text for each type; those of sets, maps and vectors are the old one with a change.
+    # A text for each type; the texts of sets, maps and vectors are the old ones with a change.
 
     def _float(self, _: bytes) -> str:
         return f"{self.chance.randrange(-9_999, 10_000) / 8}"
@@ -179,5 +179,5 @@ _DRAWN: Final[dict[str, Callable[[Editor, bytes], str]]] = {
 
 
 def _inside(text: str) -> list[str]:
-    """What stands between the braces; nothing of ours has a comma in it."""
+    """Return the elements between the braces; generated elements contain no commas."""
     return [part for part in text[1:-1].split(",") if part]

@@ -1,4 +1,4 @@
-"""The story: edits of every type at once, a killed edge and job, and everybody's store compared."""
+"""The story: concurrent edits of every type, a killed edge and job, and a comparison of all stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from culm_topics.chotki.state_reader import StateReader
 from culm_topics.kafka.clients import KafkaSettings
 
 _SERVING = "serving chotki-tcp"
-"""What an edge prints once replicas may come."""
+"""Printed by an edge once replicas may connect."""
 _PAUSE_S = 0.1
 _POLL_S = 1.0
 _KILLED_EDGE = 0
@@ -36,7 +36,7 @@ _STATE_WAIT_S = 2.0
 
 @dataclass(slots=True)
 class ChotkiPlay:
-    """The demo under way."""
+    """The running demo."""
 
     stage: Stage
     kafka: KafkaSettings
@@ -49,11 +49,11 @@ class ChotkiPlay:
     rounds: int = 0
 
     def progress(self) -> object:
-        """What the replicas know."""
+        """Return the vectors and session counts of all replicas."""
         return [(actor.replica.vector(), actor.sessions) for actor in self.people.actors]
 
     def all_hold_the_objects(self) -> bool:
-        """Whether every replica has every object of the beginning, the recorded ones too."""
+        """Whether every replica has all initial objects, including the recorded ones."""
         return all(
             actor.replica.store.get(object_key(one, "O")) is not None
             for actor in self.people.actors
@@ -61,14 +61,14 @@ class ChotkiPlay:
         )
 
     def are_alike(self) -> bool:
-        """Whether the replicas hold the same."""
+        """Whether all replicas hold the same state."""
         first, *others = (actor.replica for actor in self.people.actors)
         return all(first.vector() == other.vector() for other in others) and alike(
             [actor.replica.store.values() for actor in self.people.actors]
         )
 
     async def edit(self, rounds: int) -> None:
-        """In each round everybody edits every type before anybody hears of the others' edits."""
+        """Let every replica edit every type in each round, before it receives the others' edits."""
         for _ in range(rounds):
             for editor in self.people.editors:
                 editor.edit_every_type(self.objects)
@@ -78,13 +78,15 @@ class ChotkiPlay:
             await asyncio.sleep(_PAUSE_S)
 
     def make_more(self) -> None:
-        """Everybody renames one field of the class, each otherwise, and makes a replica object."""
+        """Rename the same field of the class differently at every replica, and make replica objects."""
         for editor in self.people.editors:
             editor.rename(self.class_id)
             editor.new_replica_object()
 
     async def edit_while_killed(self, rounds: int) -> float:
-        """SIGKILL for an edge and the job in the midst of it; seconds until the replicas are alike again."""
+        """Kill an edge and the job with SIGKILL during edits. Returns the seconds until the replicas are
+        equal.
+        """
         edge, job = self.edges[_KILLED_EDGE], self.job
         editing = asyncio.ensure_future(self.edit(rounds))
         try:
@@ -103,7 +105,9 @@ class ChotkiPlay:
             editing.cancel()
 
     async def holders(self) -> list[Holder]:
-        """Everybody's store of now: the replicas', the edges' as anybody may read them, the topics'."""
+        """Return the present stores: of the replicas, of the edges as any replica reads them, of the
+        topics.
+        """
         made = {editor.name: sum(editor.made.values()) for editor in self.people.editors}
         found = [
             Holder(
@@ -130,7 +134,7 @@ class ChotkiPlay:
             return reader.state.store()
 
     async def settled(self) -> list[Holder]:
-        """Look until all hold the same, or nothing changes any more."""
+        """Wait until all stores are equal, or until nothing changes any more."""
         found: list[Holder] = []
 
         async def hold_the_same() -> bool:
@@ -154,7 +158,7 @@ class ChotkiPlay:
 
 
 async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
-    """Run the whole story and judge it. Raises DemoError when it cannot go on."""
+    """Run the whole story and judge it. Raises DemoError if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka:
         tls = make_certificate(stage.directory)

@@ -1,4 +1,4 @@
-"""How large the demo is."""
+"""The options of the demo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from culm_infra.demo.kit.size import DemoSize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChotkiDemoSize(DemoSize):
-    """In a third of the rounds an edge and the job are killed."""
+    """Options of the demo. An edge and the job are killed during a third of the rounds."""
 
     objects: Annotated[
         int, typer.Option(min=3, max=100_000, help="Objects that there are at the beginning.")

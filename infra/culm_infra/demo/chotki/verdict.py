@@ -1,4 +1,4 @@
-"""The verdict: every store and vector against the merge of all, and counters with what was added to them."""
+"""The verdict: every store and vector against the merge of all, and counters against their increments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from culm_models.chotki.rdx.diff import counter_sum, natural_sum
 Store = Mapping[bytes, bytes]
 _L = ord("L")
 _UNORDERED = "L"
-"""The type that has no merge: the order of arrival decides, and replicas differ in it by nature."""
+"""The type without a merge: the order of arrival decides, and replicas differ in it by nature."""
 _WHAT = {
     "F": "floats",
     "I": "integers",
@@ -56,7 +56,7 @@ _SUMS = {ord("N"): natural_sum, ord("Z"): counter_sum}
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Somebody who must hold the same as all others, and the store as it is; `place`: where it stands."""
+    """A store that must equal all others; `place`: its edge and transport."""
 
     name: str
     kind: str
@@ -67,18 +67,18 @@ class Holder:
 
 
 def merged(stores: Sequence[Store]) -> dict[bytes, bytes]:
-    """What all stores hold together."""
+    """Merge all stores."""
     keys = {key for store in stores for key in store}
     return {key: merge(chr(key[17]), [store[key] for store in stores if key in store]) for key in keys}
 
 
 def alike(stores: Sequence[Store]) -> bool:
-    """Whether all stores and vectors are the same, L left out."""
+    """Whether all stores and vectors are equal, except for fields of type L."""
     return all(compare(stores[0], store).are_equal for store in stores[1:])
 
 
 def judge(found: Sequence[Holder], made: Counter[str], before: Store, added: Counter[bytes]) -> SceneFigures:
-    """Compare everybody with the merge of all, and say what is not as it should be."""
+    """Compare every store with the merge of all, and report differences."""
     scene = SceneFigures("chotki", "Replicas at two edges")
     stores = [one.store for one in found]
     wanted = merged(stores)
@@ -104,7 +104,7 @@ def judge(found: Sequence[Holder], made: Counter[str], before: Store, added: Cou
 
 
 def _holder(holder: Holder, wanted: Store) -> dict[str, Any]:
-    """One holder against what it must have; hashes leave lists out."""
+    """Compare one store with the merge; the hashes leave lists out."""
     found = compare(holder.store, wanted)
     return {
         "name": holder.name,
@@ -122,7 +122,7 @@ def _holder(holder: Holder, wanted: Store) -> dict[str, Any]:
 
 
 def _types(stores: Sequence[Store], made: Counter[str]) -> list[dict[str, Any]]:
-    """Every type: changes, its fields everywhere, and in how many of them the stores differ."""
+    """Return for every type its changes, its fields in all stores, and the number of differing fields."""
     keys = {key for store in stores for key in store if key[0] == OBJECT_KEY}
     rows = []
     for letter in _WHAT:
@@ -133,7 +133,7 @@ def _types(stores: Sequence[Store], made: Counter[str]) -> list[dict[str, Any]]:
 
 
 def wrong_sums(before: Store, wanted: Store, added: Counter[bytes]) -> int:
-    """Counters that are not what was added to them, over what they were `before`."""
+    """Count the counters whose value is not that of `before` plus the increments."""
     keys = added.keys() | {key for key in before if key[17] in _SUMS}
     return sum(
         _SUMS[key[17]](wanted.get(key, b"")) != _SUMS[key[17]](before.get(key, b"")) + added[key]

@@ -1,9 +1,9 @@
-"""The demo of DAG replication: writers who are seldom connected, two edges, and one order everywhere.
+"""The demo of DAG replication: writers that are rarely connected, two edges, and one order everywhere.
 
-- ``size``: how large it is.
+- ``size``: the options of the demo.
 - ``stage``: Kafka, and a deployment for each policy: topics, two connectors and the job.
-- ``writer``: who writes, over QUIC, and files made from a seed; ``door``: who writes by HTTP.
-- ``stranger``: publishes that nobody may make.
+- ``writer``: a writer over QUIC, and files made from a seed; ``door``: a writer over HTTP.
+- ``stranger``: publishes without a right.
 - ``run``: the story chapter by chapter, under each policy.
-- ``witnesses``: what each replica and the topics say of order, tip and heads, and of what was refused.
+- ``witnesses``: order, tip and heads at each replica and in the topics, and the refusals.
 """

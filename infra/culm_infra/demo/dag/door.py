@@ -1,6 +1,6 @@
-"""A writer whose only way out is the HTTP door of an edge: it brings shuffled parts, and reads as any client.
+"""A writer that can use only the HTTP door of an edge: it sends shuffled parts, and reads as any client.
 
-It trusts the door for nothing: what it reads goes into its folder by CID, as what a peer brings.
+It does not trust the door: everything that it reads enters its folder by CID, like data from a peer.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _REFUSED: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class DoorAnswer:
-    """What the door has answered; names of headers are in lower case."""
+    """Answer of the door; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The body, read."""
+        """Parse the body as JSON."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class DoorClient:
-    """One client of one door, whose token says who it is."""
+    """Client of a door, identified by its token."""
 
     host: str
     port: int
@@ -60,12 +60,12 @@ class DoorClient:
         headers: dict[str, str] | None = None,
         on_body: Callable[[bytes], object] | None = None,
     ) -> DoorAnswer:
-        """One request; with `on_body`, its body is given away in pieces. Raises DemoError."""
+        """Send one request; `on_body` receives the response body in pieces. Raises DemoError."""
         given = {"Authorization": f"Bearer {self.token}", **(headers or {})}
         return await asyncio.to_thread(self._ask, method, path, body, given, on_body)
 
     async def get(self, path: str, on_body: Callable[[bytes], object] | None = None) -> DoorAnswer:
-        """What is there. Raises DemoError where it is not."""
+        """Get a resource. Raises DemoError if the door refuses."""
         answer = await self.ask("GET", path, on_body=on_body)
         if answer.status >= _REFUSED:
             raise DemoError(f"GET {path}: {answer.status} {answer.body[:200].decode(errors='replace')}")
@@ -100,7 +100,7 @@ _KEPT = (200, 201, 202)
 
 @dataclass(slots=True)
 class DoorWriter:
-    """What `writer` does by a door. `parts`, `doubled`, `resumed`: how its shards were brought."""
+    """A writer that uses a door. `parts`, `doubled`, `resumed`: how its shards were sent."""
 
     writer: DagWriter
     door: DoorClient
@@ -110,11 +110,13 @@ class DoorWriter:
     doubled: int = 0
     resumed: int = 0
     recut: int = 0
-    """Shards that were cut anew of what a CAR brought, and had the CIDs that the nodes name."""
+    """Shards that were cut again from a CAR and had the CIDs that the nodes name."""
     _links_read: set[Cid] = field(default_factory=set)
 
     async def push(self) -> None:
-        """Bring what the door says it lacks of the heads here: nodes first, then shards in pieces."""
+        """Send what the door is missing below the heads of this folder: nodes first, then shards in
+        pieces.
+        """
         space = self.writer.space.hex()
         while True:
             heads = await self.writer.peer.work(self._heads)
@@ -133,7 +135,9 @@ class DoorWriter:
             await self._bring_shard(cid_from_text(text))
 
     async def _bring_shard(self, shard: Cid) -> None:
-        """Half of its parts, shuffled and each twice; gone; and back for what is not there yet."""
+        """Send half of the shard's parts, shuffled and each twice, then ask for the missing ranges and send
+        those.
+        """
         size = await self.writer.peer.work(lambda folder: folder.shard_size(self.writer.space, shard))
         if size is None:
             raise DemoError(f"the door asks {self.writer.name} for a shard that it never had: {shard}")
@@ -162,7 +166,7 @@ class DoorWriter:
         self.parts += 1
 
     async def pull(self) -> None:
-        """Read what is published, the nodes below it, and the content as CARs, which are cut into shards."""
+        """Read the publishes, the nodes below them, and the content as CARs, which are cut into shards."""
         id = self.writer.space
         log = (await self.door.get(f"/published/{id.hex()}/log")).json()["log"]
         wanted = [cid_from_text(one["cid"]) for one in log]
@@ -189,7 +193,7 @@ class DoorWriter:
         if not lacking:
             return
         with BlockFile(self.writer.folder) as blocks:
-            # A whole DAG is read, as large as it is: one section of it is in memory.
+            # A DAG of any size is read, with one section of the CAR in memory.
             stream = CarStream(bounds=replace(DEFAULT_BOUNDS, car=sys.maxsize, sections=sys.maxsize))
 
             def take(piece: bytes) -> None:
@@ -230,7 +234,7 @@ def _lacking(folder: DagFolder, space: bytes, wanted: list[Cid]) -> list[Cid]:
 
 
 def _ranges(header: str) -> list[tuple[int, int]]:
-    """First and last bytes of `Culm-Ranges: first-last, …/size`."""
+    """Parse the first and last bytes of `Culm-Ranges: first-last, …/size`."""
     found = []
     for span in header.partition("/")[0].split(","):
         first, dash, last = span.strip().partition("-")

@@ -1,4 +1,4 @@
-"""The story chapter by chapter, under each policy, each judged for itself."""
+"""The story chapter by chapter, under each policy, each with its own figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WRITERS: Final = ("ada", "ben", "cem")
 
 @dataclass(slots=True)
 class DagStory:
-    """One deployment under way. ada is the id; ben and cem publish by her delegation; dora reads."""
+    """One running deployment. ada is the id; ben and cem publish by her delegation; dora reads."""
 
     size: DagDemoSize
     stage: Stage
@@ -54,11 +54,11 @@ class DagStory:
 
     @property
     def writers(self) -> tuple[DagWriter, DagWriter, DagWriter]:
-        """The three who append and publish."""
+        """The three writers that append and publish."""
         return self.ada, self.ben, self.cem
 
     async def play(self) -> None:
-        """All chapters."""
+        """Play all chapters."""
         await self.begin()
         await self.write_offline()
         await self.come_together()
@@ -68,14 +68,16 @@ class DagStory:
         await self.read_back()
 
     async def begin(self) -> None:
-        """ada publishes a first file and lets ben and cem publish; each learns it by its own way."""
+        """Let ada publish a first file and delegate to ben and cem; each of them receives it in its own
+        way.
+        """
         self.stage.show("ada publishes, and delegates to ben and cem; ben comes over QUIC, cem over HTTP")
         file = self._file("first", SMALL_BYTES // 10)
         put = await self.ada.put(file, SHARD_BYTES)
         self.put["first"] = put
         await self._delegate(self.ben)
         handed = await self._delegate(self.cem)
-        # ben's comes with the space; over HTTP nothing lists UCANs, so cem is handed his.
+        # ben's UCAN comes with the space. Over HTTP nothing lists UCANs, so cem gets his directly.
         await self.cem.peer.work(lambda folder: put_own(folder, self.cem.space, handed.block, now=now_s()))
         self.first = await self.ada.publish(put.cid, put.origin, put.shards[0])
         await self._sync(self.ada, west=True)
@@ -88,7 +90,7 @@ class DagStory:
         )
 
     async def write_offline(self) -> None:
-        """Nobody hears of anybody: three appends on one node, three publishes on one publish."""
+        """Let three disconnected writers append to one node and publish on one publish."""
         self.stage.show("nobody is connected: all three append a file and publish it, on the same tip")
         for writer in self.writers:
             large = writer is self.ada
@@ -100,7 +102,9 @@ class DagStory:
         self.figures.equal("heads of three offline writers", len(set(heads)), 3)
 
     async def come_together(self) -> None:
-        """ada loses her connector by SIGKILL in the middle, ben his connection, cem half of his parts."""
+        """Interrupt all transfers: kill ada's connector, close ben's connection, withhold half of cem's
+        parts.
+        """
         size = self.size.large_bytes(self.deployment.policy)
         self.stage.show(f"ada brings {size:,} bytes to the edge west, which is killed with SIGKILL meanwhile")
         await self._bring_over_a_killed_edge()
@@ -140,7 +144,7 @@ class DagStory:
         self.figures.show("ada's file acknowledged, with all that", time.monotonic() - began_s, "s")
 
     async def _kill_the_job(self) -> None:
-        """SIGKILL for the job, which has begun to read what ada brought; it goes on from its checkpoint."""
+        """Kill the job with SIGKILL while it reads ada's data; it resumes from its checkpoint."""
         job = self.deployment.job
         self.stage.show("kill -9 of the job dag, of Spark and all that runs below it; it is started again")
         await self.stage.until(self._job_has_begun, "the job to tell of the first publish")

@@ -1,4 +1,4 @@
-"""A server takes four requests at a time: further proposals wait, and go on when requests are freed."""
+"""A server accepts four requests at a time: further proposals wait, and continue when requests are freed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENTRIES: Final = 13
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """Four open ranges hold all the credit; when one ends, 28 further logs come through what it frees."""
+    """Let four open ranges hold all the credit; when one ends, 28 further logs arrive through that credit."""
     logs = [author_log(log_id) for log_id in _LOG_IDS]
     held, waiting = logs[:_CREDIT], logs[_CREDIT:]
     meagre = replace(BambooPeerSettings(), connection=PeerSettings(credit=_CREDIT))
@@ -45,7 +45,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 asyncio.create_task(reader.peer.ask(remote, FollowedLog(log, 1, _ENTRIES))) for log in waiting
             ]
             try:
-                # What is published now comes behind all that was said before.
+                # This entry arrives after everything that was sent before.
                 await server.peer.publish(AUTHOR, held[-1][1], b"behind all before it")
                 latest = ("payload", held[-1], _ENTRIES + 1)
                 await stage.until_event(reader, latest, "an entry of an open range")
@@ -73,13 +73,13 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
 
 
 class _OpenRequests:
-    """Requests at the server: how many at a time at most."""
+    """Counter of the server's open requests, with their maximum."""
 
     def __init__(self) -> None:
         self.proposed = self.freed = self.most = 0
 
     def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
-        """Something happened at the server."""
+        """Count an event of the server."""
         self.proposed += event.kind == "proposed"
         self.freed += event.kind == "freed"
         self.most = max(self.most, self.proposed - self.freed)

@@ -1,4 +1,4 @@
-"""Two sources of one log: when the one that sends falls silent, the other is asked for the rest."""
+"""Two sources of one log: when the sending source falls silent, the other is asked for the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SILENCE_S: Final = 1.0
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """The reader follows the log; the source that it takes is a process, stopped with SIGSTOP midway."""
+    """Follow the log; the process that is the chosen source is stopped with SIGSTOP midway."""
     log = author_log(_LOG_ID)
     payloads = [noise(_PAYLOAD_BYTES, number) for number in range(_ENTRIES)]
     for name in ("first-source", "second-source"):
@@ -67,14 +67,14 @@ def _longest_gap_s(reader: BambooActor, log: LogKey) -> float:
 
 
 class _StopsProcess:
-    """SIGSTOP for a process as soon as so many of its entries have come."""
+    """Sends SIGSTOP to a process as soon as a number of its entries have arrived."""
 
     def __init__(self, process: JsonProcess) -> None:
         self._process = process
         self.is_done = False
 
     def receive_event(self, _: RemotePeer, event: BambooP2pEvent) -> None:
-        """Something happened at the reader."""
+        """Stop the process after the entry `_STOP_AT`."""
         if isinstance(event, EntryVerified) and event.seq_num == _STOP_AT:
             self._process.send_signal(signal.SIGSTOP)
             self.is_done = True

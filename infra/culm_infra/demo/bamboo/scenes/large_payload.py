@@ -1,4 +1,4 @@
-"""A large payload goes on at the byte where a SIGKILL stopped it, beside entries of another log."""
+"""A large payload resumes at the byte at which SIGKILL stopped it, while another log's entries flow."""
 
 from __future__ import annotations
 
@@ -20,31 +20,35 @@ _SMALL_ID: Final = 51
 _ALONE: Final = 20
 _PACE_S: Final = 0.002
 _ENTRY_BYTES: Final = 1_000
-"""A small entry has fewer, all messages about it counted."""
+"""Upper bound for a small entry, including all messages about it."""
 
 
 @dataclass(slots=True)
 class _SmallEntries:
-    """Entries of the other log, one after the other: when each was published."""
+    """Entries of the other log, published one after the other, with their times of publication."""
 
     source: BambooActor
     published_s: dict[int, float] = field(default_factory=dict)
 
     async def publish(self) -> int:
-        """One more; its number."""
+        """Publish one more entry. Returns its number."""
         at_s = time.monotonic()
         held = await self.source.peer.publish(AUTHOR, _SMALL_ID, reading(len(self.published_s)))
         self.published_s[held.entry.seq_num] = at_s
         return held.entry.seq_num
 
     async def keep_publishing(self) -> None:
-        """At a steady pace, until cancelled."""
+        """Publish at a steady pace until cancelled."""
         while True:
             await self.publish()
             await asyncio.sleep(_PACE_S)
 
     def latencies_ms(self, process: JsonProcess) -> list[float]:
-        """Of those published after the first of them was there, and there before the large payload."""
+        """Return latencies of the entries that were sent during the transfer of the large payload.
+
+        These are the entries that were published after the first one had arrived, and arrived before the
+        large payload.
+        """
         first_s: float | None = None
         found = []
         for at_s, line in process.lines:
@@ -57,7 +61,7 @@ class _SmallEntries:
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """The reader is `culm bamboo serve --peer`, killed when half of the payload has gone out."""
+    """Let `culm bamboo serve --peer` read, and kill it when half of the payload has been sent."""
     size = stage.size.payload_mb * 1_000_000
     folder = stage.directory / "large-reader"
     await asyncio.to_thread(stage.write_log, "large-source", _LARGE_ID, [noise(size, _LARGE_ID)])

@@ -1,4 +1,4 @@
-"""Entries follow each other through open ranges, over TCP and over QUIC."""
+"""Entries pass through open ranges one after the other, over TCP and over QUIC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCHEMES: Final[tuple[Scheme, ...]] = ("tcp", "quic")
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """One entry is published when both readers have the one before it."""
+    """Publish each entry when both readers have the one before it."""
     log, count = author_log(_LOG_ID), stage.size.live
     published_s: dict[int, float] = {}
     async with (

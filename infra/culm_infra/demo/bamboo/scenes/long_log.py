@@ -17,7 +17,9 @@ from culm_models.bamboo_p2p.wire.messages import Eagerness
 
 
 async def prove_two_entries(stage: BambooStage, figures: SceneFigures) -> None:
-    """Three requests: what there is, an entry in the midst of the log, and the newest one."""
+    """Send three requests: for the height, for an entry in the middle of the log, and for the newest
+    entry.
+    """
     height = stage.size.entries
     middle = provable(height) * 6 // 7
     async with (
@@ -73,7 +75,7 @@ _LENGTH: Final = 200
 
 
 async def fetch_payloads_later(stage: BambooStage, figures: SceneFigures) -> None:
-    """First a range with a threshold of 0 bytes, then the payloads of its second half."""
+    """Fetch a range with a threshold of 0 bytes first, then the payloads of its second half."""
     end = provable(stage.size.entries) * 3 // 4
     start = max(1, end - _LENGTH + 1)
     first = (start + end + 1) // 2

@@ -1,4 +1,4 @@
-"""A device without windows, with one unit of credit and notifies alone, beside a peer that has it all."""
+"""A device without windows, with one unit of credit and only notifies, and a peer that has everything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _MOST_BYTES: Final = 512 * 1024
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """The device sends its readings, learns of a long log, and is offered a payload that it cannot hold."""
+    """Let the device send its readings, learn a long log's height, and receive an offer that it cannot
+    hold.
+    """
     readings, offered = (DEVICE.public_key, 0), author_log(_OFFERED_ID)
     entries = stage.size.entries
     folder = stage.directory / "device"
@@ -36,7 +38,7 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 lambda: bool(farm.remotes) and farm.remotes[-1].is_set_up, "the device's connection"
             )
             remote = farm.remotes[-1]
-            # One unit of credit: the second proposal waits until the first request is freed.
+            # There is one unit of credit: the second proposal waits until the first request is freed.
             await remote.propose(
                 RequestedRange(*readings, 1, end=_READINGS, upper=_READINGS, direction=Direction.PULL)
             )

@@ -1,4 +1,4 @@
-"""Two edges over a real broker, with the Spark jobs that put together what they bring."""
+"""Two edges with a real broker, and the Spark jobs that assemble what the edges produce."""
 
 from __future__ import annotations
 
@@ -40,27 +40,29 @@ from culm_topics.readers.partitions import read_to_end
 from culm_topics.records.keys import HEIGHTS_PEER_ID, log_key, split_flavoured_log_key
 
 _SERVING: Final = "serving bamboo"
-"""What an edge prints once peers of Bamboo may come."""
+"""Printed by an edge once Bamboo peers may connect."""
 _JOBS: Final = ("logs", "coverage")
 
 
 @dataclass(frozen=True, slots=True)
 class BambooBackbone:
-    """What there is between the two edges. `urls`: where each edge is called."""
+    """Kafka between the two edges. `urls`: the address of each edge."""
 
     kafka: KafkaSettings
     urls: tuple[Url, Url]
 
     async def fragments(self, log: LogKey) -> set[int]:
-        """Entries of a log on the topic `fragments`."""
+        """Return the sequence numbers of a log on the topic `fragments`."""
         return await asyncio.to_thread(self._fragments, log)
 
     async def in_logs(self, log: LogKey) -> int:
-        """Records of a log on the topic `logs`."""
+        """Return the number of a log's records on the topic `logs`."""
         return await asyncio.to_thread(self._in_logs, log)
 
     async def coverage(self, log: LogKey) -> CoverageRecord | None:
-        """What the deployment is known to hold of a log, by the job `coverage`."""
+        """Return the deployment's coverage of a log, written by the job `coverage`; None if there is none
+        yet.
+        """
         return await asyncio.to_thread(self._coverage, log)
 
     def _coverage(self, log: LogKey) -> CoverageRecord | None:
@@ -88,7 +90,7 @@ def _is_of(key: bytes, log: LogKey) -> bool:
 
 @asynccontextmanager
 async def backbone(stage: Stage) -> AsyncIterator[BambooBackbone]:
-    """Kafka, topics, two connectors and two jobs; all that was started is stopped at the end."""
+    """Start Kafka, topics, two connectors and two jobs; stop them at the end."""
     async with stage.kafka() as kafka:
         stage.show("starting two edges and the Spark jobs logs and coverage")
         tcp_port, udp_port, *ports = free_ports(4)
@@ -121,7 +123,7 @@ _LOOK_S: Final = 1.0
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
-    """A writer at the edge west over TCP, a reader at the edge east over QUIC."""
+    """Connect a writer to the edge west over TCP and a reader to the edge east over QUIC."""
     async with (
         backbone(stage.stage) as between,
         stage.actor("edge-writer") as writer,
@@ -164,7 +166,7 @@ async def _live(
 async def _sparse(
     stage: BambooStage, figures: SceneFigures, between: BambooBackbone, reader: BambooActor
 ) -> int:
-    """A peer brings one entry and its pool to west, the reader proves it at east; how many entries."""
+    """Send one entry and its pool to west, and prove it at east. Returns the number of entries."""
     log = author_log(_SPARSE_ID)
     west, east = between.urls
     given = signed(_SPARSE_ID, (reading(number) for number in range(1, _SPARSE_ENTRIES + 1)))
@@ -184,7 +186,7 @@ async def _sparse(
         )
         await at_west.propose(offer)
         async with reader.peer.connect(east) as at_east:
-            # The payload may come to the edge after its entry: mandatory, so that it is not passed over.
+            # The payload may reach the edge after its entry: mandatory, so that it is not skipped.
             await reader.peer.ask(at_east, FollowedLog(log, _PROVEN, _PROVEN, mandatory=True))
 
             async def holds_all() -> bool:
@@ -204,7 +206,7 @@ async def _sparse(
 
 
 async def _jobs(stage: BambooStage, figures: SceneFigures, between: BambooBackbone, pool: int) -> None:
-    """What the jobs make of all that: the live log whole on `logs`, and sets of what is held."""
+    """Check the jobs' output: the complete live log on `logs`, and the coverage of the sparse log."""
     live, sparse, count = author_log(_LIVE_ID), author_log(_SPARSE_ID), stage.size.live + 1
 
     async def is_in_logs() -> bool:

@@ -1,4 +1,4 @@
-"""Parts of payloads that nobody can verify yet: halves that cross in one request, a corrupted beginning."""
+"""Unverified parts of payloads: two halves that cross in one request, and a corrupted beginning."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _BOTH_ID: Final = 30
 _BOTH_ENTRIES: Final = 300
 _LARGE_BYTES: Final = 1_000_000
 GREEDY: Final = PeerSettings(sends_greedily=True, accepts_greedy=True)
-"""Parts of a payload may go out, and may come, before anybody can verify them."""
+"""Parts of a payload may be sent and received before they can be verified."""
 
 
 async def fill_gaps(stage: BambooStage, figures: SceneFigures) -> None:
-    """Each has every entry, the payloads of every other ten, and one half of the last payload."""
+    """Give each peer every entry, alternating tens of payloads, and one half of the last payload."""
     log, half = author_log(_BOTH_ID), _LARGE_BYTES // 2
     large = noise(_LARGE_BYTES, _BOTH_ID)
     given = signed(_BOTH_ID, [noise(600, number) for number in range(_BOTH_ENTRIES)] + [large])
@@ -45,7 +45,7 @@ async def fill_gaps(stage: BambooStage, figures: SceneFigures) -> None:
             await remote.propose(RequestedRange(*log, 1, end=last, upper=last, direction=Direction.BOTH))
 
             async def is_through() -> bool:
-                # West may be through with what it has sent, and east not yet with what it reads.
+                # West may have sent everything before east has read it.
                 ends = remote, *east.peer.remotes.values()
                 return not any([await end.open_requests() for end in ends])
 
@@ -68,7 +68,7 @@ _PREFIX: Final = 250_000
 
 
 async def pass_on(stage: BambooStage, figures: SceneFigures) -> None:
-    """The relay holds the beginning of one payload, one bit of it wrong; the rest comes from the origin."""
+    """Give the relay the beginning of one payload with a wrong bit; the rest comes from the origin."""
     log = author_log(_LOG_ID)
     given = signed(_LOG_ID, (noise(_SIZE, number) for number in range(_ENTRIES)))
     corrupt = given[_CORRUPT - 1]
@@ -88,7 +88,7 @@ async def pass_on(stage: BambooStage, figures: SceneFigures) -> None:
         await origin.peer.add(given)
         await relay.peer.add(at_relay)
         async with reader.peer.connect(relay_url) as downstream:
-            # Mandatory: the relay may not pass over what it has lost, but waits until it has it.
+            # Mandatory: the relay may not skip the payload that it lost, but waits until it has it.
             await downstream.propose(RequestedRange(*log, 1, mandatory=True, direction=Direction.PULL))
 
             async def has_the_beginning() -> bool:
