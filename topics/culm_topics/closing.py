@@ -1,4 +1,4 @@
-"""Base of what a `with` block closes."""
+"""Base class of objects that a `with` block closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,11 +6,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Is closed at the end of a `with` block, also after an error."""
+    """Object that is closed at the end of a `with` block, also after an error."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close connections and files; twice is harmless."""
+        """Close connections and files. Further calls have no effect."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """Renders docs/topics.md from the catalogue, the records, the rights and the property tables.
 
-`python -m culm_topics.docs > docs/topics.md` writes it; a test holds the file equal to what is rendered here.
+`python -m culm_topics.docs > docs/topics.md` writes the file; a test compares the file with `render()`.
 """
 
 import sys
@@ -208,7 +208,7 @@ with DagConsumer("127.0.0.1:9092", state_dir="state") as consumer:
 
 
 def render() -> str:
-    """The whole of docs/topics.md."""
+    """Return the text of docs/topics.md."""
     return "\n".join(
         [
             _INTRODUCTION,
@@ -261,7 +261,7 @@ def _cddl(topic: TopicSpec) -> str:
     if topic.cddl is not None:
         return files("culm_topics").joinpath(topic.cddl).read_text(encoding="utf-8")
     records = records_of(topic)
-    # Records that two topics have are described under the first.
+    # Records that two topics share are described under the first.
     return topic_cddl(records) if records and records[0].declaration.topic == topic.name else ""
 
 

@@ -1,4 +1,4 @@
-"""The errors of this package. `code` is stable: see `culm_models.errors`; `hint` says what to do."""
+"""The errors of this package. Each `code` is stable (see `culm_models.errors`); `hint` names the remedy."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ UNREACHABLE_HINT = (
 
 
 class TopicsError(CulmError, code="topics"):
-    """Anything that goes wrong between Culm and its topics."""
+    """Base of the errors between Culm and its topics."""
 
     default_hint: ClassVar[str | None] = None
 
@@ -21,18 +21,18 @@ class TopicsError(CulmError, code="topics"):
 
 
 class RecordError(TopicsError, code="topics.record"):
-    """A key or value that is not the shape that the catalogue promises."""
+    """A key or value does not have the form that the catalogue specifies."""
 
 
 class KafkaSettingsError(TopicsError, code="topics.settings"):
-    """A property that cannot be used, or cannot be said in the Java client's words."""
+    """A property cannot be used, or has no equivalent in the Java client."""
 
 
 class KafkaFailure(TopicsError, code="topics.kafka"):
-    """The broker refused a request or could not be reached in time; `hint` says what to look at.
+    """The broker refused a request or could not be reached in time; `hint` says what to check.
 
-    `passes`: a later attempt may succeed although nobody changes anything, as when no broker answers. A wrong
-    password does not pass.
+    `passes` is true if a later attempt may succeed without any change, for example when no broker answers. It
+    is false for a wrong password.
     """
 
     def __init__(self, message: str, *, passes: bool = True, hint: str | None = None) -> None:
@@ -43,7 +43,7 @@ class KafkaFailure(TopicsError, code="topics.kafka"):
 class CommitFailed(KafkaFailure, code="topics.commit"):
     """A group's positions were not committed: entries since the last commit will be handed out again.
 
-    `passes`: the error is one that ends by itself, and it was waited for.
+    `passes` is true if the error is temporary; the commit was then retried until its timeout.
     """
 
     default_hint: ClassVar[str | None] = (
@@ -58,17 +58,17 @@ class TopicMissing(TopicsError, code="topics.missing"):
 
 
 class TopicRecreated(TopicsError, code="topics.recreated"):
-    """The topic is not the one that was read before: it was deleted and created again."""
+    """The topic was deleted and created again since it was last read."""
 
     default_hint: ClassVar[str | None] = "begin again with a new group and an empty state directory"
 
 
 class OriginChanged(TopicsError, code="topics.origin"):
-    """Kept offsets belong to another cluster, prefix or creation of a topic; `hint` is the remedy."""
+    """Stored offsets belong to another cluster, prefix or creation of a topic; `hint` names the remedy."""
 
 
 class OffsetOutOfRange(TopicsError, code="topics.offset_out_of_range"):
-    """The position to resume from is no longer, or not yet, in the topic: records are lost to this reader."""
+    """The position to resume from is no longer, or not yet, in the topic: this reader has lost records."""
 
     default_hint: ClassVar[str | None] = (
         "begin again with a new group, or set the offsets of this one to where reading shall go on"
@@ -76,7 +76,7 @@ class OffsetOutOfRange(TopicsError, code="topics.offset_out_of_range"):
 
 
 class LogGap(TopicsError, code="topics.gap"):
-    """A log's sequence number jumps: an entry is missing from the replicated log."""
+    """A log's sequence number jumps: an entry is missing in the replicated log."""
 
     default_hint: ClassVar[str | None] = (
         "the job `logs`, run again with a new checkpoint, writes the log anew from `entries`"
@@ -84,14 +84,14 @@ class LogGap(TopicsError, code="topics.gap"):
 
 
 class PayloadTooLarge(TopicsError, code="topics.payload_size"):
-    """A payload has more bytes than its reader takes."""
+    """A payload is larger than its reader's limit."""
 
     default_hint: ClassVar[str | None] = "give the reader a larger limit, and the room on the disk"
 
 
 class PayloadChunkRefused(TopicsError, code="topics.payload_chunk"):
-    """A chunk is not one of the payload that is being put together: another size, or another payload."""
+    """A chunk does not fit the payload that is being assembled: its size differs, or its payload."""
 
 
 class PayloadHashRefused(TopicsError, code="topics.payload_hash"):
-    """The chunks of a payload are all there, and together they are another payload."""
+    """All chunks of a payload are present, but their hash is not the payload's."""

@@ -1,8 +1,8 @@
 """The HTTP port of a job or a connector: Prometheus metrics, and whether the process is alive and ready.
 
-`/metrics` is for Prometheus. `/livez` and `/readyz` answer 200, or 503 with a reason a line ("building the
-index"), for Kubernetes and load balancers. It is here because jobs and connectors share no other floor; it
-needs prometheus-client, which the extras `edge` and `streaming` bring.
+`/metrics` is for Prometheus. `/livez` and `/readyz` are for Kubernetes and load balancers: they answer 200,
+or 503 with one reason per line ("building the index"). The module is here because jobs and connectors share
+no other package; it needs prometheus-client, which the extras `edge` and `streaming` install.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from culm_models.errors import CulmError
 _TEXT = "text/plain; charset=utf-8"
 
 Reasons = Callable[[], tuple[str, ...]]
-"""Why something is not so; empty when it is."""
+"""Returns the reasons why a condition does not hold; empty if it holds."""
 
 
 class PortError(Protocol):
-    """Makes the caller's error for a port that cannot be had; a class of errors with a hint is one."""
+    """Makes the caller's error for a port that cannot be opened; a class of errors with a hint is one."""
 
     def __call__(self, message: str, *, hint: str) -> CulmError:
-        """The error to raise; `hint` says which option to change."""
+        """Return the error to raise; `hint` says which option to change."""
         ...
 
 
@@ -43,14 +43,14 @@ def serve_status(
     why_not_alive: Reasons = tuple,
     port_error: PortError,
 ) -> Iterator[int]:
-    """Serve while the context lasts; yields the port, which 0 leaves to the system.
+    """Serve while the context is open; yields the port, which the system chooses if `port` is 0.
 
-    The reasons are asked for in other threads; without `why_not_alive` a process that answers is alive.
-    Raises what `port_error` makes when the port cannot be had.
+    The reasons are computed in other threads. Without `why_not_alive`, a process that answers is alive.
+    Raises the error that `port_error` makes if the port cannot be opened.
     """
 
     class Handler(BaseHTTPRequestHandler):
-        """Answers three paths; everything else is not found."""
+        """Answers three paths; every other path is not found."""
 
         timeout = 10
 
@@ -78,7 +78,7 @@ def serve_status(
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: scrapes come every few seconds."""
+            """Log nothing: scrapes arrive every few seconds."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)

@@ -1,26 +1,26 @@
-"""What is said of a topic and of a job, and the topic properties that a clean-up asks for."""
+"""The classes that describe a topic and a job, and the topic properties of each clean-up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Cleanup = Literal["time", "compact", "keep"]
-"""What ends a record's life: its age, a newer record of the same key, or nothing."""
+"""How a record's life ends: by its age, by a newer record with the same key, or never."""
 
 Program = Literal["connector", "job", "consumer", "operator"]
-"""Who reads or writes a topic: connectors, streaming jobs, consumers of the logs, people and dashboards."""
+"""A reader or writer of a topic: connectors, streaming jobs, consumers of the logs, people and dashboards."""
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-"""The largest record batch of any topic, in bytes; producers and consumers are set up for the same."""
+"""The largest record batch of any topic, in bytes; producers and consumers use the same limit."""
 
 MAX_COPIES = 32
-"""The most copies of a partition that settings may ask for."""
+"""The largest number of copies of a partition that settings may request."""
 
 DEFAULT_PREFIX = "culm."
 DEFAULT_PARTITIONS = 8
 
 DAY_MS = 24 * 60 * 60 * 1000
-# Retention counts from when the broker took the record, not from what a producer's clock said.
+# Retention counts from the time at which the broker stored the record, not from the producer's clock.
 EVERY_TOPIC = {
     "max.message.bytes": str(MAX_MESSAGE_BYTES),
     "message.timestamp.type": "LogAppendTime",
@@ -31,11 +31,12 @@ EVERY_TOPIC = {
 class TopicSpec:
     """One topic: `name` without the prefix, `config` as Kafka topic properties.
 
-    `partitioned` topics spread over as many partitions as the deployment chooses (`partitions` by default);
-    the others are small and always have `partitions`. The number is fixed for the life of a topic that is
-    keyed by log: Kafka keeps the order of a log only within a partition. `writers` and `readers` are programs
-    beside the jobs, whose topics stand in the table of jobs. `records` are the `module:class` of its values;
-    where they are none, `value` says what they are, and `cddl` names a file that has their shape.
+    `partitioned` topics have as many partitions as the deployment chooses (`partitions` by default); the
+    others are small and always have `partitions`. The number is fixed for the life of a topic that is keyed
+    by log, because Kafka keeps the order of a log only within a partition. `writers` and `readers` are the
+    programs other than jobs; the table of jobs lists the topics of jobs. `records` are the `module:class`
+    names of the topic's values. If there are no such classes, `value` describes the values, and `cddl` names
+    a file with their rules.
     """
 
     name: str
@@ -54,10 +55,11 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One job: `name` is also that of its Spark query and of its checkpoint's folder.
+    """One job: `name` is also the name of its Spark query and of its checkpoint's folder.
 
-    `reads` and `writes` are topics by their names in the catalogue, `load` is the `module:attribute` that
-    runs it. Jobs of a `group` run together by its name. `stateful` jobs have a state store of a fixed layout.
+    `reads` and `writes` are topics by their names in the catalogue; `load` is the `module:attribute` that
+    runs the job. The jobs of a `group` run together by the group's name. `stateful` jobs have a state store
+    of a fixed layout.
     """
 
     name: str
@@ -70,13 +72,13 @@ class JobSpec:
 
 
 def kept_for(days: int) -> dict[str, str]:
-    """Topic properties: a record ends after so many days."""
+    """Return topic properties by which a record expires after `days` days."""
     return {**EVERY_TOPIC, "cleanup.policy": "delete", "retention.ms": str(days * DAY_MS)}
 
 
 def compacted() -> dict[str, str]:
-    """Topic properties: a record ends when a newer one of its key has come."""
-    # Small segments, cleaned early: readers of a compacted topic read all of it when they start.
+    """Return topic properties by which a newer record replaces the earlier ones with its key."""
+    # Small segments are cleaned early: a reader of a compacted topic reads all of it at its start.
     return {
         **EVERY_TOPIC,
         "cleanup.policy": "compact",
@@ -86,5 +88,5 @@ def compacted() -> dict[str, str]:
 
 
 def kept() -> dict[str, str]:
-    """Topic properties: nothing ends a record."""
+    """Return topic properties by which records are kept for ever."""
     return {**EVERY_TOPIC, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}

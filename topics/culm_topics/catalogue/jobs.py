@@ -1,6 +1,6 @@
-"""The table of streaming jobs, looked up. Light to import: no Spark.
+"""Lookups in the table of streaming jobs. Quick to import: no Spark.
 
-`culm job`, the run itself, access rights and docs/topics.md read it.
+`culm job`, the run itself, access rights and docs/topics.md use it.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ DEFAULT_GROUP: Final = "all"
 
 
 def job_named(name: str) -> JobSpec:
-    """The table's entry; `KeyError` when there is none."""
+    """Return the job's entry in the table. Raises `KeyError` if there is none."""
     for job in registry.JOBS:
         if job.name == name:
             return job
@@ -20,15 +20,18 @@ def job_named(name: str) -> JobSpec:
 
 
 def groups() -> tuple[str, ...]:
-    """Every group, in the table's order."""
+    """Return all groups, in the table's order."""
     return tuple(dict.fromkeys(job.group for job in registry.JOBS))
 
 
 def runnable_names() -> frozenset[str]:
-    """The names that `culm job run` takes: those of jobs and of groups."""
+    """Return the names that `culm job run` accepts: jobs and groups."""
     return frozenset((*groups(), *(job.name for job in registry.JOBS)))
 
 
 def jobs_of(which: str) -> tuple[str, ...]:
-    """The names of a group's jobs, or of the one job of that name; `KeyError` when there is neither."""
+    """Return the names of a group's jobs, or of the job with that name.
+
+    Raises `KeyError` if there is neither.
+    """
     return tuple(job.name for job in registry.JOBS if job.group == which) or (job_named(which).name,)

@@ -1,4 +1,4 @@
-"""The two tables of all rooms, literally: a room's own topics and jobs are one line in each."""
+"""The two tables of all protocols, written out: the topics and the jobs of each protocol."""
 
 from culm_topics.chotki.catalogue import CHOTKI, CHOTKI_JOBS
 from culm_topics.dag.catalogue import DAG, DAG_JOBS

@@ -1,4 +1,4 @@
-"""The table of topics, looked up."""
+"""Lookups in the table of topics."""
 
 from typing import get_args
 
@@ -8,22 +8,25 @@ from culm_topics.topic_spec import Program, TopicSpec
 
 
 def topic_name(prefix: str, name: str) -> str:
-    """The full name of the catalogue's topic `name`."""
+    """Return the full name of the catalogue's topic `name`."""
     return prefix + spec(name).name
 
 
 def spec(name: str) -> TopicSpec:
-    """The catalogue's entry; `KeyError` when there is none (a programmer's error)."""
+    """Return the topic's entry in the catalogue.
+
+    Raises `KeyError` if there is none (a programmer's error).
+    """
     return _BY_NAME[name]
 
 
 def readers(topic: TopicSpec) -> tuple[Program, ...]:
-    """The programs that read a topic; whether jobs do, the table of jobs says too."""
+    """Return the programs that read a topic, including `job` if a job in the table reads it."""
     return _with_jobs(topic.readers, any(topic.name in job.reads for job in registry.JOBS))
 
 
 def writers(topic: TopicSpec) -> tuple[Program, ...]:
-    """The programs that write a topic; whether jobs do, the table of jobs says."""
+    """Return the programs that write a topic, including `job` if a job in the table writes it."""
     return _with_jobs(topic.writers, any(topic.name in job.writes for job in registry.JOBS))
 
 

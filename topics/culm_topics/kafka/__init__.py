@@ -1,10 +1,10 @@
-"""Kafka itself: clients, administration, rights.
+"""Access to Kafka itself: clients, administration, rights.
 
-- `clients`: settings, and factories for producer, consumer and admin client; `java_client`: these properties
-  in the Java client's words, for Spark; `local`: where Kafka is when nobody says.
+- `clients`: settings, and factories for producer, consumer and admin client; `java_client`: the properties
+  under the Java client's names, for Spark; `local`: the default address of Kafka.
 - `admin`: creates, lists and checks topics against the catalogue; `cluster`: whether there are brokers.
 - `acls`: the rights each program needs, and how they are printed.
-- `origin`: which cluster and which creation of its topics offsets belong to, kept beside them.
-- `job_positions`: how far each job has read, for others to see.
-- `client_errors`: what a client says, in words and at a bounded rate.
+- `origin`: the cluster and the creation of the topics to which stored offsets belong.
+- `job_positions`: the position up to which each job has read, for other programs.
+- `client_errors`: a client's errors, in words and at a bounded rate.
 """

@@ -2,11 +2,11 @@
 
 A connector reads and writes its own topics and reads `logs`, `version-vectors` and the like; the streaming
 jobs write the state; a consumer of replicated logs reads the logs and the channels and nothing else; an
-operator reads all. The admin creates topics, which nobody else may, and does what `culm doctor` tries.
-Nobody needs a right on the cluster: an idempotent producer asks for none since Kafka 2.8.
+operator reads all. The admin creates topics, which no other program may do, and performs the checks of `culm
+doctor`. No program needs a right on the cluster: an idempotent producer requires none since Kafka 2.8.
 
-Groups start with the deployment's prefix, each kind of program with a prefix of its own behind it, so that
-two deployments on one cluster share no right.
+Group ids start with the deployment's prefix, followed by a prefix for each kind of program, so that two
+deployments on one cluster share no right.
 """
 
 import json
@@ -25,14 +25,14 @@ from culm_topics.topic_spec import Program
 ResourceKind = Literal["topic", "group"]
 Operation = Literal["Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"]
 Grantee = Literal[Program, "admin"]
-"""Who is granted rights: every program of the catalogue, and whoever creates the topics."""
+"""Receiver of rights: every program of the catalogue, and the admin, who creates the topics."""
 
 GRANTEES: tuple[Grantee, ...] = ("admin", *get_args(Program))
 
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """One right: `pattern` is `literal` (the very name) or `prefixed` (every name that starts so)."""
+    """One right: `pattern` is `literal` (exactly this name) or `prefixed` (names that start with it)."""
 
     program: Grantee
     resource: ResourceKind
@@ -42,7 +42,7 @@ class Acl:
 
 
 def acls(settings: KafkaSettings, programs: Sequence[Grantee] = GRANTEES) -> tuple[Acl, ...]:
-    """Every right that the programs need, in the catalogue's order."""
+    """Return all rights that the programs need, in the catalogue's order."""
     rights: list[Acl] = []
     for program in programs:
         rights += _admin_rights(settings) if program == "admin" else _program_rights(settings, program)
@@ -50,17 +50,17 @@ def acls(settings: KafkaSettings, programs: Sequence[Grantee] = GRANTEES) -> tup
 
 
 def reader_group_prefix(settings: KafkaSettings) -> str:
-    """What the group ids of readers that never commit start with: commands, and connectors that start."""
+    """Return the prefix of the group ids of readers that never commit: commands and starting connectors."""
     return f"{settings.prefix}reader-"
 
 
 def connector_group_prefix(settings: KafkaSettings) -> str:
-    """What the group ids of connectors start with; they commit nothing."""
+    """Return the prefix of the group ids of connectors; they never commit."""
     return f"{settings.prefix}connector-"
 
 
 def doctor_prefix(settings: KafkaSettings) -> str:
-    """What the topics and groups start with that `culm doctor` makes, uses and deletes."""
+    """Return the prefix of the topics and groups that `culm doctor` creates, uses and deletes."""
     return f"{settings.prefix}doctor-"
 
 
@@ -80,7 +80,7 @@ def _program_rights(settings: KafkaSettings, program: Program) -> list[Acl]:
         rights += [Acl(program, "topic", name, "literal", operation) for operation in operations]
     rights += [Acl(program, "group", group, "prefixed", "Read") for group in _groups(settings, program)]
     if program == "connector":
-        # How far the job `logs` has read: entries that it did not take are produced again.
+        # To read the job `logs`' position: entries that the job did not read are produced again.
         rights.append(Acl(program, "group", job_group_prefix(settings), "prefixed", "Describe"))
     return rights
 
@@ -98,7 +98,7 @@ def _admin_rights(settings: KafkaSettings) -> list[Acl]:
 
 def _groups(settings: KafkaSettings, program: Program) -> tuple[str, ...]:
     groups = {
-        # A connector looks things up in a channel's store, and starts from `blocks`, as other readers do.
+        # Like other readers, a connector does lookups in a channel's store and starts from `blocks`.
         "connector": (connector_group_prefix(settings), reader_group_prefix(settings)),
         "job": (job_group_prefix(settings),),
         "consumer": (settings.prefix,),
@@ -121,12 +121,12 @@ grant() {
 
 
 def default_principal(program: Grantee) -> str:
-    """The principal that a program has unless another is given: `User:culm-<program>`."""
+    """Return the default principal of a program: `User:culm-<program>`."""
     return f"User:culm-{program}"
 
 
 def script(rights: Iterable[Acl], principals: Mapping[Grantee, str]) -> str:
-    """A shell script that grants the rights, one call for all resources with the same operations."""
+    """Return a shell script that grants the rights, one call for all resources with the same operations."""
     lines = [_SCRIPT_HEAD]
     for program, of_program in groupby(rights, key=lambda right: right.program):
         lines.append(f"\n# {program}\n")
@@ -142,9 +142,10 @@ def script(rights: Iterable[Acl], principals: Mapping[Grantee, str]) -> str:
 
 
 def strimzi_users(rights: Iterable[Acl], principals: Mapping[Grantee, str], *, cluster: str) -> str:
-    """YAML documents, one `KafkaUser` a program, for the Kafka resource `cluster` (Strimzi 0.49 and newer).
+    """Return YAML documents, one `KafkaUser` per program (Strimzi 0.49 and newer).
 
-    The user's name is the principal without `User:`; the operator makes a SCRAM-SHA-512 password for it.
+    `cluster` is the name of the Kafka resource. The user's name is the principal without `User:`; the Strimzi
+    operator creates a SCRAM-SHA-512 password for it.
     """
     documents = []
     for program, of_program in groupby(rights, key=lambda right: right.program):
@@ -180,7 +181,7 @@ def _strimzi_rules(rights: Iterable[Acl]) -> Iterator[str]:
 
 
 def _calls(rights: Iterable[Acl]) -> dict[tuple[str, str, Sequence[str]], list[str]]:
-    """The names of resources by their kind, pattern and operations."""
+    """Group the names of resources by their kind, pattern and operations."""
     operations: dict[tuple[str, str, str], list[str]] = {}
     for right in rights:
         operations.setdefault((right.resource, right.pattern, right.name), []).append(right.operation)

@@ -1,8 +1,8 @@
 """Creates, lists and checks the deployment's topics against the catalogue.
 
-`create` only ever adds what is missing. It never alters a topic: partitions of a topic keyed by log cannot
-be changed without breaking the order of its logs, and a property that differs may have been set on purpose.
-`check` says exactly what differs.
+`create` only adds missing topics. It never alters a topic: partitions of a topic keyed by log cannot be
+changed without breaking the order of its logs, and a property that differs may have been set on purpose.
+`check` reports exactly what differs.
 """
 
 import time
@@ -35,7 +35,7 @@ _AWAY = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaErr
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic of the catalogue as the broker has it; partitions 0 when it does not exist."""
+    """A topic of the catalogue as the broker reports it; `partitions` is 0 if it does not exist."""
 
     name: str
     full_name: str
@@ -51,7 +51,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as the catalogue says; `key` is the topic property for kind `config`."""
+    """One difference between a topic and the catalogue; `key` is the topic property for kind `config`."""
 
     topic: str
     kind: Literal["missing", "partitions", "replication", "config"]
@@ -68,9 +68,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """How many copies of a topic there are, and how many must have a record before it is acknowledged.
+    """The number of copies of a topic, and the number that must store a record before it is acknowledged.
 
-    `brokers` is how many there are for the copies; `min_insync_replicas` is None where it was not asked for.
+    `brokers` is the number of brokers available for the copies; `min_insync_replicas` is None if it was not
+    queried.
     """
 
     topic: str
@@ -80,7 +81,7 @@ class Durability:
 
     @property
     def risk(self) -> str | None:
-        """What the loss of one broker would do, where that is more than need be; None where it is not."""
+        """Description of an avoidable consequence of losing one broker, or None."""
         if self.brokers < 2:
             return None
         if self.replicas == 1:
@@ -108,9 +109,10 @@ def create(
     *,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> tuple[str, ...]:
-    """Create the topics that do not exist yet; returns their full names. Safe to repeat and to race.
+    """Create the topics that do not exist yet; returns their full names.
 
-    Returns when every topic is ready to be written. `KafkaFailure` says which topic failed, and why.
+    Safe to repeat and to run concurrently. Returns when every topic can be written. Raises `KafkaFailure`
+    with the topic that failed and the reason.
     """
     client = kafka.admin(settings)
     deadline = time.monotonic() + timeout_seconds
@@ -143,7 +145,7 @@ def list_topics(
     *,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> tuple[TopicState, ...]:
-    """Every topic of the catalogue with its full name and what the broker says of it."""
+    """Return every topic of the catalogue with its full name and its state on the broker."""
     client = kafka.admin(settings)
     described = describe(client, [settings.topic(topic.name) for topic in topics], timeout_seconds)
     states: list[TopicState] = []
@@ -164,7 +166,7 @@ def check(
     *,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> tuple[Difference, ...]:
-    """Everything in which the broker's topics differ from the catalogue; empty when nothing does."""
+    """Return all differences between the broker's topics and the catalogue."""
     differences: list[Difference] = []
     existing: list[TopicSpec] = []
     for topic, state in zip(
@@ -198,7 +200,10 @@ def durability(
     with_config: bool = True,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> tuple[Durability, ...]:
-    """How durable each topic is that exists. `with_config` needs the right to describe configurations."""
+    """Return the durability of each existing topic.
+
+    `with_config` needs the right to describe configurations.
+    """
     states = list_topics(settings, topics, timeout_seconds=timeout_seconds)
     existing = {state.full_name: state.replicas for state in states if state.exists}
     client = kafka.admin(settings)
@@ -214,7 +219,7 @@ def durability(
 
 
 def describe(client: AdminClient, full_names: Iterable[str], timeout_seconds: float) -> dict[str, Any]:
-    """The broker's description of each topic (None where it does not exist)."""
+    """Return the broker's description of each topic, by full name; None for a topic that does not exist."""
     names = list(full_names)
     if not names:
         return {}
@@ -247,7 +252,7 @@ def _config_differences(
 def _configs(
     client: AdminClient, full_names: Sequence[str], timeout_seconds: float
 ) -> dict[str, dict[str, str]]:
-    """The properties of topics by their full names."""
+    """Return the properties of topics, by their full names."""
     if not full_names:
         return {}
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in full_names]
@@ -280,7 +285,7 @@ def _created(name: str, future: "Future[None]", timeout_seconds: float) -> bool:
 
 
 def _await_leaders(client: AdminClient, names: Sequence[str], deadline: float) -> None:
-    """A topic just created has no leaders for a moment: a producer would see it as missing."""
+    """Wait until every topic has leaders: a producer would report a topic without leaders as missing."""
     while True:
         described = describe(client, names, max(deadline - time.monotonic(), 1.0))
         waiting = [

@@ -1,7 +1,7 @@
-"""What a client of Kafka fails of: the name, the connection, TLS or SASL, in words and with a remedy.
+"""The cause of a Kafka client's failure: host name, connection, TLS or SASL, in words and with a remedy.
 
-A request that is not answered says only that it was not. Why is in the errors that librdkafka reports on the
-side, again and again while it tries; the latest one of the most telling kind is kept for whoever asks.
+A request that gets no answer does not tell why. The cause is in the errors that librdkafka reports
+separately, repeatedly while it retries; the latest error of each kind is kept.
 """
 
 import logging
@@ -21,7 +21,7 @@ _ADDRESS_KIND: Final = re.compile(r"\bipv[46]#")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a client cannot talk to Kafka, whether that may pass by itself, and what to do about it."""
+    """Why a client cannot reach Kafka, whether this may pass by itself, and the remedy."""
 
     text: str
     hint: str
@@ -42,17 +42,17 @@ _KINDS: Final = {
     KafkaError._RESOLVE: ("DNS: ", "check the host names in the bootstrap servers", True),
     KafkaError._TRANSPORT: ("", UNREACHABLE_HINT, True),
 }
-"""By the error's code, the most telling first: a prefix, the hint, whether it passes."""
+"""By the error's code, the most specific first: a prefix, the hint, whether the error may pass by itself."""
 
 
 class ReportedErrors:
-    """The latest error of each kind that one client has reported; `note` is its `error_cb`."""
+    """The latest error of each kind that a client has reported; `note` is its `error_cb`."""
 
     def __init__(self) -> None:
         self._latest: dict[int, str] = {}
 
     def note(self, error: KafkaError) -> None:
-        """Keep an error that says why."""
+        """Keep an error that tells a cause."""
         code, text = error.code(), error.str()
         if code == KafkaError._TRANSPORT and "SSL handshake failed" in text:
             code = KafkaError._SSL
@@ -60,7 +60,7 @@ class ReportedErrors:
             self._latest[code] = text
 
     def take(self) -> Cause | None:
-        """The most telling of them; what is reported from now on is another matter."""
+        """Return the most specific error as a cause, or None, and forget all errors reported so far."""
         for code, (kind, hint, passes) in _KINDS.items():
             if (text := self._latest.get(code)) is not None:
                 self._latest.clear()
@@ -72,12 +72,15 @@ _REPORTED: WeakKeyDictionary[Any, ReportedErrors] = WeakKeyDictionary()
 
 
 def watch(client: Any, errors: ReportedErrors) -> None:
-    """Remember where the errors of a client are kept."""
+    """Register the object that collects the errors of a client."""
     _REPORTED[client] = errors
 
 
 def cause_of(client: Any) -> Cause | None:
-    """Why this client lately failed, as far as it has reported; also has it report what it holds back."""
+    """Return the cause of this client's recent failures, if it reported any.
+
+    Also polls its pending reports.
+    """
     errors = _REPORTED.get(client)
     if errors is None:
         return None
@@ -90,7 +93,7 @@ CLIENT_LOG: Final = logging.getLogger("culm_topics.librdkafka")
 
 
 class OneOfEachKind(logging.Filter):
-    """Passes on the first record of each facility in every interval."""
+    """Log filter that lets through the first record of each facility in every interval."""
 
     def __init__(self, interval_seconds: float = INTERVAL_SECONDS) -> None:
         super().__init__()
@@ -99,7 +102,7 @@ class OneOfEachKind(logging.Filter):
         self._left_out: dict[object, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether this one is passed on; its message then says how many were not."""
+        """Whether to log this record. Its message then includes the number of suppressed records."""
         # confluent-kafka logs with the arguments (facility, client's name, text).
         kind = record.args[0] if isinstance(record.args, tuple) and record.args else record.msg
         now_s = time.monotonic()

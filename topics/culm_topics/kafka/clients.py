@@ -1,10 +1,10 @@
 """Kafka clients with Culm's defaults: settings, and factories for producer, consumer and admin client.
 
-What librdkafka logs goes to `logging`, as `culm_topics.librdkafka` and at a bounded rate (`client_errors`).
+librdkafka's log lines go to `logging`, as `culm_topics.librdkafka` and at a bounded rate (`client_errors`).
 
-Every librdkafka property passes through `KafkaSettings.options` and wins over the defaults here, except the
-few that correctness rests on (`FIXED`). Secrets never show in `repr`, errors or `redacted()`. What Spark
-needs is the same properties in the Java client's words: `spark_options`.
+Every librdkafka property can be set in `KafkaSettings.options` and overrides the defaults here, except the
+few on which correctness depends (`FIXED`). Secrets never appear in `repr`, errors or `redacted()`.
+`spark_options` returns the same properties under the Java client's names, for Spark.
 """
 
 import re
@@ -25,7 +25,7 @@ _Client = TypeVar("_Client", Producer, Consumer, AdminClient)
 
 REDACTED = "********"
 _SECRET = re.compile(r"password|secret|key\.pem|key\.passphrase|jaas|token|oauthbearer\.config|keystore\.key")
-# Where tokens come from; the tokens themselves are never in the settings.
+# Addresses of token servers; the tokens themselves are never in the settings.
 _NO_SECRETS = frozenset({"sasl.oauthbearer.token.endpoint.url"})
 
 FIXED: Mapping[str, str] = {
@@ -39,7 +39,7 @@ FIXED: Mapping[str, str] = {
     "auto.offset.reset": "is an argument of whoever consumes: a position out of range must be loud",
     "transactional.id": "is not used: nothing relies on Kafka transactions",
 }
-"""Properties that cannot be set through `options`, and why."""
+"""Properties that cannot be set through `options`, with the reason."""
 
 _COMMON = {
     "client.id": "culm",
@@ -48,7 +48,7 @@ _COMMON = {
     # Warnings and worse; librdkafka's own default also logs every reconnection.
     "log_level": "4",
 }
-# Nobody polls an admin client between requests, and each request fails with its own error.
+# An admin client is not polled between requests, and each request fails with its own error.
 _ADMIN = {"log_level": "2"}
 _PRODUCER = {
     "acks": "all",
@@ -72,12 +72,12 @@ _CONSUMER = {
     "allow.auto.create.topics": "false",
     "fetch.wait.max.ms": "50",
     "fetch.message.max.bytes": str(MAX_MESSAGE_BYTES),
-    # A reader that is slower than the broker holds at most this much in memory.
+    # Limits the memory of a reader that is slower than the broker.
     "queued.max.messages.kbytes": str(32 * 1024),
     "queued.min.messages": "10000",
 }
 
-# The Java client's defaults stop at 1 MiB; a source ignores what is for producers, and the other way round.
+# The Java client's defaults stop at 1 MiB. A source ignores producer properties, a sink those of consumers.
 _SPARK = {
     "kafka.acks": "all",
     "kafka.enable.idempotence": "true",
@@ -87,13 +87,13 @@ _SPARK = {
 
 
 class KafkaSettings(BaseModel):
-    """Where Kafka is, and how the deployment's topics are laid out there.
+    """The address of Kafka, and the layout of the deployment's topics there.
 
-    `options` are librdkafka properties; a name with the prefix `java.` is for Spark alone and reaches its
-    Kafka source and sink verbatim. Without a `replication_factor` new topics get the brokers'
+    `options` are librdkafka properties; a name with the prefix `java.` is for Spark alone and is passed to
+    its Kafka source and sink verbatim. Without a `replication_factor` new topics get the brokers'
     `default.replication.factor`. `partitions` overrides the catalogue's number for the partitioned topics;
-    `topic_config` adds or overrides topic properties by the topic's catalogue name, for example
-    `{"logs": {"remote.storage.enable": "true"}}` for tiered storage.
+    `topic_config` adds or overrides topic properties by the topic's catalogue name, for example `{"logs":
+    {"remote.storage.enable": "true"}}` for tiered storage.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -109,7 +109,7 @@ class KafkaSettings(BaseModel):
     @field_validator("options", mode="before")
     @classmethod
     def _plain_values(cls, options: object) -> object:
-        """Take `true` and `10` as configuration files write them."""
+        """Convert values such as `true` and `10` in configuration files to text."""
         if not isinstance(options, Mapping):
             return options
         return {name: _as_text(value) for name, value in options.items()}
@@ -133,22 +133,22 @@ class KafkaSettings(BaseModel):
         return config
 
     def topic(self, name: str) -> str:
-        """The full name of the catalogue's topic `name` in this deployment."""
+        """Return the full name of the catalogue's topic `name` in this deployment."""
         return topic_name(self.prefix, name)
 
     def partitions_of(self, topic: TopicSpec) -> int:
-        """How many partitions the topic has in this deployment."""
+        """Return the number of partitions of the topic in this deployment."""
         return self.partitions if topic.partitioned and self.partitions is not None else topic.partitions
 
     def config_of(self, topic: TopicSpec) -> dict[str, str]:
-        """The topic's properties in this deployment."""
+        """Return the topic's properties in this deployment."""
         config = dict(topic.config)
         if self.min_insync_replicas is not None:
             config["min.insync.replicas"] = str(self.min_insync_replicas)
         return config | self.topic_config.get(topic.name, {})
 
     def redacted(self) -> dict[str, Any]:
-        """Everything that may be shown to people: secrets are replaced."""
+        """Return the settings for display: secrets are replaced."""
         shown = self.model_dump()
         shown["options"] = {
             name: REDACTED if is_secret(name) else text for name, text in self.options.items()
@@ -172,10 +172,11 @@ def producer(
     on_error: Callable[[Any], None] | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> Producer:
-    """An idempotent producer with acks=all; `bulk` trades latency (50 ms) for throughput.
+    """Return an idempotent producer with acks=all; `bulk` trades latency (50 ms) for throughput.
 
-    `defaults` are the caller's own, which `settings.options` may override. Every factory here raises
-    `KafkaSettingsError` for a property that librdkafka does not know or take.
+    `defaults` are properties from the caller, which `settings.options` may override. Every factory here
+    raises `KafkaSettingsError` for a property that librdkafka does not know or whose value it does not
+    accept.
     """
     return _made(
         Producer,
@@ -195,11 +196,11 @@ def consumer(
     on_error: Callable[[Any], None] | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> Consumer:
-    """A consumer that commits only when told to.
+    """Return a consumer without automatic commits.
 
-    `start` is what happens without a valid position. `error`, the default, makes an offset out of range (and
-    a group without a committed offset) an error message from `poll` instead of a silent jump. `defaults` are
-    the caller's own, which `settings.options` may override.
+    `start` says what happens without a valid position. With the default, `error`, an offset out of range (and
+    a group without a committed offset) becomes an error message from `poll` instead of a silent jump.
+    `defaults` are properties from the caller, which `settings.options` may override.
     """
     return _made(
         Consumer,
@@ -212,7 +213,7 @@ def consumer(
 
 
 def admin(settings: KafkaSettings) -> AdminClient:
-    """An admin client; `client_errors.cause_of` knows why it fails."""
+    """Return an admin client; `client_errors.cause_of` returns the cause of its failures."""
     errors = ReportedErrors()
     client = _made(AdminClient, _client(settings, errors.note) | _ADMIN | _native_options(settings))
     watch(client, errors)
@@ -220,10 +221,10 @@ def admin(settings: KafkaSettings) -> AdminClient:
 
 
 def spark_options(settings: KafkaSettings) -> dict[str, str]:
-    """The settings as options of Spark's Kafka source and sink: Java names behind `kafka.`.
+    """Return the settings as options of Spark's Kafka source and sink: Java names after `kafka.`.
 
-    `KafkaSettingsError` names every property that the Java client has no word for; such a property is given
-    for Spark in its Java form as `java.<name>`, which passes verbatim.
+    Raises `KafkaSettingsError` with every property that has no name in the Java client. Such a property can
+    be given for Spark in its Java form as `java.<name>`, which is passed verbatim.
     """
     return {
         "kafka.bootstrap.servers": settings.bootstrap,
@@ -238,7 +239,7 @@ def _made(kind: type[_Client], properties: dict[str, Any]) -> _Client:
             return kind(properties)
         return kind(properties, logger=CLIENT_LOG)
     except KafkaException as error:
-        # Its text names the property, and the value only where it is one of a list.
+        # The client's text names the property; it has the value only for a property with a list of values.
         raise KafkaSettingsError(f"Kafka's client refuses its properties: {error.args[0].str()}") from error
 
 

@@ -1,9 +1,9 @@
-"""Whether a cluster has brokers: asked before any request that describes its topics.
+"""Checks whether a cluster has brokers, before any request that describes its topics.
 
-librdkafka 2.16 ends the process (`rd_kafka_admin_response_parse: Assertion rko_result`) when a request to
-describe topics or the cluster is answered without a single broker. A cluster answers so for a moment after it
-has fenced its only broker, as when that stood still. Plain metadata does no harm, so it is asked for first;
-what remains is the moment between the two.
+librdkafka 2.16 ends the process (`rd_kafka_admin_response_parse: Assertion rko_result`) if a request to
+describe topics or the cluster is answered without a single broker. A cluster gives such an answer for a
+moment after it has fenced its only broker, for example one that was paused. A plain metadata request is safe,
+so it is sent first; the moment between the two requests remains.
 """
 
 import time
@@ -18,14 +18,17 @@ _RETRY_SECONDS: Final = 0.1
 
 
 def await_brokers(client: Any, timeout_seconds: float) -> str:
-    """Wait until the cluster names a broker; returns the cluster's id. Raises `KafkaFailure`."""
+    """Wait until the cluster reports a broker; returns the cluster's id.
+
+    Raises `KafkaFailure` at the timeout.
+    """
     deadline_s = time.monotonic() + timeout_seconds
     last, cause = "it names none", None
     while (left_s := deadline_s - time.monotonic()) > 0:
         try:
             found = client.list_topics(timeout=left_s)
             if found.brokers:
-                cause_of(client)  # what it failed of before is past
+                cause_of(client)  # discard the causes of earlier failures
                 return str(found.cluster_id)
         except KafkaException as error:
             last = error.args[0].str()
@@ -37,10 +40,10 @@ def await_brokers(client: Any, timeout_seconds: float) -> str:
 
 
 def has_brokers(client: Any, timeout_seconds: float) -> bool:
-    """Whether the cluster names a broker now; waits no longer than this for an answer."""
+    """Whether the cluster reports a broker now; waits at most `timeout_seconds` for an answer."""
     try:
         return bool(client.list_topics(timeout=timeout_seconds).brokers)
     except KafkaException:
         return False
     finally:
-        cause_of(client)  # it reports to whoever asks, and must not pile that up
+        cause_of(client)  # discards reported errors, so that they do not pile up

@@ -1,9 +1,10 @@
-"""librdkafka properties in the Java client's words, for Spark's Kafka source and sink.
+"""librdkafka properties under the Java client's names, for Spark's Kafka source and sink.
 
-Same name on both sides: `security.protocol`, `sasl.mechanism`, `client.id`, `ssl.endpoint.identification.
-algorithm` and a few sizes and times. Translated: user name and password become a JAAS line; PEM files and
-texts become PEM trust and key stores. Properties that only tune librdkafka (threads, queues, logging) mean
-nothing to Java and are listed in `IGNORED`. Everything else is an error that names the property.
+Same name on both sides: `security.protocol`, `sasl.mechanism`, `client.id`,
+`ssl.endpoint.identification.algorithm` and a few sizes and times. Translated: user name and password become a
+JAAS line; PEM files and texts become PEM trust and key stores. Properties that only tune librdkafka (threads,
+queues, logging) have no meaning in Java and are listed in `IGNORED`. Any other property is an error that
+names it.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ SAME = frozenset(
         "sasl.oauthbearer.token.endpoint.url",
     }
 )
-"""Properties with one name and one meaning in both clients."""
+"""Properties with the same name and meaning in both clients."""
 
 RENAMED: Mapping[str, str] = {
     "sasl.mechanisms": "sasl.mechanism",
@@ -57,7 +58,7 @@ RENAMED: Mapping[str, str] = {
     "socket.send.buffer.bytes": "send.buffer.bytes",
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
 }
-"""Properties with another name for the same thing."""
+"""Properties whose name differs."""
 
 IGNORED = frozenset(
     {
@@ -84,7 +85,7 @@ IGNORED = frozenset(
         "allow.auto.create.topics",
     }
 )
-"""Tuning of librdkafka itself: without meaning for the Java client, so left out for Spark."""
+"""Properties that tune librdkafka only; left out for Spark."""
 
 _TRANSLATED = frozenset(
     {
@@ -108,12 +109,15 @@ _TRANSLATED = frozenset(
 
 
 def to_java(options: Mapping[str, str]) -> dict[str, str]:
-    """`options` in the Java client's names; `KafkaSettingsError` names what cannot be said."""
+    """Return `options` under the Java client's names.
+
+    Raises `KafkaSettingsError` with the properties that have no equivalent.
+    """
     java: dict[str, str] = {}
     unknown: list[str] = []
     for name, text in options.items():
         if name.startswith(JAVA_PREFIX) or JAVA_PREFIX + name in options:
-            continue  # passes verbatim, below
+            continue  # passed verbatim, below
         if name in IGNORED or name in _TRANSLATED:
             continue
         if name in SAME:
@@ -214,7 +218,7 @@ def _identity(options: Mapping[str, str]) -> dict[str, str]:
 
 def _verification(options: Mapping[str, str]) -> dict[str, str]:
     if options.get("enable.ssl.certificate.verification", "true").lower() == "true":
-        # librdkafka writes `none` for what Java writes as an empty name.
+        # librdkafka writes `none`; Java writes an empty name.
         if options.get("ssl.endpoint.identification.algorithm", "").lower() == "none":
             return {"ssl.endpoint.identification.algorithm": ""}
         return {}

@@ -1,13 +1,13 @@
-"""How far each job has read, for everybody to see: as the committed offsets of a consumer group of its name.
+"""The position up to which each job has read, published as the committed offsets of a group of its name.
 
-A job goes on from its checkpoint, never from these. They say up to where all of its output has been written,
-so a reader that asks for them first and then reads that output to its end knows what the job has passed by.
-Tools that show the lag of consumer groups show that of the jobs, too.
+A job resumes from its checkpoint, never from these offsets. They say up to which input all of its output has
+been written. A reader that fetches them first and then reads that output to its end knows which input the job
+has processed. Tools that show the lag of consumer groups also show the lag of the jobs.
 
 The offsets are read and committed by a consumer of that group that never joins it. The admin client can do
-both, but librdkafka 2.16 ends the process when the group's coordinator answers such a request after its time
-is up (`rd_kafka_enq_once_del_source_return: Assertion eonce->refcnt`), or that it is not the coordinator (a
-null pointer): what every broker does that is starting.
+both, but librdkafka 2.16 ends the process if the group's coordinator answers such a request after its timeout
+(`rd_kafka_enq_once_del_source_return: Assertion eonce->refcnt`), or answers that it is not the coordinator (a
+null pointer). Every broker that is starting does the latter.
 """
 
 import logging
@@ -25,13 +25,14 @@ from culm_topics.kafka.clients import KafkaSettings, consumer
 logger = logging.getLogger(__name__)
 
 Partition = tuple[str, int]
-"""Full name of the topic, number."""
+"""Full name of the topic, number of the partition."""
 
 _AGAIN_SECONDS: Final = 3_600.0
-"""Brokers forget what a group without members has committed, by default after a week."""
+"""Interval of repeated commits: brokers delete offsets of a group without members, after a week by default.
+"""
 _TIMEOUT_SECONDS = 10.0
 _PROPERTIES = {
-    # Nobody polls for what the client reports, and each request fails with its own error.
+    # The client's reports are not polled, and each request fails with its own error.
     "log_level": "2",
     # A commit has no timeout of its own.
     "socket.timeout.ms": str(int(_TIMEOUT_SECONDS * 1000)),
@@ -39,21 +40,22 @@ _PROPERTIES = {
 
 
 def job_group_prefix(settings: KafkaSettings) -> str:
-    """What the group ids of the jobs start with; they start from checkpoints, and commit for others."""
+    """Return the prefix of the jobs' group ids; jobs start from checkpoints and commit for other programs."""
     return f"{settings.prefix}job-"
 
 
 def publish_positions(kafka: KafkaSettings, job: str, positions: Mapping[Partition, int]) -> None:
-    """Commit the positions, by (full name of the topic, partition), of a job. Raises `KafkaFailure`."""
+    """Commit the positions of a job, by (full name of the topic, partition). Raises `KafkaFailure`."""
     offsets = [TopicPartition(topic, number, offset) for (topic, number), offset in positions.items()]
     with _group(kafka, job, "committed") as client:
         _raise_first(client.commit(offsets=offsets, asynchronous=False))
 
 
 def read_positions(kafka: KafkaSettings, job: str, partitions: Collection[Partition]) -> dict[Partition, int]:
-    """The positions that a job has committed for these partitions, by (full name of the topic, partition).
+    """Return a job's committed positions by (full name of the topic, partition).
 
-    Empty if it never has, or not for so long that the broker has forgotten them. Raises `KafkaFailure`.
+    Empty if it never has committed, or so long ago that the broker deleted the offsets. Raises
+    `KafkaFailure`.
     """
     asked = [TopicPartition(topic, number) for topic, number in partitions]
     with _group(kafka, job, "read") as client:
@@ -64,7 +66,7 @@ def read_positions(kafka: KafkaSettings, job: str, partitions: Collection[Partit
 
 @contextmanager
 def _group(kafka: KafkaSettings, job: str, done: str) -> Iterator[Consumer]:
-    """A consumer in the name of a job's group; what Kafka refuses is raised as `KafkaFailure`."""
+    """Open a consumer with a job's group id; errors of Kafka are raised as `KafkaFailure`."""
     client = consumer(kafka, group_id=f"{job_group_prefix(kafka)}{job}", defaults=_PROPERTIES)
     try:
         yield client
@@ -87,7 +89,7 @@ def _raise_first(answered: Collection[TopicPartition] | None) -> None:
 
 
 class PositionsPublisher:
-    """Publishes the positions that it is told; every method may be called from any thread."""
+    """Publishes the positions it receives; every method may be called from any thread."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
@@ -97,12 +99,12 @@ class PositionsPublisher:
         self._noting, self._publishing = Lock(), Lock()
 
     def note(self, job: str, positions: Mapping[Partition, int]) -> None:
-        """Note up to where all output of a job is written."""
+        """Record the position up to which all output of a job is written."""
         with self._noting:
             self._positions[job] = self._positions.get(job, {}) | dict(positions)
 
     def publish(self) -> None:
-        """Publish what has changed; a failure is logged once in a row, and tried again with the next call."""
+        """Publish changed positions. A failure is logged once in a row; the next call retries."""
         with self._publishing:
             self._publish()
 

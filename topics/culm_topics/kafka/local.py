@@ -1,6 +1,6 @@
-"""Where Kafka is when a program does not say: the environment's words, else the local stack that runs.
+"""The default address of Kafka: from environment variables, else the local stack that is running.
 
-`culm stack up` leaves its address in a file of the user's data directory, so that a program on the same
+`culm stack up` leaves its address in a file in the user's data directory, so that a program on the same
 machine finds it without knowing how the stack is run. The variables are those of the command line.
 """
 
@@ -17,16 +17,16 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.topic_spec import DEFAULT_PREFIX
 
 ADDRESS_FILE: Final = "bootstrap"
-"""In a stack's directory while it runs: its HOST:PORT."""
+"""File in the directory of a running stack that holds its HOST:PORT."""
 
 
 def stack_directory(name: str = "default") -> Path:
-    """Where the local stack of a name keeps its data."""
+    """Return the data directory of the local stack `name`."""
     return Path(PlatformDirs("culm", appauthor=False).user_data_dir) / "stacks" / name
 
 
 def named_kafka(kafka: KafkaSettings | str | None) -> KafkaSettings:
-    """Settings as they are; else those of an address, or of no address, with what the environment says.
+    """Return settings unchanged; for an address, or None, combine it with the environment's settings.
 
     Raises `KafkaSettingsError`.
     """
@@ -34,11 +34,11 @@ def named_kafka(kafka: KafkaSettings | str | None) -> KafkaSettings:
 
 
 def local_kafka(bootstrap: str | None = None) -> KafkaSettings:
-    """The Kafka of an address, or of CULM_BOOTSTRAP, with CULM_PREFIX and CULM_KAFKA.
+    """Return the settings for an address, or CULM_BOOTSTRAP, with CULM_PREFIX and CULM_KAFKA.
 
-    CULM_KAFKA holds librdkafka properties as JSON. Without an address and without CULM_BOOTSTRAP it is the
-    local stack that CULM_STACK__DIRECTORY or CULM_STACK__NAME means, by default the one that `culm stack up`
-    starts. Raises `KafkaSettingsError` when there is neither.
+    CULM_KAFKA holds librdkafka properties as JSON. Without an address and without CULM_BOOTSTRAP the address
+    is that of the local stack named by CULM_STACK__DIRECTORY or CULM_STACK__NAME, by default the stack that
+    `culm stack up` starts. Raises `KafkaSettingsError` if there is neither.
     """
     bootstrap = bootstrap or os.environ.get("CULM_BOOTSTRAP") or _local_stack()
     try:

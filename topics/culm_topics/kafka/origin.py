@@ -1,9 +1,10 @@
-"""What offsets belong to: the cluster, and each topic by the id that it got when it was created.
+"""The identity to which offsets belong: the cluster, and each topic by the id from its creation.
 
-A topic that is deleted and created again keeps its name and loses its past: offsets of the old one point at
-other records of the new one, or at none. So whatever keeps offsets (a checkpoint of a job, a connector's
-index, a consumer's cursor) keeps the `Origin` of its topics beside them and compares it with what the broker
-says before it uses them, and while it does. Names are full names, so another prefix is another origin.
+A topic that is deleted and created again keeps its name and loses its past: offsets of the old topic point at
+other records of the new one, or at none. Every program that keeps offsets (a checkpoint of a job, a
+connector's index, a consumer's cursor) therefore keeps the `Origin` of its topics with them. It compares it
+with the broker's answer before and during their use. Names are full names, so another prefix is another
+origin.
 """
 
 import json
@@ -23,7 +24,8 @@ _TIMEOUT_SECONDS: Final = 20.0
 class Origin:
     """The cluster's id, and the id of each topic by its full name.
 
-    `partition_counts` is what the broker reported with them, by topic; it is not part of the identity.
+    `partition_counts` is the number of partitions that the broker reported, by topic; it is not part of the
+    identity.
     """
 
     cluster_id: str
@@ -31,13 +33,13 @@ class Origin:
     partition_counts: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def encode(self) -> bytes:
-        """Stable bytes of this origin: JSON with sorted names."""
+        """Return stable bytes of this origin: JSON with sorted names."""
         value = {"cluster_id": self.cluster_id, "topic_ids": dict(self.topic_ids)}
         return json.dumps(value, sort_keys=True).encode()
 
     @classmethod
     def decode(cls, encoded: bytes) -> Self:
-        """The origin of these bytes. Raises `RecordError` when they are none."""
+        """Return the origin in these bytes. Raises `RecordError` if they are malformed."""
         try:
             value = json.loads(encoded)
             cluster_id, topic_ids = value["cluster_id"], value["topic_ids"]
@@ -48,7 +50,10 @@ class Origin:
         return cls(cluster_id, topic_ids)
 
     def differences(self, found: "Origin") -> tuple[str, ...]:
-        """What `found` contradicts of this origin, a phrase each; topics that only `found` names do not."""
+        """Return the contradictions between this origin and `found`, one phrase each.
+
+        Topics that only `found` names are no contradiction.
+        """
         phrases: list[str] = []
         if self.cluster_id != found.cluster_id:
             phrases.append(f"the cluster was {self.cluster_id} and is {found.cluster_id}")
@@ -63,16 +68,19 @@ class Origin:
         return tuple(phrases)
 
     def check(self, found: "Origin", *, what: str, remedy: str) -> None:
-        """Raise `OriginChanged` when `found` differs; `what` holds the offsets, `remedy` becomes the hint."""
+        """Raise `OriginChanged` if `found` differs.
+
+        `what` names the holder of the offsets; `remedy` becomes the hint.
+        """
         if phrases := self.differences(found):
             raise OriginChanged(f"{what} belongs to other topics: {'; '.join(phrases)}", hint=remedy)
 
 
 def ask_origin(admin: Any, topics: Iterable[str], *, timeout_seconds: float = _TIMEOUT_SECONDS) -> Origin:
-    """The origin of topics by their full names, from the broker, through an `AdminClient`; blocks.
+    """Query the broker for the origin of topics, by their full names, through an `AdminClient`; blocks.
 
-    Raises `TopicMissing` with the names of those that do not exist, and `KafkaFailure` when the broker
-    refuses or does not answer in time.
+    Raises `TopicMissing` with the names of topics that do not exist, and `KafkaFailure` if the broker refuses
+    or does not answer in time.
     """
     names = sorted(set(topics))
     cluster_id = await_brokers(admin, timeout_seconds)

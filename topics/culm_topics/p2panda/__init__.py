@@ -1,1 +1,1 @@
-"""The topics of p2panda alone: `catalogue`. Its entries go through those of replicated logs."""
+"""The topics that only p2panda has: `catalogue`. Its entries go through the topics of replicated logs."""

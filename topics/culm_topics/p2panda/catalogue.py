@@ -1,4 +1,4 @@
-"""Topics that only p2panda has: what its peers announce."""
+"""Topics that only p2panda has: the announcements of its peers."""
 
 from culm_topics.topic_spec import TopicSpec, compacted
 

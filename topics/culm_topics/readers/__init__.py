@@ -1,9 +1,9 @@
-"""What readers of topics share.
+"""Base of the readers of topics.
 
 - `consumer`: the shell of `LogConsumer` and the others: iteration, `poll`, `stop` and `close`.
-- `batch`: what a client has fetched, sorted out, for readers of every kind.
-- `partitions`: where partitions begin and end, some from given offsets on, and a topic as it stands, to its
-  end of now.
+- `batch`: sorts fetched records, offsets and errors, for readers of every kind.
+- `partitions`: the bounds of partitions, reading partitions from given offsets, and reading a topic up to
+  its present end.
 - `topic_watch`: whether the topic is still the same.
-- `broker_errors`: which errors pass by themselves.
+- `broker_errors`: the errors that pass by themselves.
 """

@@ -1,4 +1,4 @@
-"""What a Kafka client has fetched, sorted out: records, how far their partitions are, and what failed."""
+"""Sorts the messages that a Kafka client has fetched: records, positions of their partitions, and errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ BATCH_RECORDS: Final = 1_000
 _SHOWN_RECORDS: Final = 5
 
 Partition = tuple[str, int]
-"""Topic, by its full name, and number."""
+"""Full name of the topic, number of the partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Records in the order of their partitions, and the next offset of every partition among them.
 
-    `passing`: errors that pass by themselves, in words.
+    `passing` describes the errors that pass by themselves.
     """
 
     messages: tuple[Message, ...]
@@ -41,9 +41,9 @@ class TopicMessage:
 
 @dataclass(slots=True)
 class PassedOver:
-    """Records of one topic (its catalogue name) that are not what they should be: one costs only itself.
+    """Skipped malformed records of one topic (its catalogue name).
 
-    `first` says of the first few where they stand and what is wrong.
+    `first` describes the position and the error of the first five.
     """
 
     topic: str
@@ -51,19 +51,20 @@ class PassedOver:
     first: list[str] = field(default_factory=list)
 
     def add(self, message: TopicMessage, error: Exception) -> None:
-        """One more."""
+        """Count a record, and keep its error if it is among the first five."""
         self.records += 1
         if len(self.first) < _SHOWN_RECORDS:
             self.first.append(f"partition {message.partition} offset {message.offset}: {error}")
 
 
 def fetch(client: Consumer, timeout_s: float, most: int = BATCH_RECORDS) -> Batch | None:
-    """The next records of what is assigned, at most `most`; None when nothing comes in time.
+    """Return the next records of the assigned partitions, at most `most`; None if none arrive in time.
 
-    The client has `enable.partition.eof`. Raises OffsetOutOfRange, TopicMissing, KafkaFailure, and the
+    The client must have `enable.partition.eof`. Raises OffsetOutOfRange, TopicMissing, KafkaFailure, and the
     client's own KafkaException.
     """
-    # `consume` waits for all that it was asked for; one record must not wait for others.
+    # `consume` waits until it has the number of records it was asked for; one record must not wait for
+    # others.
     taken = client.consume(1, timeout_s)
     if not taken:
         return None
@@ -88,14 +89,14 @@ def fetch(client: Consumer, timeout_s: float, most: int = BATCH_RECORDS) -> Batc
 
 
 def source_of(message: Message) -> tuple[str, int, int]:
-    """Topic, partition and offset of a record that was read."""
+    """Return topic, partition and offset of a record that was read."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None and partition is not None and offset is not None, "a record has a place"
     return topic, partition, offset
 
 
 def _judged(error: KafkaError, message: Message) -> str:
-    """An error that passes, in words; raises what any other means."""
+    """Describe an error that passes by itself. Raises the exception for any other error."""
     where = "Kafka" if message.topic() is None else f"{message.topic()} [{message.partition()}]"
     said = f"{where}: {error.str()}"
     if error.code() in OUT_OF_RANGE:

@@ -1,4 +1,4 @@
-"""Which of the broker's errors pass by themselves, asking again until they have, and what the others mean."""
+"""Separates errors of the broker that pass by themselves from others, and retries until they have passed."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ PASSING = frozenset(
         KafkaError._TIMED_OUT,
         KafkaError._RESOLVE,
         KafkaError._WAIT_COORD,
-        # Another broker is asked than the one that has just left the cluster.
+        # The broker that was asked has just left the cluster; the retry goes to another one.
         KafkaError._DESTROY,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -48,7 +48,7 @@ GROUP_MOVES = frozenset(
         KafkaError._MAX_POLL_EXCEEDED,
     }
 )
-"""The group is being rebalanced, or has gone on without this member, which will join it again."""
+"""The group is being rebalanced, or continued without this member, which will rejoin it."""
 
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 TOPIC_GONE = frozenset(
@@ -57,13 +57,13 @@ TOPIC_GONE = frozenset(
 
 
 def judge(error: KafkaError, topic: str, watch: TopicWatch) -> None:
-    """Raise what an error that came instead of a record means, unless it passes by itself.
+    """Raise the exception for an error that was received instead of a record, unless it passes by itself.
 
     Raises `OffsetOutOfRange`, `TopicRecreated`, `TopicMissing`, `KafkaFailure`.
     """
     code = error.code()
     if code in OUT_OF_RANGE:
-        watch.check_now()  # a topic created anew has a clearer error
+        watch.check_now()  # has a clearer error if the topic was created anew
         raise OffsetOutOfRange(
             f"{topic}: the position to read from is not in the topic ({error.str()}): records that were not "
             "read yet are gone, or the topic is another one"
@@ -75,7 +75,10 @@ def judge(error: KafkaError, topic: str, watch: TopicWatch) -> None:
 
 
 def ask(what: str, timeout_seconds: float, call: Callable[[float], _Answer | None]) -> _Answer:
-    """`call(seconds left)` again and again until it answers; `KafkaFailure` when it does not in time."""
+    """Call `call(seconds left)` repeatedly until it returns an answer.
+
+    Raises `KafkaFailure` at the timeout.
+    """
     deadline_s = time.monotonic() + timeout_seconds
     last = "no answer in time"
     hint: str | None = UNREACHABLE_HINT

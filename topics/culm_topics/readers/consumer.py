@@ -1,4 +1,4 @@
-"""The shell of every consumer: an iterator (also asynchronous) that others may stop."""
+"""The shell of every consumer: an iterator (also asynchronous) that other threads can stop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ POLL_SECONDS: Final = 0.2
 
 
 class TopicConsumer(Closing, Generic[Item]):
-    """Hands out what it reads from topics. Not for several threads or tasks at once, but for `stop()`.
+    """Hands out items read from topics. Not for several threads or tasks at once, except `stop()`.
 
-    A consumer provides `_take`, `_fetch`, `_close` and `finished`; `_take` and `_fetch` hold the lock.
+    A consumer provides `_take`, `_fetch`, `_close` and `finished`; `_take` and `_fetch` are called under the
+    lock.
     """
 
     def __init__(self) -> None:
@@ -31,22 +32,22 @@ class TopicConsumer(Closing, Generic[Item]):
     @property
     @abstractmethod
     def finished(self) -> bool:
-        """Whether nothing more is handed out, because the end was reached at which reading stops."""
+        """Whether nothing more is handed out, because the end at which reading stops was reached."""
 
     @abstractmethod
     def _take(self) -> Item | None:
-        """Return the next item of those at hand, without waiting."""
+        """Return the next item that is in memory, without waiting, or None."""
 
     @abstractmethod
     def _fetch(self, timeout_seconds: float) -> None:
-        """Read more, once `_take` has returned None; wait at most this long for it."""
+        """Read more after `_take` has returned None; wait at most this long."""
 
     @abstractmethod
     def _close(self) -> None:
         """Close connections and files."""
 
     def poll(self, timeout_seconds: float) -> Item | None:
-        """Return the next item, or None if none comes in time or the end has been reached."""
+        """Return the next item, or None if none arrives in time or the end was reached."""
         deadline_s = time.monotonic() + timeout_seconds
         while (item := self._locked_take()) is None:
             left_s = deadline_s - time.monotonic()

@@ -1,9 +1,9 @@
-"""Partitions: where they begin and end, some of them from given offsets on, and all of a topic as it stands.
+"""Bounds of partitions, and reading: from given offsets on, or a whole topic up to its present end.
 
-`TopicPartitions` never jumps by itself: an offset that is not in the topic is an error, since what lies
-between was lost to this reader. Reading a topic whole is for the small, mostly compacted ones that operators
-and tools look at (`version-vectors`, `rejected`, `announcements`). Programs that consume the replicated logs
-use `LogConsumer`.
+`TopicPartitions` never jumps by itself: an offset that is not in the topic is an error, since this reader has
+lost the records in between. Reading a topic whole is for the small, mostly compacted ones that operators and
+tools look at (`version-vectors`, `rejected`, `announcements`). Programs that consume the replicated logs use
+`LogConsumer`.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _Answer = TypeVar("_Answer")
 
 
 def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """(first offset, offset after the last) of a partition. Raises `KafkaFailure`."""
+    """Return (first offset, offset after the last) of a partition. Raises `KafkaFailure`."""
     return ask_leader(
         client,
         topic,
@@ -39,9 +39,9 @@ def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
 
 def ask_leader(client: Consumer, topic: str, what: str, call: Callable[[float], _Answer | None]) -> _Answer:
-    """`call(seconds)` again and again until a leader of `topic` answers, with leaders looked up in between.
+    """Call `call(seconds)` until a leader of `topic` answers; looks up the leaders between attempts.
 
-    Raises `KafkaFailure` when none has answered in `REQUEST_TIMEOUT_SECONDS`.
+    Raises `KafkaFailure` if there is no answer within `REQUEST_TIMEOUT_SECONDS`.
     """
 
     def attempt(left_s: float) -> _Answer | None:
@@ -55,36 +55,37 @@ def ask_leader(client: Consumer, topic: str, what: str, call: Callable[[float], 
 
 
 def refresh_leaders(client: Consumer, topic: str) -> None:
-    """Have the client look up who leads the partitions of `topic` now.
+    """Make the client look up the present leaders of the partitions of `topic`.
 
-    Of a partition that it does not read it remembers the leader for `metadata.max.age.ms`, a quarter of an
-    hour, and goes on asking a broker that has died.
+    For a partition that it does not read, the client remembers the leader for `metadata.max.age.ms` (15
+    minutes), and keeps asking a broker that has died.
     """
     with contextlib.suppress(KafkaException):
         client.list_topics(topic, timeout=_ATTEMPT_SECONDS)
 
 
 class TopicPartitions(Closing):
-    """A client that reads partitions of the catalogue topic `name` as it is told. Not for several threads.
+    """A client that reads chosen partitions of the catalogue topic `name`. Not for several threads.
 
-    Opening asks for nothing; every method raises `TopicMissing`, and `KafkaFailure` where the broker fails.
+    The constructor sends no request. Every method raises `TopicMissing`, or `KafkaFailure` if the broker
+    fails.
     """
 
     def __init__(
         self, settings: KafkaSettings, name: str, *, defaults: Mapping[str, str] | None = None
     ) -> None:
         self.topic = settings.topic(name)
-        # The group is only a name here: nothing is ever committed.
+        # The group id is only a name here: nothing is ever committed.
         self._client: Consumer = kafka.consumer(
             settings,
             group_id=f"{reader_group_prefix(settings)}{uuid.uuid4().hex}",
             defaults={"enable.partition.eof": "true", **(defaults or {})},
         )
         self.positions: dict[int, int] = {}
-        """The next offset to read of each partition being read."""
+        """The next offset to read of each partition that is read."""
 
     def count(self) -> int:
-        """How many partitions the topic has."""
+        """Return the number of partitions of the topic."""
         known = ask(
             f"asking for the topic {self.topic}",
             REQUEST_TIMEOUT_SECONDS,
@@ -96,7 +97,7 @@ class TopicPartitions(Closing):
         return len(found.partitions)
 
     def range_of(self, partition: int) -> tuple[int, int]:
-        """(first offset, offset after the last) now."""
+        """Return (first offset, offset after the last) of a partition, at present."""
         return watermarks(self._client, self.topic, partition)
 
     def starts(self) -> dict[int, int]:
@@ -104,7 +105,7 @@ class TopicPartitions(Closing):
         return {partition: self.range_of(partition)[0] for partition in range(self.count())}
 
     def ends(self) -> dict[int, int]:
-        """Return the offset after the last, now, of every partition that is read."""
+        """Return the present offset after the last of every partition that is read."""
         return {partition: self.range_of(partition)[1] for partition in self.positions}
 
     def has_reached(self, ends: Mapping[int, int]) -> bool:
@@ -112,7 +113,7 @@ class TopicPartitions(Closing):
         return all(self.positions[partition] >= end for partition, end in ends.items())
 
     def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """The first offset whose record was taken at `timestamp_ms` or later; the end where there is none."""
+        """Return the first offset with a broker timestamp of `timestamp_ms` or later, or the end."""
         asked = [TopicPartition(self.topic, partition, timestamp_ms)]
         found = ask_leader(
             self._client,
@@ -125,9 +126,9 @@ class TopicPartitions(Closing):
         return found.offset if found.offset >= 0 else self.range_of(partition)[1]
 
     def read_from(self, starts: Mapping[int, int]) -> dict[int, int]:
-        """Read these partitions from these offsets on, and no others; returns where each ends now.
+        """Read these partitions from these offsets on, and no others. Returns the present end of each.
 
-        `OffsetOutOfRange` for an offset that is no longer, or not yet, in the topic.
+        Raises `OffsetOutOfRange` for an offset that is no longer, or not yet, in the topic.
         """
         ends: dict[int, int] = {}
         for partition, start in starts.items():
@@ -140,15 +141,15 @@ class TopicPartitions(Closing):
         return ends
 
     def assign(self, starts: Mapping[int, int]) -> None:
-        """`read_from` for offsets that are known to be in the topic; none at all stops reading."""
+        """Like `read_from`, for offsets that are known to be in the topic; an empty mapping stops reading."""
         self.positions = dict(starts)
         self._client.assign([TopicPartition(self.topic, *place) for place in starts.items()])
 
     def poll(self, timeout_seconds: float, most: int = BATCH_RECORDS) -> list[TopicMessage]:
-        """The next records, at most `most`, each partition in order; none when none come in time.
+        """Return the next records, at most `most`, each partition in order; empty if none arrive in time.
 
-        Returns as soon as there is one, and with what has come besides. An empty list also when the end of a
-        partition was reached: `positions` says how far it is.
+        Returns as soon as there is a record, with all records fetched so far. The list is also empty if the
+        end of a partition was reached: `positions` has the new offset.
         """
         batch = fetch(self._client, timeout_seconds, most)
         if batch is None:
@@ -156,7 +157,7 @@ class TopicPartitions(Closing):
         records = []
         for message in batch.messages:
             _, partition, offset = source_of(message)
-            # After another assignment, what was fetched for the former one may still come.
+            # After a new assignment, records fetched for the previous one may still arrive.
             if offset >= self.positions.get(partition, offset + 1):
                 records.append(
                     TopicMessage(
@@ -180,9 +181,10 @@ class TopicPartitions(Closing):
 def read_through(
     reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
 ) -> Iterator[list[TopicMessage]]:
-    """All records up to `ends`, and what came with them from behind: for a caller that goes on reading later.
+    """Yield all records up to `ends`, including records beyond `ends` in the same batch.
 
-    `KafkaFailure` when nothing comes for `silence_seconds` although something should.
+    For a caller that continues reading later. Raises `KafkaFailure` if nothing arrives for `silence_seconds`
+    before `ends` is reached.
     """
     deadline_s = time.monotonic() + silence_seconds
     while not reader.has_reached(ends):
@@ -196,7 +198,7 @@ def read_through(
 def read_until(
     reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
 ) -> Iterator[TopicMessage]:
-    """All records before `ends`. Raises as `read_through`."""
+    """Yield all records before `ends`. Raises the same errors as `read_through`."""
     for records in read_through(reader, ends, silence_seconds, most):
         yield from (record for record in records if record.offset < ends[record.partition])
 
@@ -206,15 +208,15 @@ def _bytes(data: bytes | str | None) -> bytes:
 
 
 _SILENCE_SECONDS: Final = 30.0
-"""Silence for this long, with records still to come, is a broker that does not answer."""
+"""A broker that sends nothing for this time, with records still missing, is regarded as failed."""
 
 
 def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
-    """The records of the catalogue topic `name`, each partition in order, up to the end it has now.
+    """Yield the records of the catalogue topic `name`, each partition in order, up to its present end.
 
-    Raises `TopicMissing`, and `KafkaFailure` where the broker fails or falls silent.
+    Raises `TopicMissing`, and `KafkaFailure` if the broker fails or stops sending.
     """
-    # Records that are removed while others are read are no longer part of the topic.
+    # Records that are removed during the reading are no longer part of the topic.
     with TopicPartitions(settings, name, defaults={"auto.offset.reset": "earliest"}) as reader:
         ranges = {partition: reader.range_of(partition) for partition in range(reader.count())}
         ends = {partition: high for partition, (low, high) in ranges.items() if high > low}
@@ -223,9 +225,9 @@ def read_to_end(settings: KafkaSettings, name: str) -> Iterator[TopicMessage]:
 
 
 def offsets_of(settings: KafkaSettings, name: str) -> dict[int, tuple[int, int]]:
-    """Of each partition of a catalogue topic its first offset and its end.
+    """Return the first offset and the end of each partition of a catalogue topic.
 
-    Raises `TopicMissing`, and `KafkaFailure` where the broker fails.
+    Raises `TopicMissing`, and `KafkaFailure` if the broker fails.
     """
     with TopicPartitions(settings, name) as reader:
         return {partition: reader.range_of(partition) for partition in range(reader.count())}

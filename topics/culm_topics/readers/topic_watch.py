@@ -1,4 +1,4 @@
-"""Watches that the topic being read stays the same topic, and whether it has been given more partitions."""
+"""Watches whether the topic being read is still the same topic, and whether it has more partitions."""
 
 import time
 from concurrent.futures import Future
@@ -18,7 +18,10 @@ _GLANCE_SECONDS = 0.5
 
 
 class TopicWatch:
-    """The identity of one topic. Opening it fails with `TopicMissing`, or `KafkaFailure` without a broker."""
+    """The identity of one topic.
+
+    The constructor raises `TopicMissing`, or `KafkaFailure` without a broker.
+    """
 
     def __init__(self, settings: KafkaSettings, topic: str, *, interval_seconds: float) -> None:
         self._admin = kafka.admin(settings)
@@ -35,10 +38,10 @@ class TopicWatch:
         self._asked_at_s = time.monotonic()
 
     def poll(self) -> None:
-        """Ask again when it is time, without waiting for the answer; take in the last answer.
+        """Query the broker again if it is time, without waiting for the answer; process the last answer.
 
-        `TopicRecreated` or `TopicMissing` when the topic is no longer what it was. An answer that does not
-        come says nothing new: the consumer itself notices a broker that is gone.
+        Raises `TopicRecreated` or `TopicMissing` if the topic is not the same any more. A missing answer is
+        ignored: the consumer itself notices a broker that is gone.
         """
         if self._pending is None:
             if time.monotonic() - self._asked_at_s >= self._interval_seconds:
@@ -51,11 +54,11 @@ class TopicWatch:
             self._take_in(pending)
 
     def ask_now(self) -> None:
-        """Let the next `poll` ask, whatever the time."""
+        """Make the next `poll` query the broker at any time."""
         self._asked_at_s = -self._interval_seconds
 
     def check_now(self) -> None:
-        """Ask and wait for the answer, at most ten seconds; the errors are those of `poll`."""
+        """Query and wait for the answer, at most ten seconds. Raises the same errors as `poll`."""
         if has_brokers(self._admin, _REQUEST_TIMEOUT_SECONDS):
             self._take_in(self._ask())
 

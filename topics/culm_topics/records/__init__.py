@@ -1,13 +1,13 @@
-"""What records of all topics share: keys and values, each with `encode` and `decode`.
+"""Base of the records of all topics: keys and values, each with `encode` and `decode`.
 
-- `declare`: a record is a class with annotated items; its `encode`, its `decode` and its CDDL follow.
-- `kinds`: what the annotations can say; `cddl`: the rules of a topic; `shape`: what both are made of.
+- `declare`: a record is a class with annotated items; its `encode`, its `decode` and its CDDL are generated.
+- `kinds`: the annotations of items; `cddl`: the rules of a topic; `shape`: the checks that both use.
 - `keys`: log key, peer key, version vector key.
-- `rejected`: bytes that were refused, of any topic.
-- `chunks`: what is larger than a record, cut and put together again.
+- `rejected`: bytes that were refused, from any topic.
+- `chunks`: data larger than a record, cut into chunks and reassembled.
 
-A value is an array whose first item is a format number, in CBOR, of `dag.*` in DAG-CBOR.
-Records of `logs.records` are a module for one or two of them.
+A value is an array whose first item is a format number, encoded in CBOR (in `dag.*` in DAG-CBOR).
+A module of `logs.records` has one or two records.
 """
 
 from culm_topics.records.keys import (

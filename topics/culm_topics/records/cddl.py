@@ -17,12 +17,12 @@ _NOTE_COLUMN: Final = 33
 
 
 def records_of(topic: TopicSpec) -> list[type[Record]]:
-    """The records that a topic holds."""
+    """Return the record classes of a topic."""
     return [resolve_name(name) for name in topic.records]
 
 
 def topic_cddl(records: Sequence[type[Record]]) -> str:
-    """The rules of the values of a topic; where there are several, a value's key says which it is."""
+    """Return the CDDL of a topic's values; with several kinds of values, the key tells which one it is."""
     declared = [one.declaration for one in records]
     topic = declared[0].topic
     lines: list[str] = []

@@ -1,7 +1,7 @@
-"""What is larger than a record, in chunks: cut, and collected again in any order.
+"""Data larger than a record: cut into chunks, and reassembled from chunks in any order.
 
-Neither needs the memory of the whole: cutting keeps one chunk, and what comes in goes to a file that is on
-the disk once it is longer than a mebibyte.
+Neither direction holds all the data in memory: cutting holds one chunk, and received chunks go to a file that
+is on disk once it exceeds one MiB.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def cut_chunks(
     chunk_bytes: int,
     refuse: Callable[[str], TopicsError],
 ) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of each chunk of what comes in parts of any length, in order.
+    """Yield (offset, bytes) of each chunk in order; the parts may have any length.
 
-    Raises what `refuse` makes of a reason, where the parts are not of `size` bytes together, behind the
-    chunks that were whole.
+    If the parts do not have `size` bytes in total, raises the error that `refuse` makes of the reason, after
+    it has yielded the complete chunks.
     """
     held = bytearray()
     offset = 0
@@ -46,30 +46,30 @@ def cut_chunks(
 
 
 class ChunkAssembly(Closing):
-    """Bytes of a known size that come in any order; a subclass says which chunks are taken, and verifies.
+    """Bytes of a known size that arrive in any order; a subclass selects and verifies the chunks.
 
-    What is beyond the first mebibyte lies in a temporary file, which goes with `close`.
+    Bytes beyond the first MiB are in a temporary file, which `close` deletes.
     """
 
     def __init__(self, total_bytes: int) -> None:
         self.held_bytes = 0
-        """How many of its bytes have come."""
+        """Number of bytes received."""
         self._total_bytes = total_bytes
         self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
 
     def _put(self, offset: int, data: bytes | memoryview) -> bool:
-        """Keep a chunk that was not there; whether all of them are."""
+        """Store a new chunk. Returns whether all bytes are present now."""
         self._file.seek(offset)
         self._file.write(data)
         self.held_bytes += len(data)
         return self.held_bytes >= self._total_bytes
 
     def read(self) -> bytes:
-        """All of it in memory; it must be whole."""
+        """Return all bytes, in memory. The data must be complete."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it in pieces of a mebibyte, in order; it must be whole."""
+        """Yield all bytes in pieces of one MiB, in order. The data must be complete."""
         at = 0
         while at < self._total_bytes:
             self._file.seek(at)
@@ -78,5 +78,5 @@ class ChunkAssembly(Closing):
             at += len(piece)
 
     def close(self) -> None:
-        """Let go of the bytes; twice is harmless."""
+        """Release the bytes. Further calls have no effect."""
         self._file.close()

@@ -1,16 +1,16 @@
-"""Declares records: a class with annotated items, from which its reader, its writer and its CDDL follow.
+"""Declares records: a class with annotated items, from which its reader, writer and CDDL are generated.
 
     @record("version-vectors", "the highest sequence number a peer holds of a log.")
     class VersionVectorRecord(Record):
         seq_num: int
 
 A value is an array whose first item is the format number, followed by the items in their order. It is
-accepted only in the one encoding that `encode` gives: shortest heads, definite lengths, no tags, nothing
-behind it. That is checked without encoding again: whatever else CBOR allows makes the value longer than the
-shortest form, except references (tags 25, 28, 29, 256) and big numbers, which are refused outright; so a
-value of exactly the shortest form's length is in that form.
+accepted only in the one encoding that `encode` produces: shortest heads, definite lengths, no tags, no
+trailing bytes. The check needs no second encoding: every other form that CBOR allows is longer than the
+shortest form, except references (tags 25, 28, 29, 256) and big numbers, which are refused outright. So a
+value that has exactly the length of the shortest form is in that form.
 
-The code is made when a record is first read or written, because programs use few of all records.
+The code is generated when a record is first read or written, because programs use few of all records.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _SHORT_HEADS: Final = tuple(bytes([0x40 + length]) for length in range(24))
 
 
 class Codec(NamedTuple):
-    """How arrays become bytes."""
+    """Encoding of arrays as bytes."""
 
     load: Callable[..., list[Any]]
     dumper: Callable[[str], Callable[[Any], bytes]]
-    """Gives the function that encodes the records of a topic."""
+    """Returns the function that encodes the records of a topic."""
     is_exact: bool
-    """Whether `load` refuses by itself all encodings but the one that `dump` gives."""
+    """Whether `load` itself refuses every encoding except the one that `dumper` produces."""
 
 
 CBOR: Final = Codec(load_array, lambda topic: cbor2.dumps, is_exact=False)
 
 
 class Declaration(NamedTuple):
-    """What `record` is told of a class."""
+    """The declaration of a record, as given to `record`."""
 
     topic: str
     about: str
@@ -53,23 +53,23 @@ class Declaration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of a topic. `record` declares one."""
+    """Base of the records of a topic. `record` declares a subclass."""
 
     declaration: ClassVar[Declaration]
 
     def encode(self) -> bytes:
-        """The value of the record. Raises `RecordError` where `decode` would refuse it."""
+        """Return the record's value. Raises `RecordError` if `decode` would refuse it."""
         _make_code(type(self))
         return self.encode()
 
     @classmethod
     def decode(cls, value: bytes | None) -> Self:
-        """The record in `value`; `RecordError` says what is wrong with it."""
+        """Return the record in `value`. Raises `RecordError`, with the reason, if it is malformed."""
         _make_code(cls)
         return cls.decode(value)
 
     def verify(self) -> None:
-        """Raises `RecordError` where its items do not fit each other."""
+        """Raise `RecordError` if the items contradict each other."""
 
 
 class Item(NamedTuple):
@@ -79,10 +79,10 @@ class Item(NamedTuple):
     kind: Kind
     note: str
     owner: str
-    """The attribute that it is, or of which it is a part."""
+    """The attribute that is this item or contains it."""
     is_part: bool = False
     is_derived: bool = False
-    """Whether it follows from the other items."""
+    """Whether the item is computed from the other items."""
 
 
 _T = TypeVar("_T", bound=Record)
@@ -92,10 +92,11 @@ _T = TypeVar("_T", bound=Record)
 def record(
     topic: str, about: str, *, rule: str = "", layout: Sequence[str] = (), codec: Codec = CBOR
 ) -> Callable[[type[_T]], type[_T]]:
-    """Make a class the record of a topic; `about` stands above its CDDL, whose rule has the name `rule`.
+    """Return a decorator that makes a class the record of a topic.
 
-    `layout` is the order of the items, where it is not the one of the fields; a property in it is an item
-    that follows from others, and is compared with them.
+    `about` is the comment above its CDDL, whose rule is called `rule`. `layout` is the order of the items, if
+    it differs from the order of the fields. A property in `layout` is an item that is computed from others;
+    `decode` compares it with them.
     """
 
     def declare(cls: type[_T]) -> type[_T]:
@@ -109,12 +110,12 @@ def record(
 
 
 def spread(kind: Kind) -> Kind:
-    """Mark an attribute whose parts stand in the record one behind the other, without a list of their own."""
+    """Mark an attribute whose parts are items of the record itself, without a nested list."""
     return kind
 
 
 def items_of(cls: type[Record]) -> list[Item]:
-    """The items of a record behind the format number, in their order."""
+    """Return the items of a record after the format number, in order."""
     hints = get_type_hints(cls, include_extras=True)
     items = []
     for name in cls.declaration.order:
@@ -134,9 +135,9 @@ def items_of(cls: type[Record]) -> list[Item]:
 
 
 def _make_code(cls: type[Record]) -> None:
-    """Replace the two methods of a class by those that are made for its items."""
+    """Replace `encode` and `decode` of a class by code generated for its items."""
     if "decode" in vars(cls):
-        return  # what was called is a reference from before
+        return  # the caller holds a reference from before
     declared, items = cls.declaration, items_of(cls)
     names: dict[str, object] = {
         "cls": cls,

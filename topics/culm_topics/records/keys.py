@@ -1,11 +1,11 @@
 """The keys of the topics: fixed-size bytes, so that equal things have equal keys in every client.
 
-A log key is public_key (32 bytes) then log_id as u64, most significant byte first (40 bytes): it sorts by
-author, then by log. That is the key of a log of YASMF hashes; the key of a log of YAMF hashes, which is
-another log even of the same author and number, has one byte 1 behind it (41 bytes). A peer key is the peer's
-raw id (32 bytes). A version vector key is peer key, log key.
+A log key is public_key (32 bytes), then log_id as u64, most significant byte first (40 bytes in total): it
+sorts by author, then by log. This is the key of a log of YASMF hashes. The key of a log of YAMF hashes, which
+is a different log even with the same author and number, ends with an additional byte 1 (41 bytes). A peer key
+is the peer's raw id (32 bytes). A version vector key is peer key, log key.
 
-Which partition a record of a key is in, `key_partition` says: for topics whose producers name the partition.
+`key_partition` returns the partition of a key, for topics whose producers name the partition.
 """
 
 from typing import Annotated, Final
@@ -32,7 +32,10 @@ _MASK: Final = 0xFFFF_FFFF
 
 
 def log_key(public_key: bytes, log_id: int, flavour: HashFlavour = YASMF) -> bytes:
-    """The key of one log, 40 bytes (41 of a YAMF log); `RecordError` where the public key is not 32 bytes."""
+    """Return the key of a log: 40 bytes, or 41 for a YAMF log.
+
+    Raises `RecordError` if the public key does not have 32 bytes.
+    """
     if len(public_key) != PUBLIC_KEY_SIZE:
         raise RecordError(f"log key: a public key of {len(public_key)} bytes, not {PUBLIC_KEY_SIZE}")
     key = public_key + log_id.to_bytes(8, "big")
@@ -40,14 +43,14 @@ def log_key(public_key: bytes, log_id: int, flavour: HashFlavour = YASMF) -> byt
 
 
 def split_log_key(key: bytes | None) -> tuple[bytes, int]:
-    """(public_key, log_id) of the key of a YASMF log; `RecordError` when it is not 40 bytes."""
+    """Return (public_key, log_id) of the key of a YASMF log. Raises `RecordError` if it is not 40 bytes."""
     if key is None or len(key) != LOG_KEY_SIZE:
         raise RecordError(f"log key: {0 if key is None else len(key)} bytes where {LOG_KEY_SIZE} belong")
     return key[:PUBLIC_KEY_SIZE], int.from_bytes(key[PUBLIC_KEY_SIZE:], "big")
 
 
 def split_flavoured_log_key(key: bytes | None) -> tuple[HashFlavour, LogKey]:
-    """The flavour and (public_key, log_id) of a log key; `RecordError` when it is no log's."""
+    """Return the flavour and (public_key, log_id) of a log key. Raises `RecordError` if it is malformed."""
     if key is None or not LOG_KEY_SIZE <= len(key) <= YAMF_LOG_KEY_SIZE:
         size = 0 if key is None else len(key)
         raise RecordError(f"log key: {size} bytes where {LOG_KEY_SIZE} or {YAMF_LOG_KEY_SIZE} belong")
@@ -60,10 +63,10 @@ def split_flavoured_log_key(key: bytes | None) -> tuple[HashFlavour, LogKey]:
 
 
 def key_partition(key: bytes, partitions: int) -> int:
-    """The partition of a record of this key, of so many: what the Java client's own partitioner says.
+    """Return the partition of a record with this key: the one that the Java client's partitioner chooses.
 
-    For topics that are partitioned by something else than their whole key, where producers name it. The hash
-    is murmur2 (seed 9747b28c) without its sign bit.
+    For topics that are partitioned by something other than the whole key, whose producers name the partition.
+    The hash is murmur2 (seed 9747b28c) without its sign bit.
     """
     state = 0x9747B28C ^ len(key)
     whole = len(key) & ~3
@@ -77,19 +80,22 @@ def key_partition(key: bytes, partitions: int) -> int:
 
 
 def check_peer_key(key: bytes | None) -> bytes:
-    """The peer id that is the key; `RecordError` when it is not 32 bytes."""
+    """Return the peer id in the key. Raises `RecordError` if it is not 32 bytes."""
     if key is None or len(key) != PEER_ID_SIZE:
         raise RecordError(f"peer key: {0 if key is None else len(key)} bytes where {PEER_ID_SIZE} belong")
     return key
 
 
 def version_vector_key(peer_id: bytes, public_key: bytes, log_id: int) -> bytes:
-    """The 72-byte key of one peer's row for one log; `RecordError` for what is not 32 bytes."""
+    """Return the 72-byte key of a peer's row for a log.
+
+    Raises `RecordError` if the peer id or the public key does not have 32 bytes.
+    """
     return check_peer_key(peer_id) + log_key(public_key, log_id)
 
 
 def split_version_vector_key(key: bytes | None) -> tuple[bytes, bytes, int]:
-    """(peer_id, public_key, log_id); `RecordError` when the key is not 72 bytes."""
+    """Return (peer_id, public_key, log_id). Raises `RecordError` if the key is not 72 bytes."""
     if key is None or len(key) != VERSION_VECTOR_KEY_SIZE:
         size = 0 if key is None else len(key)
         raise RecordError(f"version vector key: {size} bytes where {VERSION_VECTOR_KEY_SIZE} belong")

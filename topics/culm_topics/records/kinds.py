@@ -1,7 +1,7 @@
-"""The kinds of items of which records are declared, and what their annotations can say beyond the type.
+"""The kinds of items of which records are declared, and the annotations that refine them beyond the type.
 
-A kind is a few templates of Python source in which `{x}` stands for the item. `declare` makes the code of a
-record of them, so that reading one costs what reading it by hand would.
+A kind is a few templates of Python source in which `{x}` stands for the item. `declare` generates the code of
+a record from them, so that reading a record is as fast as with handwritten code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 from culm_topics.records.shape import MAX_UINT, utf8_size
 
 PLAIN_NUMBER: Final = f"0 <= {{x}} <= {MAX_UINT}"
-"""What holds of a number without other bounds."""
+"""Condition that holds for a number without other bounds."""
 
 _WORDS: Final = {"uint": "uint", "bstr": "bytes", "tstr": "text"}
 _HEAD: Final = "(1 if {x} < 24 else 2 if {x} < 256 else 3 if {x} < 65536 else 5 if {x} < 4294967296 else 9)"
@@ -24,41 +24,41 @@ _STRING: Final = "((n := {length}) + (1 if n < 24 else 2 if n < 256 else 3 if n 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One kind of items: how they are checked, read and written, and what their CDDL is."""
+    """One kind of item: how it is checked, read and written, and its CDDL."""
 
     cddl: str
     wanted: str
-    """What an error says that the item is not."""
+    """Description of a valid item, for errors."""
     sound: str
-    """Whether what has come in may stand in the record."""
+    """Condition that a received item must fulfil."""
     size: str = "0"
-    """How many bytes its shortest encoding has."""
+    """Number of bytes of its shortest encoding."""
     holds: str = ""
-    """Whether an item may be written: what the type of the attribute does not say by itself."""
+    """Condition that an item must fulfil to be written, beyond the type of the attribute."""
     read: str = "{x}"
-    """The value that has come in as this item."""
+    """Expression of the attribute's value for a received item."""
     write: str = "{x}"
-    """The item that stands for a value."""
+    """Expression of the item for an attribute's value."""
     encoded: str = ""
-    """The bytes of the item, where they are put together faster than an encoder does it."""
+    """Expression of the item's bytes, if that is faster than calling an encoder."""
     names: Mapping[str, object] = field(default_factory=dict)
-    """What the templates use."""
+    """Names that the templates use."""
     rule: str = ""
-    """The name of the CDDL rule that it is, if it is one."""
+    """Name of its CDDL rule, if it has a rule."""
     note: str = ""
-    """What is said above that rule."""
+    """Comment above that rule."""
     uses: Mapping[str, Kind] = field(default_factory=dict)
-    """The rules that its CDDL is made of."""
+    """Rules that its CDDL refers to."""
     parts: Mapping[str, Kind] = field(default_factory=dict)
-    """Of a list of a fixed length its items, by name."""
+    """Items of a list of a fixed length, by name."""
     may_end: bool = False
-    """Whether it may be left off as the last item; it is then `ABSENT`."""
+    """Whether it may be omitted as the last item; it is then `ABSENT`."""
     name: str = ""
-    """The name of the item, where it is not that of the attribute."""
+    """Name of the item, if it differs from the attribute's."""
 
     @property
     def term(self) -> str:
-        """How other CDDL names it."""
+        """The term by which other CDDL refers to it."""
         return self.rule or self.cddl
 
     @property
@@ -68,19 +68,19 @@ class Kind:
 
 
 ABSENT: Final = object()
-"""Stands for a last item that is left off."""
+"""Stands for an omitted last item."""
 
 Refinement = Callable[[Kind], Kind]
-"""What an annotation adds to the kind that follows from the type."""
+"""Changes that an annotation makes to the kind that follows from the type."""
 
 
 def fill(template: str, item: str) -> str:
-    """The source of a template for this item."""
+    """Return the source of a template for this item."""
     return template.replace("{x}", item)
 
 
 def kind_of(hint: Any) -> Kind:
-    """The kind that an annotation declares."""
+    """Return the kind that an annotation declares."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         kind = next((one for one in hint.__metadata__ if isinstance(one, Kind)), None) or kind_of(
@@ -109,12 +109,12 @@ def kind_of(hint: Any) -> Kind:
 
 
 def notes_of(hint: Any) -> str:
-    """What an annotation says for readers of the CDDL."""
+    """Return the annotation's comments for readers of the CDDL."""
     return " ".join(one for one in getattr(hint, "__metadata__", ()) if isinstance(one, str))
 
 
 def between(low: int, high: int = MAX_UINT) -> Refinement:
-    """A number within these bounds, both of them included."""
+    """Accept numbers from `low` to `high`, both included."""
     return lambda kind: replace(
         kind,
         cddl=f"{low}..{high}",
@@ -125,7 +125,7 @@ def between(low: int, high: int = MAX_UINT) -> Refinement:
 
 
 def sized(*sizes: int) -> Refinement:
-    """Bytes of one of these sizes."""
+    """Accept bytes of one of these sizes."""
     words = " or ".join(map(str, sizes))
     cddl = " / ".join(f"bstr .size {size}" for size in sizes)
     kind = where(
@@ -137,7 +137,7 @@ def sized(*sizes: int) -> Refinement:
 
 
 def sized_between(low: int, high: int, unit: int = 1) -> Refinement:
-    """Bytes of so many, or a text whose UTF-8 has so many; a multiple of `unit`."""
+    """Accept bytes, or text in UTF-8, of `low` to `high` bytes and a multiple of `unit`."""
 
     def refine(kind: Kind) -> Kind:
         size = "len({x})" if kind.cddl == "bstr" else "utf8_size({x})"
@@ -150,7 +150,7 @@ def sized_between(low: int, high: int, unit: int = 1) -> Refinement:
 
 
 def counted(high: int, low: int = 0) -> Refinement:
-    """A list of at least and at most so many items."""
+    """Accept a list of `low` to `high` items."""
 
     def refine(kind: Kind) -> Kind:
         holds = f"len({{x}}) <= {high}" if low == 0 else f"{low} <= len({{x}}) <= {high}"
@@ -162,7 +162,7 @@ def counted(high: int, low: int = 0) -> Refinement:
 
 
 def where(condition: str, wanted: str, **names: object) -> Refinement:
-    """Items for which a condition holds, too."""
+    """Accept only items that also fulfil a condition."""
 
     def refine(kind: Kind) -> Kind:
         holds = f"{condition} and {kind.holds}" if kind.holds else condition
@@ -173,27 +173,27 @@ def where(condition: str, wanted: str, **names: object) -> Refinement:
 
 
 def when_read(condition: str, wanted: str, **names: object) -> Refinement:
-    """Items for which a condition holds that is asked only of what comes in: whoever writes keeps it."""
+    """Accept only items that also fulfil a condition, checked only when they are read: writers ensure it."""
     return lambda kind: replace(where(condition, wanted, **names)(kind), holds=kind.holds)
 
 
 def rule(name: str, note: str = "") -> Refinement:
-    """An item whose CDDL is a rule of its own, with a comment above it."""
+    """Give the item's CDDL a rule of its own, with a comment above it."""
     return lambda kind: replace(kind, rule=name, note=note)
 
 
 def called(name: str) -> Refinement:
-    """An item that has another name than its attribute."""
+    """Give an item another name than its attribute's."""
     return lambda kind: replace(kind, name=name)
 
 
 def named(*names: str) -> Refinement:
-    """A list of a fixed length whose items have these names in the CDDL."""
+    """Name the items of a list of a fixed length in the CDDL."""
     return lambda kind: _row(dict(zip(names, kind.parts.values(), strict=True)), "", {}, named=True)
 
 
 def row(make: type, **hints: Any) -> Kind:
-    """The list of a fixed length in which an object of `make` stands."""
+    """Return the kind of a list of a fixed length that stands for an object of `make`."""
     kinds = {name: kind_of(hint) for name, hint in hints.items()}
     kind = _row(kinds, make.__name__, {make.__name__: make}, named=True)
     if issubclass(make, tuple):
@@ -207,7 +207,7 @@ def _head_size(argument: int) -> int:
 
 
 def _optional(kind: Kind) -> Kind:
-    # A rule of its own that begins with null, because there are validators that read it otherwise wrongly.
+    # The optional rule is separate and begins with null, because some validators misread it otherwise.
     name = kind.rule or _WORDS[kind.cddl]
 
     def unless_none(template: str, otherwise: str, same: str = "") -> str:
@@ -238,7 +238,7 @@ def _choice(words: tuple[str, ...]) -> Kind:
 
 def _array(item: Kind) -> Kind:
     if item.parts:
-        # The items of the rows by their own names: they are looked at once, without counting places.
+        # The items of a row get names of their own: the checks then unpack a row once instead of indexing it.
         places = [f"i{n}" for n in range(len(item.parts))]
         each = f"for {', '.join(places)} in {{x}}"
         kinds = list(zip(item.parts.values(), places, strict=True))
@@ -273,7 +273,7 @@ def _array(item: Kind) -> Kind:
 
 
 def _is_asked(item: Kind) -> bool:
-    # Before writing the numbers of a list are not looked at one by one.
+    # The numbers of a list are not checked one by one before writing.
     return item.holds not in ("", PLAIN_NUMBER)
 
 

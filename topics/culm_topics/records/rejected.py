@@ -1,4 +1,4 @@
-"""`rejected`: bytes that were refused, why, and who brought them. `rejection` makes the record."""
+"""`rejected`: bytes that were refused, the reason and their origin. `rejection` makes the record."""
 
 from typing import Annotated, Final
 
@@ -11,18 +11,20 @@ Source = tuple[str, int, int]
 """(topic, partition, offset) of the record that was refused."""
 
 MAX_REJECTED_DETAIL: Final = 1_000
-"""Characters of the detail; a longer one is cut."""
+"""Limit of the detail, in characters; longer text is cut."""
 MAX_REJECTED_BYTES: Final = MAX_MESSAGE_BYTES - 8 * 1024
-"""Entry and operation together; larger ones are left out. What else the record says has room beside them."""
+"""Limit of entry and operation together, in bytes; larger ones are left out so that the rest of the record
+fits."""
 
 
 @record("rejected", "what was refused, and why. Key: log key or CID, or empty when none can be told.")
 class RejectedRecord(Record):
-    """Value of `rejected`; its key is the log's key, or empty when no log can be told.
+    """Value of `rejected`; its key is the log's key, or empty if no log can be determined.
 
-    `code` is the stable code of the error. Of a fork, `entry` is the refused entry and `first` the one that
-    stays: together the proof. Of two entries that came as evidence and prove nothing they are the second and
-    the first. Of a record that cannot be decoded, `entry` is the raw value.
+    `code` is the stable code of the error. For a fork, `entry` is the refused entry and `first` the entry
+    that is kept; together they are the proof. For two entries that were sent as evidence and prove nothing,
+    `entry` is the second and `first` the first. For a record that cannot be decoded, `entry` is the raw
+    value.
     """
 
     code: Annotated[str, 'stable code, for example "bamboo.signature"']
@@ -53,12 +55,13 @@ def rejection(
     seq_num: int | None = None,
     first: bytes | None = None,
 ) -> RejectedRecord:
-    """The record of what was refused, within the limits of the topic: everybody who refuses makes it here.
+    """Make the record of refused data, within the limits of the topic. All code that refuses data uses it.
 
-    A detail of more than `MAX_REJECTED_DETAIL` characters is cut. Entry and operation of more than
-    `MAX_REJECTED_BYTES` are left out, and the detail ends in their size: `source` says where they stand.
+    A detail of more than `MAX_REJECTED_DETAIL` characters is cut. If entry and operation together exceed
+    `MAX_REJECTED_BYTES`, they are left out, and the detail ends with their size: `source` says where they
+    are.
     """
-    # What a stranger wrote and an error repeats may hold half of a surrogate pair, which no record can.
+    # The error may quote a peer's text that contains half of a surrogate pair, which no record can hold.
     detail = detail.encode("utf-8", "backslashreplace").decode()[:MAX_REJECTED_DETAIL]
     size = len(entry or b"") + len(operation or b"")
     if size > MAX_REJECTED_BYTES:

@@ -1,4 +1,4 @@
-"""What declared records are made of: arrays with a format number in front, and how they are refused."""
+"""The form of declared records, which are arrays that begin with a format number; refuses malformed ones."""
 
 from typing import Any, NoReturn
 
@@ -8,12 +8,12 @@ from culm_models.cbor.strict import FLAT_MAX_DEPTH, decode_item
 from culm_topics.errors import RecordError
 
 FORMAT = 1
-"""The only format number so far of every record whose value is an array."""
+"""The only format number so far, for every record whose value is an array."""
 MAX_UINT = 2**64 - 1
 
 
 def head_size(argument: int) -> int:
-    """Bytes of the shortest CBOR head for a length or an unsigned integer."""
+    """Return the size of the shortest CBOR head for a length or an unsigned integer, in bytes."""
     if argument < 24:
         return 1
     if argument < 0x100:
@@ -24,7 +24,7 @@ def head_size(argument: int) -> int:
 
 
 def string_size(length: int) -> int:
-    """Bytes of the shortest encoding of a string of `length` bytes."""
+    """Return the size of the shortest encoding of a string of `length` bytes, in bytes."""
     if length < 24:
         return length + 1
     if length < 0x100:
@@ -33,12 +33,12 @@ def string_size(length: int) -> int:
 
 
 def text_size(text: str) -> int:
-    """Bytes of the shortest encoding of a text."""
+    """Return the size of the shortest encoding of a text, in bytes."""
     return string_size(len(text) if text.isascii() else len(text.encode()))
 
 
 def utf8_size(text: str) -> int:
-    """Bytes of a text in UTF-8; more than any limit where half a character is among them."""
+    """Return the size of a text in UTF-8, in bytes; more than any limit if it has a lone surrogate."""
     try:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def utf8_size(text: str) -> int:
 def load_array(value: bytes | None, record: str, length: int, *, optional: int = 0) -> list[Any]:
     """Decode `value` as an array of `length` to `length + optional` items that starts with the format number.
 
-    The caller checks each item's type, and by the size that nothing but the shortest form was used.
+    The caller checks the type of each item, and by the size that the value is in the shortest form.
     """
     if value is None:
         raise RecordError(f"{record}: the record has no value")
@@ -67,22 +67,22 @@ def load_array(value: bytes | None, record: str, length: int, *, optional: int =
 
 
 def refuse_size(record: str, value: bytes, size: int) -> NoReturn:
-    """Say that a value is not in the shortest form."""
+    """Raise `RecordError` for a value that is not in the shortest form."""
     raise RecordError(f"{record}: {len(value)} bytes where the shortest encoding has {size}")
 
 
 def require(holds: bool, record: str, what: str) -> None:
-    """Refuse what a record would be made of unless `holds`: `decode` would refuse the record, too late."""
+    """Raise `RecordError` unless `holds`: refuses early a record that `decode` would refuse later."""
     if not holds:
         raise RecordError(f"{record}: {what}")
 
 
 def refuse_item(record: str, name: str, item: object, wanted: str) -> NoReturn:
-    """Say which item has the wrong type, size or range."""
+    """Raise `RecordError` that names the item with the wrong type, size or range."""
     shape = f"{len(item)} bytes" if isinstance(item, bytes) else type(item).__name__
     raise RecordError(f"{record}: {name} is {shape}, not {wanted}")
 
 
 def item_size(item: object) -> int:
-    """Bytes of the shortest encoding of any item."""
+    """Return the size of the shortest encoding of any item, in bytes."""
     return len(cbor2.dumps(item))
