@@ -1,7 +1,7 @@
-"""p2panda replication, free of I/O: its data, its messages and its session rules.
+"""p2panda replication without I/O: its data, its messages and its session rules.
 
-`peer` is the door, over a `store` (`settings` and `events` are what passes it;
-`ingest` whether an entry may join the logs). `operations/`: what an entry's payload says. `wire/`:
-messages and bytes. `sessions/`: the rules of a link. `reconciliation/`: sets of log heights. `errors`
-has a class for each rule.
+`peer` is the entry point; it works on a `store`, takes `settings` and returns `events`. `ingest` checks
+whether an entry may join the logs. `operations/` reads and writes entries' payloads. `wire/` has messages and
+their bytes. `sessions/` has the rules of a link. `reconciliation/` has sets of log heights. `errors` has a
+class for each rule.
 """

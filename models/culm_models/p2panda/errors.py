@@ -1,6 +1,6 @@
-"""What can be wrong with bytes, operations, messages and sessions: one class a rule, with its code.
+"""Errors of bytes, operations, messages and sessions: one class for each rule, with its code.
 
-Ids, announcements and readers declare the error that is theirs alone.
+The modules for ids, announcements and readers declare the errors that only they raise.
 """
 
 from culm_models.errors import ModelError
@@ -11,23 +11,23 @@ class P2pandaError(ModelError, code="p2panda"):
 
 
 class PeerSettingsError(P2pandaError, code="p2panda.settings"):
-    """Settings of a peer that are out of bounds, or do not fit each other."""
+    """Settings of a peer that are out of bounds or contradict each other."""
 
 
 class SessionError(P2pandaError, code="p2panda.session"):
-    """The base of what can be wrong around sessions."""
+    """Base class of errors around sessions."""
 
 
 class UnsupportedModeError(SessionError, code="p2panda.session.mode"):
-    """A replication mode that is not spoken here."""
+    """A replication mode that is not supported."""
 
 
 class EmptySetError(SessionError, code="p2panda.session.empty_set"):
-    """A session about no schema at all."""
+    """A session without any schema."""
 
 
 class TooManySchemasError(SessionError, code="p2panda.session.too_many_schemas"):
-    """A session about more schemas than are taken."""
+    """A session with more schemas than are accepted."""
 
 
 class NotAnnouncedError(SessionError, code="p2panda.session.not_announced"):
@@ -35,15 +35,15 @@ class NotAnnouncedError(SessionError, code="p2panda.session.not_announced"):
 
 
 class DuplicateSessionError(SessionError, code="p2panda.session.duplicate"):
-    """A session with this id, or about these very schemas, exists already."""
+    """A session with this id, or with exactly these schemas, exists already."""
 
 
 class TooManySessionsError(SessionError, code="p2panda.session.too_many"):
-    """There are as many sessions with this remote as are allowed."""
+    """The maximum number of sessions with this remote is reached."""
 
 
 class UnknownSessionError(SessionError, code="p2panda.session.unknown"):
-    """A message for a session that does not exist, or no longer."""
+    """A message for a session that does not exist, or that exists no more."""
 
 
 class HaveRepeatedError(SessionError, code="p2panda.session.have_repeated"):
@@ -51,15 +51,15 @@ class HaveRepeatedError(SessionError, code="p2panda.session.have_repeated"):
 
 
 class UnexpectedMessageError(SessionError, code="p2panda.session.unexpected_message"):
-    """A message that the session's mode does not have."""
+    """A message that does not belong to the session's mode."""
 
 
 class SessionTimeoutError(SessionError, code="p2panda.session.timeout"):
-    """Nothing happened for too long."""
+    """The session had no activity for too long."""
 
 
 class AbandonedError(SessionError, code="p2panda.session.abandoned"):
-    """The remote asks for a session in the place of one that it has given up."""
+    """The remote requests a session in place of one that it has given up."""
 
 
 class DisconnectedError(SessionError, code="p2panda.session.disconnected"):
@@ -67,35 +67,35 @@ class DisconnectedError(SessionError, code="p2panda.session.disconnected"):
 
 
 class NotConnectedError(SessionError, code="p2panda.session.not_connected"):
-    """There is no link to this remote, or nothing can be said on it any more."""
+    """There is no link to this remote, or the link can no longer carry messages."""
 
 
 class RefusedError(SessionError, code="p2panda.session.refused"):
-    """The remote does not hold the session that we asked for, or gives it up."""
+    """The remote does not accept the session that we requested, or gives it up."""
 
 
 class OutOfTurnError(SessionError, code="p2panda.session.out_of_turn"):
-    """A batch of set reconciliation before our last one can have reached the remote."""
+    """A batch of set reconciliation that came before our last one can have reached the remote."""
 
 
 class UnreadError(SessionError, code="p2panda.session.unread"):
-    """The remote goes on with set reconciliation and does not read what it is answered."""
+    """The remote continues set reconciliation but does not read our answers."""
 
 
 class HaveTooLargeError(SessionError, code="p2panda.session.have_too_large"):
-    """What we hold of one schema does not fit a `Have`, and is not to be told in part."""
+    """The heights held for a schema do not fit in one `Have` and may not be sent in parts."""
 
 
 class OperationError(P2pandaError, code="p2panda.operation"):
-    """Bytes that are no operation that a p2panda node would take."""
+    """Bytes that are not an operation that a p2panda node accepts."""
 
 
 class MalformedOperationError(OperationError, code="p2panda.operation.malformed"):
-    """Not CBOR, or CBOR of another shape."""
+    """Not CBOR, or CBOR of a different shape."""
 
 
 class OperationTooLargeError(OperationError, code="p2panda.operation.too_large"):
-    """An operation that no message can carry."""
+    """An operation that is too large for any message."""
 
 
 class VersionError(OperationError, code="p2panda.operation.version"):
@@ -107,11 +107,11 @@ class ActionError(OperationError, code="p2panda.operation.action"):
 
 
 class OperationItemCountError(OperationError, code="p2panda.operation.item_count"):
-    """More or fewer items than the action has."""
+    """More or fewer items than the action requires."""
 
 
 class PreviousError(OperationError, code="p2panda.operation.previous"):
-    """The previous operations are no document view id."""
+    """The previous operations are not a document view id."""
 
 
 class FieldOrderError(OperationError, code="p2panda.operation.field_order"):
@@ -119,7 +119,7 @@ class FieldOrderError(OperationError, code="p2panda.operation.field_order"):
 
 
 class ValueKindError(OperationError, code="p2panda.operation.value"):
-    """A field name or value of a kind that fields do not have."""
+    """A field name or value of a type that fields cannot have."""
 
 
 class SchemaMismatchError(OperationError, code="p2panda.operation.schema"):
@@ -127,7 +127,7 @@ class SchemaMismatchError(OperationError, code="p2panda.operation.schema"):
 
 
 class MessageError(P2pandaError, code="p2panda.message"):
-    """Bytes that are no p2panda message."""
+    """Bytes that are not a p2panda message."""
 
 
 class MalformedMessageError(MessageError, code="p2panda.message.malformed"):
@@ -139,7 +139,7 @@ class TruncatedMessageError(MessageError, code="p2panda.message.truncated"):
 
 
 class MessageTooLargeError(MessageError, code="p2panda.message.too_large"):
-    """The message is, or declares itself to be, larger than this side takes."""
+    """The message is larger than this side accepts, or declares a larger size."""
 
 
 class UnknownTypeError(MessageError, code="p2panda.message.unknown_type"):
@@ -151,7 +151,7 @@ class ItemCountError(MessageError, code="p2panda.message.item_count"):
 
 
 class ItemKindError(MessageError, code="p2panda.message.item_kind"):
-    """An item of another kind than the one that belongs in this place."""
+    """An item of the wrong type for its position."""
 
 
 class ItemRangeError(MessageError, code="p2panda.message.item_range"):
@@ -159,8 +159,8 @@ class ItemRangeError(MessageError, code="p2panda.message.item_range"):
 
 
 class PublicKeyError(MessageError, code="p2panda.message.public_key"):
-    """A public key that is not 32 bytes, or spelled otherwise than here."""
+    """A public key that is not 32 bytes long, or not in the form that this message uses."""
 
 
 class FingerprintSizeError(MessageError, code="p2panda.message.fingerprint_size"):
-    """A fingerprint of more bytes than any lift gives."""
+    """A fingerprint with more bytes than any lift produces."""

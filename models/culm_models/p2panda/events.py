@@ -1,6 +1,6 @@
-"""What a `Peer` tells its driver, and the bounded queue in which it waits.
+"""Events that a `Peer` reports to its driver, and the bounded queue in which they wait.
 
-Every event names the remote concerned and has a stable `kind`.
+Every event names the remote that it concerns and has a stable `kind`.
 """
 
 from collections import Counter, deque
@@ -15,16 +15,17 @@ from culm_models.p2panda.wire.messages import LogHeight, Offer
 
 @dataclass(frozen=True, slots=True)
 class Event(ReportedEvent):
-    """The base: `remote` is the peer id of the remote that it is about."""
+    """Base class of the events. `remote` is the peer id of the remote that the event concerns."""
 
     remote: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Announced(Event, kind="announced"):
-    """The remote's announcement has replaced its former one. `raw` holds the bytes as received.
+    """The remote's announcement replaced its previous one. `raw` holds the bytes as received.
 
-    `offer` is what the remote offers beyond log height mode; `schema_ids` are without the id that tells it.
+    `offer` is what the remote offers beyond log height mode. `schema_ids` excludes the schema id that encodes
+    the offer.
     """
 
     schema_ids: tuple[str, ...]
@@ -35,7 +36,7 @@ class Announced(Event, kind="announced"):
 
 @dataclass(frozen=True, slots=True)
 class SessionStarted(Event, kind="session_started"):
-    """A session was requested by us (`local`) or accepted from the remote."""
+    """We requested a session (`local`), or accepted one from the remote."""
 
     session_id: int
     mode: int
@@ -61,7 +62,7 @@ class Live(Event, kind="live"):
 
 @dataclass(frozen=True, slots=True)
 class SessionFailed(Event, kind="session_failed"):
-    """The session ended without having finished."""
+    """The session ended before it was finished."""
 
     session_id: int
     code: str
@@ -86,9 +87,10 @@ class Duplicate(Event, kind="duplicate"):
 
 @dataclass(frozen=True, slots=True)
 class Rejected(Event, kind="rejected"):
-    """An entry was refused; for a fork `held_hash` names the entry that stays in its place.
+    """An entry was refused. For a fork, `held_hash` is the hash of the entry that stays in its place.
 
-    `blameless`: the remote that brought it is not at fault: its author is, or there was no room for it.
+    `blameless`: the remote that sent the entry is not at fault; either its author is, or there was no
+    capacity for it.
     """
 
     session_id: int
@@ -102,7 +104,7 @@ class Rejected(Event, kind="rejected"):
 
 @dataclass(frozen=True, slots=True)
 class Withheld(Event, kind="withheld"):
-    """The remote lacks an entry that no message can carry, so it is sent nothing of the log from there on.
+    """The remote is missing an entry that is too large for any message, so the rest of this log is not sent.
 
     Reported once for each log of a link.
     """
@@ -117,7 +119,7 @@ class Withheld(Event, kind="withheld"):
 
 @dataclass(frozen=True, slots=True)
 class Ignored(Event, kind="ignored"):
-    """A message, or a wish of our own, that was passed over without harm to anything that runs."""
+    """A message from the remote, or a local request, that was ignored without effect on running sessions."""
 
     code: str
     message: str
@@ -126,17 +128,20 @@ class Ignored(Event, kind="ignored"):
 
 @dataclass(frozen=True, slots=True)
 class Heights(Event, kind="heights"):
-    """What the remote has shown to hold since the last such event: by `Have`, reconciliation, and entries."""
+    """Heights that the remote has shown to hold since the last such event.
+
+    They come from `Have`, from set reconciliation and from entries.
+    """
 
     log_heights: tuple[LogHeight, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled(Event, kind="reconciled"):
-    """Set reconciliation of a session of mode 1 has ended: what it took, and what came of it.
+    """Set reconciliation of a session of mode 1 has ended; gives its cost and its result.
 
-    `rounds` are the batches of both sides, `messages_…` and `bytes_…` those of set reconciliation alone.
-    `differing_logs` were longer on one side; the entries of ours among them are on their way.
+    `rounds` counts the batches of both sides; `messages_…` and `bytes_…` count set reconciliation only.
+    `differing_logs` counts the logs that are longer on one side. Our entries of these logs are being sent.
     """
 
     session_id: int
@@ -150,23 +155,24 @@ class Reconciled(Event, kind="reconciled"):
 
 @dataclass(frozen=True, slots=True)
 class LinkFailed(Event, kind="link_failed"):
-    """The remote's stream cannot be read on; everything further from it is ignored until it reconnects."""
+    """The remote's stream can no longer be read. Everything else from it is ignored until it reconnects."""
 
     code: str
     message: str
 
 
 class EventQueue:
-    """Events on their way to the driver, with what remotes have shown to hold gathered by log.
+    """Events on their way to the driver. The heights that remotes have shown are collected for each log.
 
-    Keeps at most `max_events`; the oldest are dropped beyond it, and counted in `dropped`."""
+    Holds at most `max_events`; beyond that, the oldest are dropped and counted in `dropped`.
+    """
 
     def __init__(self, max_events: int) -> None:
         self._events: deque[Event] = deque(maxlen=max_events)
         self._shown: dict[bytes, dict[LogKey, int]] = {}
         self.dropped = 0
         self.counts: Counter[str] = Counter()
-        """How often each event kind, and each code of what was ignored, refused or failed, occurred."""
+        """Number of occurrences of each event kind, and of each code of ignored, refused or failed items."""
 
     def add(self, event: Event) -> None:
         """Queue an event."""
@@ -176,12 +182,12 @@ class EventQueue:
         self.counts[event.kind] += 1
 
     def ignored(self, remote: bytes, error: CulmError, session_id: int | None = None) -> None:
-        """Something was passed over."""
+        """Queue an `Ignored` event for this error."""
         self.counts[error.code] += 1
         self.add(Ignored(remote, error.code, str(error), session_id))
 
     def shown(self, remote: bytes, public_key: bytes, log_id: int, seq_num: int) -> None:
-        """A remote has shown to hold an entry and, logs having no gaps, all before it."""
+        """Note that a remote holds an entry, and all entries below it, because logs have no gaps."""
         heights = self._shown.get(remote)
         if heights is None:
             heights = self._shown[remote] = {}
@@ -190,7 +196,7 @@ class EventQueue:
             heights[key] = seq_num
 
     def take(self) -> list[Event]:
-        """Everything since the last call, in order; the gathered heights last."""
+        """Return all events since the last call in order, the collected heights last."""
         taken = list(self._events)
         self._events.clear()
         if self._shown:

@@ -1,8 +1,8 @@
-"""Whether an entry may join the logs that are held (specification "replication", validation on receipt).
+"""Checks whether an entry may join the held logs (specification "replication", validation on receipt).
 
-Entries that were taken but are not durable yet are *staged*: they count as held here, so that a connector
-can take a whole run of a log while the first of it is still on its way to the disk. The state kept here is
-bounded by what is staged.
+Entries that are accepted but not durable yet are *staged*. They count as held here, so that a connector can
+accept a whole run of a log while its first entries are still being written to disk. The state kept here is
+bounded by the number of staged entries.
 """
 
 from collections.abc import Callable, Sequence, Set
@@ -27,7 +27,7 @@ from culm_models.p2panda.store import LogStore
 
 
 class ForeignSchemaError(P2pandaError, code="p2panda.session.schema"):
-    """The entry's schema is not among those that the session is about."""
+    """The entry's schema is not among the session's schemas."""
 
 
 class LogSchemaError(P2pandaError, code="p2panda.log.schema"):
@@ -35,19 +35,19 @@ class LogSchemaError(P2pandaError, code="p2panda.log.schema"):
 
 
 class LogBusyError(P2pandaError, code="p2panda.log.busy"):
-    """Entries of this log are staged: one of our own must wait until they are stored."""
+    """Entries of this log are staged; a locally created entry has to wait until they are stored."""
 
 
 class NotAdmittedError(P2pandaError, code="p2panda.entry.not_admitted"):
-    """The entry is sound, and there is no room for it here; a store's own errors of this kind say why."""
+    """The entry is valid, but there is no capacity for it. Subclasses in a store give the reason."""
 
 
 Admit = Callable[[CheckedOperation, bytes], None]
-"""Asked before an entry that a remote brings is staged; raises `NotAdmittedError` to refuse it."""
+"""Called before an entry from a remote is staged; raises `NotAdmittedError` to refuse it."""
 
 
 def admit_everything(checked: CheckedOperation, remote: bytes) -> None:
-    """There is room for whatever is sound."""
+    """Admit every valid entry."""
 
 
 AUTHORS_FAULTS: Final = (
@@ -59,18 +59,18 @@ AUTHORS_FAULTS: Final = (
     LogSchemaError,
     OperationTooLargeError,
 )
-"""What an author alone can cause: its signature is on entries that break a rule, or do not go together.
+"""Errors that only an author can cause, by signing entries that break a rule or contradict each other.
 
-Whoever brings one of two cannot know of the other, which may be held nowhere but here.
+A remote that sends one of two contradictory entries cannot know the other, which may be held only here.
 """
 
 BLAMELESS: Final = (*AUTHORS_FAULTS, NotAdmittedError)
-"""What is refused without a fault of the remote that brought it."""
+"""Errors for which the remote that sent the entry is not at fault."""
 
 
 @dataclass(slots=True)
 class _Tail:
-    """The end of a log as it will be when all that is staged is stored."""
+    """The end of a log as it will be once all staged entries are stored."""
 
     height: int
     last_hash: bytes | None
@@ -82,7 +82,7 @@ class _Tail:
 
 
 class Ingest:
-    """The gate in front of a store."""
+    """Check in front of a store that stages entries which may join its logs."""
 
     def __init__(self, store: LogStore, admit: Admit = admit_everything) -> None:
         self._store = store
@@ -93,35 +93,35 @@ class Ingest:
 
     @property
     def staged_count(self) -> int:
-        """How many entries are staged."""
+        """Number of staged entries."""
         return sum(len(tail.staged) for tail in self._tails.values())
 
     def check_idle(self, key: LogKey) -> None:
-        """Raise `LogBusyError` where entries of the log are staged."""
+        """Raise `LogBusyError` if entries of the log are staged."""
         tail = self._tails.get(key)
         if tail is not None:
             raise LogBusyError(f"{len(tail.staged)} entries of log {key[1]} wait to be stored")
 
     def height(self, public_key: bytes, log_id: int) -> int:
-        """The highest sequence number that is held or staged."""
+        """Return the highest sequence number that is held or staged."""
         tail = self._tails.get((public_key, log_id))
         return self._store.height(public_key, log_id) if tail is None else tail.height
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
-        """The log under which an author writes to a document, None if none is held or staged."""
+        """Return the held or staged log under which an author writes to a document; None without one."""
         staged = self._log_ids.get((public_key, document_id))
         return self._store.log_of(public_key, document_id) if staged is None else staged
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """The document of a held or staged operation, as far as it is known."""
+        """Return the document of a held or staged operation; None if it is not known."""
         return self._documents.get(operation_id) or self._store.document_of(operation_id)
 
     def staged_logs(self, public_key: bytes) -> list[int]:
-        """The logs of an author of which something is staged."""
+        """Return the ids of an author's logs that have staged entries."""
         return [log_id for author, log_id in self._tails if author == public_key]
 
     def hash_at(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
-        """The hash of a held or staged entry."""
+        """Return the hash of a held or staged entry; None if there is no such entry."""
         tail = self._tails.get((public_key, log_id))
         if tail is not None:
             found = tail.staged.get(seq_num)
@@ -132,9 +132,9 @@ class Ingest:
     def stage(
         self, checked: CheckedOperation, schema_ids: Set[str] | None = None, remote: bytes | None = None
     ) -> bool:
-        """Take an entry; False if it is held or staged already. Raises what forbids to take it.
+        """Stage an entry. Returns False if it is held or staged already; raises the error that forbids it.
 
-        `schema_ids` are the session's schemas, `remote` is who brought it; None where there is no session.
+        `schema_ids` are the session's schemas and `remote` is the origin; both are None outside of sessions.
         """
         if schema_ids is not None and checked.schema_id not in schema_ids:
             raise ForeignSchemaError(f"the session is not about {checked.schema_id[:200]}")
@@ -163,14 +163,16 @@ class Ingest:
         return True
 
     def check(self, checked: CheckedOperation) -> None:
-        """Raise what forbids to take an entry; nothing is staged.
+        """Raise the error that forbids an entry; nothing is staged.
 
-        Its hash counts for nothing unless it is held, so an entry can be checked before it is signed.
+        The entry's hash matters only if the entry is held, so an entry can be checked before it is signed.
         """
         self._place(checked)
 
     def _place(self, checked: CheckedOperation) -> tuple[_Tail, bytes | None] | None:
-        """The tail and the document that the entry continues, None if it is held; raises what forbids it."""
+        """Return the log's tail and the entry's document; None if the entry is held. Raises the error that
+        forbids it.
+        """
         entry = checked.entry
         key = (entry.public_key, entry.log_id)
         tail = self._tails.get(key) or self._tail(key)
@@ -193,7 +195,7 @@ class Ingest:
         return tail, self._document(checked, tail)
 
     def settle(self, entries: Sequence[SoundEntry]) -> None:
-        """These are stored now; what was staged of them is in the store."""
+        """Remove entries that are stored now from the staged ones."""
         for checked in entries:
             key = checked.log
             tail = self._tails.get(key)
@@ -205,12 +207,12 @@ class Ingest:
             if not tail.staged:
                 del self._tails[key]
             elif seq_num > tail.height:
-                # It came into the store by another way than through here.
+                # The entry reached the store without passing through here.
                 self._tails[key] = fresh = self._tail(key)
                 fresh.staged = tail.staged
 
     def discard(self, entries: Sequence[SoundEntry]) -> None:
-        """These will not be stored, and neither will what was staged on top of them."""
+        """Drop entries that will not be stored, and all entries staged on top of them."""
         for checked in entries:
             tail = self._tails.pop(checked.log, None)
             if tail is None:
@@ -254,7 +256,7 @@ class Ingest:
             raise SkiplinkMismatchError(f"the skiplink of entry {seq_num} does not name the entry {target}")
 
     def _document(self, checked: CheckedOperation, tail: _Tail) -> bytes | None:
-        """The document of the entry as far as it is known; raises where entry and log do not fit."""
+        """Return the entry's document if it is known; raises an error if entry and log do not match."""
         entry, previous = checked.entry, checked.facts.previous
         if entry.seq_num > 1:
             if checked.schema_id != tail.schema_id:

@@ -1,16 +1,16 @@
-"""The whole protocol of one local peer with many remotes, free of I/O (specification "replication").
+"""The whole protocol of one local peer with many remotes, without I/O (specification "replication").
 
-Bytes and facts go in, messages wait in `outgoing`, events in `take_events`; time is an argument, in
-milliseconds. `receive` does everything at once; a driver that checks entries in threads and stores them
-elsewhere goes the same way in steps:
+Bytes and notifications go in; messages wait in `outgoing` and events in `take_events`. Time is an argument,
+in milliseconds. `receive` does everything at once. A driver that checks entries in threads and stores them
+elsewhere takes the same steps one by one:
 
     decode       bytes -> messages
-    apply        every message but an entry
-    apply_entry  a checked entry: True where it is staged and is to be stored
-    stored       it is durable now, and goes on to the other remotes
+    apply        every message except an entry
+    apply_entry  a checked entry; True if it is staged and has to be stored
+    stored       it is durable now and goes on to the other remotes
     discard      it could not be stored
 
-Nothing that a remote sends raises, except out of `decode`, which the driver answers by closing the link.
+Nothing that a remote sends makes these methods raise, except `decode`; the driver then closes the link.
 """
 
 from collections import Counter
@@ -43,7 +43,10 @@ _SHOWN_LENGTH: Final = 300
 
 
 class Peer:
-    """One local peer. `peer_id` orders peers where both ask at once: all sides must use the same ids."""
+    """One local peer.
+
+    `peer_id` orders peers when both request a session at once, so all sides must use the same ids.
+    """
 
     def __init__(
         self,
@@ -60,45 +63,45 @@ class Peer:
         self._events = EventQueue(self.settings.max_events)
         self._state = PeerState(peer_id, store, self.settings, self._events, random_seed)
         self.ingest = Ingest(store, admit)
-        """The gate in front of the store, for whoever adds entries that no remote brings."""
+        """The check in front of the store, for code that adds entries that come from no remote."""
         self._links: dict[bytes, Link] = {}
 
-    # What is known.
+    # State.
 
     @property
     def announcement(self) -> Announce | None:
-        """Our latest announcement."""
+        """Our latest announcement; None before the first."""
         return self._state.announcement
 
     @property
     def remotes(self) -> tuple[bytes, ...]:
-        """The remotes that are connected."""
+        """The connected remotes."""
         return tuple(self._links)
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each event kind, and each code of what was ignored, refused or failed, occurred."""
+        """Number of occurrences of each event kind, and of each code of ignored, refused or failed items."""
         return self._events.counts
 
     @property
     def staged_count(self) -> int:
-        """How many entries are taken and not stored yet."""
+        """Number of entries that are accepted but not stored yet."""
         return self.ingest.staged_count
 
     def remote_announcement(self, remote: bytes) -> Announce | None:
-        """The latest announcement of a connected remote."""
+        """Return the latest announcement of a connected remote."""
         link = self._links.get(remote)
         return link.announcements.theirs if link is not None else None
 
     def sessions(self, remote: bytes) -> tuple[Session, ...]:
-        """The sessions with a remote, oldest first."""
+        """Return the sessions with a remote, oldest first."""
         link = self._links.get(remote)
         return tuple(link.sessions) if link is not None else ()
 
-    # Local wishes.
+    # Local requests.
 
     def announce(self, schema_ids: Sequence[str], now: int) -> None:
-        """Replace our announcement and tell every remote. Raises `SchemaIdError`."""
+        """Replace our announcement and send it to every remote. Raises `SchemaIdError`."""
         former = self._state.announcement
         latest = announcement.succeed(former, schema_ids, now, self.settings.timestamp_unit_ms)
         self._state.announcement = latest
@@ -110,23 +113,26 @@ class Peer:
             link.sync_common(now)
 
     def connect(self, remote: bytes, now: int, *, dialled: bool, allowed: Set[str] | None = None) -> None:
-        """A link is up; `dialled` where it was opened from this side. A former link is replaced.
+        """Register a link that is up; `dialled` if this side opened it. Replaces a previous link to the
+        remote.
 
-        `allowed`: the schemas that the remote may replicate, and is told that we serve; None for all of them.
+        `allowed`: the schemas that the remote may replicate and that we announce to it; None for all of them.
         """
         self.disconnect(remote, now)
         link = self._links[remote] = Link(self._state, remote, dialled=dialled, now=now, allowed=allowed)
         link.announce()
 
     def disconnect(self, remote: bytes, now: int) -> None:
-        """The link to a remote is down: its sessions have failed, what waited for it is gone."""
+        """Note that the link to a remote is down: its sessions fail, its queued messages are dropped."""
         link = self._links.pop(remote, None)
         if link is not None:
             link.close(session_errors.DisconnectedError("the link went down"))
             del self._state.tables[remote]
 
     def sync(self, remote: bytes, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
-        """Ask a remote for a session; returns its id, or None with an `Ignored` event that says why."""
+        """Request a session from a remote. Returns its id, or None with an `Ignored` event that gives the
+        reason.
+        """
         link = self._links.get(remote)
         if link is None:
             self._events.ignored(remote, session_errors.NotConnectedError("there is no link to this remote"))
@@ -134,15 +140,15 @@ class Peer:
         return link.sync(mode, schema_ids, now)
 
     def stop_live(self, remote: bytes, session_id: int, now: int) -> None:
-        """Leave a session's live mode; without effect where it is not live."""
+        """Leave a session's live mode; has no effect if the session is not live."""
         link = self._links.get(remote)
         if link is not None:
             link.stop_live(session_id, now)
 
     def publish(self, entry_bytes: bytes, operation_bytes: bytes, now: int) -> CheckedOperation:
-        """Take an entry of our own into the store and send it on.
+        """Store a locally created entry and send it to the remotes.
 
-        Raises what forbids that; `LogBusyError` where the log came from a remote and is being stored.
+        Raises the error that forbids it; `LogBusyError` if entries of the log are staged.
         """
         checked = check_entry(entry_bytes, operation_bytes)
         self.ingest.check_idle(checked.log)
@@ -152,9 +158,9 @@ class Peer:
         return checked
 
     def tick(self, now: int, busy: Collection[bytes] = ()) -> None:
-        """Time has passed: sessions time out, and new ones begin where that is our part.
+        """Advance time: sessions time out, and new ones start if that is up to us.
 
-        What `busy` remotes have said waits to be applied, so it is not they who are silent.
+        Messages of `busy` remotes are waiting to be applied, so these remotes do not count as silent.
         """
         for remote, link in self._links.items():
             link.tick(now, is_busy=remote in busy)
@@ -162,9 +168,9 @@ class Peer:
     # Incoming.
 
     def receive(self, remote: bytes, data: bytes, now: int) -> None:
-        """Take bytes of a remote: decode, check, apply, and append entries to the store.
+        """Process bytes from a remote: decode, check, apply, and append entries to the store.
 
-        Without a link, or on one that has failed, they are passed over with an `Ignored` event.
+        Without a link, or on one that has failed, the bytes are ignored with an `Ignored` event.
         """
         link = self._links.get(remote)
         if link is None or link.failed is not None:
@@ -206,10 +212,10 @@ class Peer:
             accepted.clear()
 
     def decode(self, remote: bytes, data: bytes) -> list[Message]:
-        """The messages that these bytes complete.
+        """Return the messages that these bytes complete.
 
-        Raises what makes the stream unreadable, now and whenever it is called again before a reconnect;
-        messages that came before the fault are returned first.
+        Raises the error that makes the stream unreadable, now and at every further call before a reconnect.
+        Messages that came before the error are returned first.
         """
         link = self._links.get(remote)
         if link is None:
@@ -222,15 +228,16 @@ class Peer:
             raise
 
     def stream(self, remote: bytes) -> MessageStream | None:
-        """The stream of a connected remote, for a driver that feeds it in a thread where messages are large.
+        """Return the stream of a connected remote, for a driver that feeds it in a thread because messages
+        are large.
 
-        One task may use it at a time; `decode` afterwards raises what has made it unreadable.
+        Only one task may use it at a time. A later `decode` raises the error that made it unreadable.
         """
         link = self._links.get(remote)
         return link.stream if link is not None else None
 
     def apply(self, remote: bytes, message: Message, now: int) -> None:
-        """Act on a message of a remote that is no entry."""
+        """Act on a remote's message that is not an entry."""
         assert not isinstance(message, EntryMessage), "entries go through `apply_entry`"
         link = self._links.get(remote)
         if link is None or link.failed is not None:
@@ -248,7 +255,7 @@ class Peer:
                 link.on_reconciliation(message, now)
 
     def pass_over(self, remote: bytes, request: SyncRequest) -> None:
-        """The driver keeps this request from being applied: its opening is to be passed over with it."""
+        """Ignore the opening of set reconciliation for a request that the driver does not apply."""
         link = self._links.get(remote)
         if link is not None:
             link.pass_over(request)
@@ -261,10 +268,10 @@ class Peer:
         raw: tuple[bytes, bytes],
         now: int,
     ) -> bool:
-        """Act on an entry that was checked by itself, or on the error that refused it.
+        """Act on an entry that was checked, or on the error that refused it.
 
-        True: it is staged; store it and call `stored`, or else `discard`. `raw` holds the entry's and
-        the operation's bytes, for the event about a refusal.
+        Returns True if it is staged; the caller stores it and calls `stored`, or else `discard`. `raw` holds
+        the entry's and the operation's bytes for the event about a refusal.
         """
         link = self._links.get(remote)
         session = link.sessions.get(session_id) if link is not None else None
@@ -285,7 +292,7 @@ class Peer:
             if blameless:
                 session.note_contradictory(checked.log)
             elif isinstance(refusal, BacklinkUnknownError | SkiplinkUnknownError):
-                # What it follows on may be of the other branch.
+                # The entry that it follows may be of the other branch.
                 blameless = session.is_contradictory(checked.log)
             self._reject(remote, session_id, refusal, raw, checked, blameless=blameless)
             return False
@@ -320,7 +327,7 @@ class Peer:
         )
 
     def stored(self, entries: Sequence[SoundEntry], source: bytes | None, now: int) -> None:
-        """These are in the store now: send them on to all remotes concerned but `source`."""
+        """Mark entries as stored and send them to all remotes concerned except `source`."""
         self.ingest.settle(entries)
         by_schema = self._state.sessions_by_schema
         for checked in entries:
@@ -329,14 +336,14 @@ class Peer:
                     self._links[session.remote].deliver(session, checked)
 
     def settled(self, entries: Sequence[SoundEntry]) -> None:
-        """These are in the store now, and counted as held before: every plan has them, nothing is sent."""
+        """Mark entries as stored that already counted as held. All plans include them; nothing is sent."""
         self.ingest.settle(entries)
 
     def discard(self, entries: Sequence[SoundEntry], now: int) -> None:
-        """These will not be stored; what was staged on top of them is discarded with them."""
+        """Drop entries that will not be stored, with all entries staged on top of them."""
         self.ingest.discard(entries)
         for checked in entries:
-            # Remotes have gone on meanwhile with what they could not know to be of another branch.
+            # Remotes meanwhile continued with entries that they could not know to be of another branch.
             for session in self._state.sessions_by_schema.get(checked.schema_id, ()):
                 session.note_contradictory(checked.log)
 
@@ -349,10 +356,10 @@ class Peer:
     # Outgoing.
 
     def outgoing(self, remote: bytes) -> Outbox:
-        """What waits for a remote, in order; the driver takes items off the front.
+        """Return the queue of messages for a remote, in order; the driver takes items off the front.
 
-        A range stands for the entries themselves, each to be written as an `EntryMessage` in its place.
-        Where it `is_partial`, ask again when others have had their turn.
+        A range stands for its entries, each to be written as an `EntryMessage` in its place. If the outbox
+        `is_partial`, the driver asks again after it has served other remotes.
         """
         link = self._links.get(remote)
         if link is None:
@@ -361,12 +368,15 @@ class Peer:
         return link.outbox
 
     def withheld(self, remote: bytes) -> WithheldLogs | None:
-        """The logs that a connected remote is not sent in full: whoever writes a range asks for its part."""
+        """Return the logs of which a connected remote is not sent everything.
+
+        Code that writes a range asks this for the part that may be sent.
+        """
         link = self._links.get(remote)
         return link.withheld if link is not None else None
 
     def take_outgoing(self, remote: bytes) -> bytes:
-        """Everything that waits for a remote, ranges read from the store."""
+        """Return the encoded messages that wait for a remote, with ranges read from the store."""
         parts: list[bytes] = []
         withheld = self.withheld(remote)
         while (outbox := self.outgoing(remote)) or outbox.is_partial:
@@ -385,5 +395,5 @@ class Peer:
         return b"".join(parts)
 
     def take_events(self) -> list[Event]:
-        """What happened since the last call, in order."""
+        """Return the events since the last call, in order."""
         return self._events.take()

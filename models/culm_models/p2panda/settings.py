@@ -1,4 +1,4 @@
-"""What one peer allows and does; every number is a bound on what remotes can make it keep or do."""
+"""Settings of one peer: what it offers, and limits on what remotes can make it keep or do."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
@@ -18,7 +18,7 @@ MS_PER_S: Final = 1000
 IMPLEMENTED_MODES: Final = frozenset((MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION))
 
 Rule = Literal["even", "upstream"]
-# A node names each log in 7 bytes and 3 items of CBOR.
+# A p2panda node names each log with 7 bytes and 3 CBOR items.
 _BYTES_AN_ITEM_OF_NODES: Final = 6
 RULES: Final[tuple[Rule, ...]] = ("even", "upstream")
 _AT_LEAST_ONE: Final = (
@@ -34,74 +34,79 @@ _AT_LEAST_ONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """Settings of a `Peer`. Times are in milliseconds. Raises `PeerSettingsError` for unfit ones.
+    """Settings of a `Peer`. Times are in milliseconds. Raises `PeerSettingsError` for invalid settings.
 
-    `compat="aquadoggo"` speaks as the p2panda node does: its form of `Have`, announcement timestamps in
-    seconds, no live mode, session ids reused from 0 as soon as no session is left.
+    `compat="aquadoggo"` follows the p2panda node: its form of `Have`, announcement timestamps in seconds, no
+    live mode, and session ids that start from 0 again as soon as no session is left.
     """
 
     live_mode: bool = True
     modes: tuple[int, ...] = (MODE_LOG_HEIGHT, MODE_SET_RECONCILIATION)
-    """The modes of sessions that are wanted, the preferred one first; unknown ones are refused all the same.
+    """The modes of accepted sessions, the preferred one first. Unknown modes are refused even if listed.
 
-    A mode other than 0 is only asked for by `auto_sync` where the remote offers it.
+    `auto_sync` requests a mode other than 0 only if the remote offers it.
     """
     compat: Compat = "spec"
     announce_seconds: bool = False
     auto_sync: bool = False
-    """Start sessions by itself, on links that it dialled, for what both announcements name."""
+    """Start sessions automatically, on links that this side dialled, for schemas that both announcements
+    name.
+    """
     announce_offers: bool = False
-    """Tell remotes the modes, lifts and forms that are spoken here by one more schema id (`offers`)."""
+    """Announce the supported modes, lifts and forms to remotes, in an additional schema id (`offers`)."""
     lift: str = lifts.DEFAULT.name
-    """How sessions of ours make fingerprints, unless the remote offers others only."""
+    """The lift for fingerprints in sessions that we request, unless the remote offers only other lifts."""
     lifts: tuple[str, ...] = tuple(lift.name for lift in lifts.LIFTS)
-    """The lifts that remotes may choose for sessions of theirs."""
+    """The lifts that remotes may choose for sessions that they request."""
     rule: Rule = "even"
-    """How a range is split whose fingerprints differ (`culm_models.reconciliation`)."""
+    """The rule by which a range with differing fingerprints is split (`culm_models.reconciliation`)."""
     payload_threshold: int = 8
-    """Ranges of at most so many logs are named log by log."""
+    """Ranges of at most this many logs are listed log by log."""
     range_division: int = 4
-    """Other ranges are split into so many."""
+    """Other ranges are split into this many parts."""
     compact_form: bool = True
     """Write the messages of set reconciliation with binary keys to remotes that offer to read them."""
     sync_interval_ms: int = 5_000
-    """With `auto_sync`: how long after a session without live mode the next one starts.
+    """With `auto_sync`: time from the end of a session without live mode to the start of the next one.
 
-    After a failed one it is up to half of it more or less, and twice as long with each failure in a row.
+    After a failed session it varies by up to half, and it doubles with each failure in a row.
     """
     max_backoff_ms: int = 300_000
     session_timeout_ms: int = 60_000
-    """A session that is not live and in which nothing happens for this long has failed."""
+    """A session that is not live fails after this time without activity."""
     stall_timeout_ms: int = 600_000
-    """As `session_timeout_ms`, where the remote takes nothing of what waits for it."""
+    """The value of `session_timeout_ms` that applies while the remote takes none of its waiting messages."""
     request_wait_ms: int = 0
-    """How long a request for what we do not announce yet waits for our announcement, before it is refused.
+    """Time for which a request for schemas that we have not announced yet waits for our announcement.
 
-    0: it is ignored at once, as the specification has it. Only requests of log height mode wait.
+    After it, the request is refused. 0: it is ignored at once, as the specification says. Only requests for
+    log height mode wait.
     """
     session_id_reset_ms: int = 60_000
-    """Session ids start from 0 again when there was no session for this long."""
+    """Session ids start from 0 again after this time without a session."""
     max_message_bytes: int = MAX_MESSAGE_BYTES
-    """The largest message that is read; `max_sent_bytes` is what is sent."""
+    """The largest message that is read; `max_sent_bytes` limits messages that are sent."""
     max_sessions_per_peer: int = 4
     max_sessions: int = 256
-    """Sessions of all remotes that work at a time; live ones, which do nothing by themselves, not counted."""
+    """Working sessions of all remotes at a time. Live sessions do not count, because they cause no work by
+    themselves.
+    """
     max_schema_ids: int = 1_024
-    """In one announcement or request."""
+    """Schema ids in one announcement or request."""
     max_announcement_bytes: int = 256 * 1024
-    """What the schema ids of one announcement or request may take up; a remote chooses how long they are."""
+    """Total size of the schema ids in one announcement or request; a remote chooses how long they are."""
     max_outgoing: int = 4_096
-    """Messages that wait for a remote; live entries beyond them are merged into ranges of their log."""
+    """Messages that wait for a remote; live entries beyond this limit are merged into ranges of their log."""
     max_outgoing_bytes: int = 4 * 1024 * 1024
-    """That bound in bytes: entries may be large."""
+    """The same limit in bytes, because entries may be large."""
     max_run_items: int = 1 << 18
-    """Logs that a remote may name one by one in one range of set reconciliation."""
+    """Logs that a remote may list one by one in one range of set reconciliation."""
     max_equal_heights: int = 10_000
-    """Logs that a session of mode 1 found to be equal are told as heights if there are no more than this."""
+    """Logs that a session of mode 1 found equal are reported as heights if there are at most this many."""
     max_unread_bytes: int = 64 * 1024 * 1024
-    """Answers in set reconciliation that wait for a remote; a session with more has failed."""
+    """Answers in set reconciliation that wait for a remote; a session with more fails."""
     max_events: int = 100_000
-    """Events that wait to be taken; the oldest are dropped, and counted, beyond it."""
+    """Events that wait to be taken; beyond this limit the oldest are dropped and counted."""
 
     def __post_init__(self) -> None:
         names = {lift.name for lift in lifts.LIFTS}
@@ -118,17 +123,17 @@ class PeerSettings:
             require(getattr(self, name) > 0, PeerSettingsError, f"{name} is below 1")
 
     def for_latency(self) -> Self:
-        """These settings with ranges cut finer: fewer rounds of set reconciliation for more bytes."""
-        # Above the division: a part of 15 logs that is 17 at the remote is not worth another round.
+        """Return these settings with finer ranges: fewer rounds of set reconciliation for more bytes."""
+        # Larger than the division: a part of 15 logs that has 17 at the remote is not worth another round.
         return replace(self, payload_threshold=24, range_division=16)
 
     def speaks(self, mode: int) -> bool:
-        """Whether sessions of this mode are held."""
+        """Whether sessions of this mode are supported."""
         return mode in self.modes and mode in IMPLEMENTED_MODES
 
     @property
     def offer(self) -> Offer | None:
-        """What our announcements tell besides the schemas; None where that is nothing."""
+        """What our announcements offer in addition to the schemas; None if that is nothing."""
         if not self.announce_offers or self.compat != "spec":
             return None
         return Offer(
@@ -139,28 +144,28 @@ class PeerSettings:
 
     @property
     def waits_for_announcement_ms(self) -> int:
-        """`request_wait_ms`, unless the remote is a p2panda node: it asks again by itself."""
+        """`request_wait_ms`, or 0 with the p2panda node, which repeats its request by itself."""
         return self.request_wait_ms if self.compat == "spec" else 0
 
     @property
     def max_sent_bytes(self) -> int:
-        """The largest `Have` that is sent: a peer need not read more, a p2panda node reads any size."""
+        """The largest `Have` that is sent: a peer need not read more, but a p2panda node reads any size."""
         if self.compat == "aquadoggo":
             return self.max_message_bytes
         return min(self.max_message_bytes, MAX_MESSAGE_BYTES)
 
     @property
     def max_message_items(self) -> int:
-        """CBOR items in one message: as many as the largest `Have` of the dialect holds."""
+        """Maximum number of CBOR items in one message: as many as the largest `Have` of the dialect holds."""
         bytes_an_item = _BYTES_AN_ITEM_OF_NODES if self.compat == "aquadoggo" else BYTES_AN_ITEM
         return max(FEWEST_ITEMS, self.max_message_bytes // bytes_an_item)
 
     @property
     def offers_live_mode(self) -> bool:
-        """What our `SyncDone` says."""
+        """The value of live mode in our `SyncDone`."""
         return self.live_mode and self.compat == "spec"
 
     @property
     def timestamp_unit_ms(self) -> int:
-        """The unit of our announcements' timestamps."""
+        """The unit of our announcements' timestamps, in milliseconds."""
         return MS_PER_S if self.announce_seconds or self.compat == "aquadoggo" else 1

@@ -1,6 +1,6 @@
-"""What a `Peer` needs from the place where entries are kept, and an implementation in memory.
+"""The interface of the store that a `Peer` keeps its entries in, and an implementation in memory.
 
-Logs in a store have no gaps: `height` is the highest sequence number and everything below it is held.
+Logs in a store have no gaps: `height` is the highest sequence number and every entry below it is held.
 """
 
 from bisect import bisect_left
@@ -19,57 +19,58 @@ class LogStore(Protocol):
     """Entries by log, with the heights and documents of the logs."""
 
     def height(self, public_key: bytes, log_id: int) -> int:
-        """The highest sequence number held, 0 for an unknown log."""
+        """Return the highest sequence number held; 0 for an unknown log."""
         ...
 
     def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
-        """The 34-byte hash of an entry, None if it is not held."""
+        """Return the 34-byte hash of an entry; None if it is not held."""
         ...
 
     def log_heights(self, schema_ids: Iterable[str]) -> Iterable[LogHeight]:
-        """The height of every log of these schemas, sorted by public key and log id."""
+        """Return the height of every log of these schemas, sorted by public key and log id."""
         ...
 
     def sync_range(
         self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b""
     ) -> OrderedSet[LogHeight, bytes]:
-        """The heights as they are now, with the fingerprints of their ranges by this lift.
+        """Return the current heights with the fingerprints of their ranges by this lift.
 
-        It does not change when the logs do. What it holds on to is let go of with it.
+        The result does not change when the logs do. The resources that it holds are released with it.
         """
         ...
 
     def entries(
         self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Entry and operation bytes of a part of a log, in order; ends early where the log does."""
+        """Yield entry and operation bytes of a part of a log, in order; ends early if the log does."""
         ...
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
-        """What is known of a log, None if nothing of it is held."""
+        """Return the information about a log; None if none of its entries is held."""
         ...
 
     def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
-        """Of each log its schema and whether its first entry creates its document; None if unknown.
+        """Return each log's schema and whether its first entry creates its document; None if unknown.
 
-        For thousands of logs at a time: what `log_info` and `entry_hash` say of one.
+        Answers for thousands of logs at a time what `log_info` and `entry_hash` answer for one.
         """
         ...
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """The document that an operation belongs to, None if it is not held, or its log's is not known.
+        """Return the document of an operation; None if the operation is not held or its log's document is
+        unknown.
 
         A log's document is that of the operations that its first entry follows. It is known as soon as they
-        are held and theirs is known, in whatever order they have come.
+        are held and their document is known, in whatever order they arrived.
         """
         ...
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
-        """The log id under which an author writes to a document, None if none is known."""
+        """Return the log id under which an author writes to a document; None if it is unknown."""
         ...
 
     def append(self, checked: Sequence[CheckedOperation]) -> None:
-        """Keep entries, each log's in sequence; those that are held already are passed over."""
+        """Store entries, each log's in sequence; entries that are held already are skipped."""
         ...
 
 
@@ -80,13 +81,13 @@ class _Log:
 
 
 class SyncRange:
-    """An immutable ordered set of items, at most one a log; ranks count from 0 in the items' order.
+    """An immutable ordered set of items, at most one for each log; ranks count from 0 in the items' order.
 
-    The specification ("replication", 2.1) has one item a log, its height. Prefix sums answer for any range
-    with two look-ups; both ways to combine lanes can be undone, so a part is what its end has more than its
-    start.
+    The specification ("replication", 2.1) has one item for each log: its height. Prefix sums give the
+    fingerprint of any range with two look-ups. Both ways to combine lanes can be undone, so a part is the
+    difference of the sums at its end and at its start.
 
-    A span is (start rank, size) on the ring: it goes on from the last item to the first one.
+    A span is (start rank, size) on the ring: it continues from the last item to the first one.
     """
 
     __slots__ = ("_items", "_lift", "_prefix", "_sums")
@@ -104,15 +105,15 @@ class SyncRange:
         return len(self._items)
 
     def ranks(self, bounds: Sequence[Item]) -> list[int]:
-        """How many items sort before each bound; bounds need not be items."""
+        """Return the number of items that sort before each bound; bounds need not be items."""
         return [bisect_left(self._items, bound) for bound in bounds]
 
     def fingerprints(self, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The fingerprint of each span as it goes on the wire."""
+        """Return the fingerprint of each span in its form on the wire."""
         return [self._prefix + self._lift.value(self._lanes(start, size)) for start, size in spans]
 
     def items(self, start: int, size: int) -> list[Item]:
-        """The items of a span, from its start on."""
+        """Return the items of a span, from its start on."""
         end = start + size
         held = len(self._items)
         if end <= held:
@@ -120,7 +121,9 @@ class SyncRange:
         return self._items[start:] + self._items[: end - held]
 
     def bounds(self, ranks: Sequence[int]) -> list[Item]:
-        """The items at these ranks as bounds: with sequence number 0, before all of their log."""
+        """Return the items at these ranks as bounds: with sequence number 0, which sorts before all of their
+        log.
+        """
         return [(*self._items[rank][:2], 0) for rank in ranks]
 
     def _lanes(self, start: int, size: int) -> Lanes:
@@ -144,50 +147,50 @@ class MemoryLogStore:
         self._range: tuple[tuple[int, frozenset[str], str, bytes], SyncRange] | None = None
 
     def height(self, public_key: bytes, log_id: int) -> int:
-        """The highest sequence number held, 0 for an unknown log."""
+        """Return the highest sequence number held; 0 for an unknown log."""
         log = self._logs.get((public_key, log_id))
         return len(log.entries) if log is not None else 0
 
     def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
-        """The 34-byte hash of an entry, None if it is not held."""
+        """Return the 34-byte hash of an entry; None if it is not held."""
         log = self._logs.get((public_key, log_id))
         if log is None or not 0 < seq_num <= len(log.entries):
             return None
         return log.entries[seq_num - 1].hash
 
     def log_heights(self, schema_ids: Iterable[str]) -> list[LogHeight]:
-        """The height of every log of these schemas, sorted by public key and log id."""
+        """Return the height of every log of these schemas, sorted by public key and log id."""
         keys = [key for schema in set(schema_ids) for key in self._keys_by_schema.get(schema, ())]
         keys.sort()
         return [(*key, len(self._logs[key].entries)) for key in keys]
 
     def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> SyncRange:
-        """The heights as they are now, with the fingerprints of their ranges by this lift."""
+        """Return the current heights with the fingerprints of their ranges by this lift."""
         asked = (self._revision, frozenset(schema_ids), lift.name, salt)
         if self._range is None or self._range[0] != asked:
             self._range = (asked, SyncRange(self.log_heights(asked[1]), lift, salt))
         return self._range[1]
 
     def all_log_heights(self) -> list[LogHeight]:
-        """The height of every log, sorted by public key and log id."""
+        """Return the height of every log, sorted by public key and log id."""
         return self.log_heights(self._keys_by_schema)
 
     def entries(
         self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Entry and operation bytes of a part of a log, in order; ends early where the log does."""
+        """Yield entry and operation bytes of a part of a log, in order; ends early if the log does."""
         log = self._logs.get((public_key, log_id))
         if log is not None:
             for checked in log.entries[max(first_seq_num, 1) - 1 : last_seq_num]:
                 yield checked.entry_bytes, checked.payload_bytes
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
-        """What is known of a log, None if nothing of it is held."""
+        """Return the information about a log; None if none of its entries is held."""
         log = self._logs.get((public_key, log_id))
         return log.info if log is not None else None
 
     def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
-        """Of each log its schema and whether its first entry creates its document; None if unknown."""
+        """Return each log's schema and whether its first entry creates its document; None if unknown."""
         held = map(self._logs.get, logs)
         return [
             None if log is None else (log.info.schema_id, log.info.document_id == log.entries[0].hash)
@@ -195,15 +198,15 @@ class MemoryLogStore:
         ]
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """The document that an operation belongs to, None if the operation is not held."""
+        """Return the document of an operation; None if either is unknown."""
         return self._documents.get(operation_id)
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
-        """The log id under which an author writes to a document, None if none is known."""
+        """Return the log id under which an author writes to a document; None if it is unknown."""
         return self._log_ids.get((public_key, document_id))
 
     def append(self, checked: Sequence[CheckedOperation]) -> None:
-        """Keep entries, each log's in sequence; those that are held already are passed over."""
+        """Store entries, each log's in sequence; entries that are held already are skipped."""
         for one in checked:
             self._append_one(one)
 
@@ -240,7 +243,7 @@ class MemoryLogStore:
                 self._waiting.setdefault(operation_id, []).append(key)
 
     def _settle(self, key: LogKey, document_id: bytes) -> None:
-        """A log's document has become known, and with it those of the logs that waited for it."""
+        """Set a log's document, and with it those of the logs that waited for this log's operations."""
         settled = [key]
         while settled:
             key = settled.pop()
@@ -251,7 +254,7 @@ class MemoryLogStore:
                 settled += self._assign(log.entries, document_id)
 
     def _assign(self, entries: Iterable[CheckedOperation], document_id: bytes) -> list[LogKey]:
-        """Operations of a document; returns the logs that waited for one of them."""
+        """Assign operations to a document; returns the logs that waited for one of these operations."""
         waited: list[LogKey] = []
         for checked in entries:
             self._documents[checked.hash] = document_id

@@ -1,13 +1,13 @@
 """Range-based set reconciliation: two sides find where their ordered sets differ (rbsr.md, 1.3 to 1.6).
 
-| module | what it holds |
+| module | contents |
 |---|---|
-| ordered_set | what the machine asks of a set, on ranks; such a set in plain lists; the order of bounds |
-| messages | what one side says to the other, and what a remote may not say |
-| settings | how a range is split, `upstream` or `even`, and answered; what a remote can make it do |
-| reconciler | the machine of one side |
-| incoming, outgoing | the batch that the remote, or this side, is saying |
-| questions, answers | what our last batch left open, and learns; what is said about what the other closed |
+| ordered_set | the interface of a set, on ranks; such a set in plain lists; the order of bounds |
+| messages | the messages of both sides, and the errors of a remote that breaks the rules |
+| settings | the rules by which ranges are split and answered (`upstream`, `even`); limits on a remote |
+| reconciler | the state machine of one side |
+| incoming, outgoing | the batch being received from the remote, and the batch being sent by this side |
+| questions, answers | ranges that our last batch left open; answers to ranges that the remote closed |
 """
 
 from culm_models.reconciliation.messages import ReconciliationError

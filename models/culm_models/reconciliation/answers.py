@@ -1,7 +1,7 @@
-"""What one side says about the ranges that the other closed: the rules of rbsr.md, 1.2 and 1.3.
+"""Answers of one side to the ranges that the other closed: the rules of rbsr.md, 1.2 and 1.3.
 
-The ranges of a batch are collected and the set is asked once: for all ranks, for all fingerprints, for all
-bounds where ranges are cut. Only the items of small ranges are taken one range at a time.
+The ranges of a batch are collected, and the set is queried once: for all ranks, for all fingerprints, and for
+all bounds at which ranges are cut. Only the items of small ranges are read one range at a time.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class Answers(Generic[Item, Fp]):
         self._items_shown = 0
 
     def open(self, cuts: Sequence[Item]) -> Item:
-        """Say the opening of a set that is not empty, up to its terminal; gives where it begins.
+        """Send the opening batch of a set that is not empty, up to its terminal; returns the bound where it
+        begins.
 
-        Cuts between which nothing is held are left out. `upstream` opens with the items of small parts.
+        Cuts between which no item is held are left out. `upstream` opens with the items of small parts.
         """
         count, rule, division = len(self._own), self._settings.rule, self._settings.division
         if cuts:
@@ -64,16 +65,19 @@ class Answers(Generic[Item, Fp]):
         return origin
 
     def show_all(self) -> Item:
-        """Say everything of a set that is not empty, up to its terminal; gives where it begins."""
+        """Send all items of a set that is not empty, up to the terminal; returns the bound where the batch
+        begins.
+        """
         origin = self._own.bounds([0])[0]
         self._outgoing.lower_bound(origin)
         self._outgoing.reply(self._items((0, len(self._own))), origin)
         return origin
 
     def answer(self, closed: Sequence[Closed], origin: Any, facts: Facts) -> None:
-        """Say what there is to say about ranges of one batch that begins at ``origin``, in their order.
+        """Answer the ranges of one batch that begins at ``origin``, in their order.
 
-        Where received items join the set, one range at a time: later ranges are about the set as it is then.
+        If received items join the set, the caller passes one range at a time, because later ranges then
+        concern the changed set.
         """
         if not closed:
             return
@@ -112,7 +116,7 @@ class Answers(Generic[Item, Fp]):
                 own.add(item)
 
     def _spans(self, closed: Sequence[Closed]) -> list[Span]:
-        """Where each range lies among our items; nowhere for those that only end."""
+        """Return the span of each range among our items; (0, 0) for ranges that only end."""
         bounds: list[Any] = []
         places: list[int] = []
         before: Any = None
@@ -140,7 +144,7 @@ class Answers(Generic[Item, Fp]):
         return spans
 
     def _compare(self, closed: Sequence[Closed], spans: list[Span]) -> dict[int, None]:
-        """The places of the fingerprints that are not ours, in order."""
+        """Return the indexes of the fingerprints that differ from ours, in order."""
         places = [place for place, entry in enumerate(closed) if entry[0] is FINGERPRINT]
         if not places:
             return {}
@@ -156,7 +160,7 @@ class Answers(Generic[Item, Fp]):
         return is_leaf(settings.rule, span[1], settings.threshold, settings.division)
 
     def _split(self, spans: Sequence[Span]) -> Iterator[tuple[list[Span], Sequence[Fp], list[Any]]]:
-        """The parts of each range: spans, fingerprints, and the bounds between them."""
+        """Yield the parts of each range: spans, fingerprints, and the bounds between them."""
         if not spans:
             return
         rule, division, count = self._settings.rule, self._settings.division, len(self._own)
@@ -168,7 +172,7 @@ class Answers(Generic[Item, Fp]):
             length = len(offsets)
             lengths.append(length)
             inner += [start + offset for offset in offsets[1:]]
-            # So that no two of them meet.
+            # At most a third of a part, so that no two cuts meet.
             rooms += [size // length // 3] * (length - 1)
         if self._settings.place is not None:
             moves = self._settings.place([rank % count for rank in inner], rooms)
@@ -187,7 +191,7 @@ class Answers(Generic[Item, Fp]):
             at = until
 
     def _reply(self, received: Sequence[Any], span: Span, upper: Any) -> None:
-        """Show what we have where the remote has shown everything, or end the range."""
+        """Send our items for a range of which the remote has sent all items, or end the range."""
         settings = self._settings
         if settings.reply is not None:
             items = settings.reply(received, span)
@@ -200,11 +204,11 @@ class Answers(Generic[Item, Fp]):
         if items:
             self._outgoing.reply(items, upper)
         else:
-            # range-reconcile says nothing, and a range behind this one would be read as beginning here.
+            # range-reconcile sends nothing here, and a range that follows would be read as beginning here.
             self._outgoing.done(upper, implied=settings.absorb and settings.rule == "upstream")
 
     def _items(self, span: Span) -> Sequence[Item]:
-        """The items of a span in sorted order."""
+        """Return the items of a span in sorted order."""
         start, size = span
         self._count_items(size)
         over = start + size - len(self._own)
@@ -219,13 +223,13 @@ class Answers(Generic[Item, Fp]):
 
 
 def _apart(cuts: Sequence[Item], ranks: Sequence[int], count: int) -> tuple[list[int], list[Item]]:
-    """The cuts before which, back to the one before, something is held: their ranks, and themselves."""
+    """Return the ranks of the cuts that have items between themselves and the cut before, and these cuts."""
     starts, bounds = [ranks[0]], [cuts[0]]
     for rank, bound in zip(ranks, cuts, strict=True):
         if rank > starts[-1]:
             starts.append(rank)
             bounds.append(bound)
     if len(starts) > 1 and starts[-1] - starts[0] == count:
-        # Nothing is held between the last one and the first one.
+        # No item is held between the last cut and the first one.
         del starts[-1], bounds[-1]
     return starts, bounds

@@ -1,7 +1,7 @@
-"""The batch that the remote is saying: messages become closed ranges in ring order (rbsr.md, 1.3 and 1.4).
+"""The batch being received: turns messages into closed ranges in ring order (rbsr.md, 1.3 and 1.4).
 
-Whatever does not fit is an error here: what is behind this module deals with ranges that are in order, do
-not overlap, and lie where something was open.
+Input that breaks the rules raises an error here. The code behind this module deals only with ranges that are
+in order, do not overlap, and lie in open ranges.
 """
 
 from enum import IntEnum
@@ -26,20 +26,21 @@ from culm_models.reconciliation.settings import Limits
 
 
 class Said(IntEnum):
-    """What the remote said about a range."""
+    """Kind of statement of the remote about a range."""
 
     FINGERPRINT = 0
-    """Its fingerprint."""
+    """The remote's fingerprint of the range."""
     RUN = 1
-    """All its items; it wants ours."""
+    """All items of the remote in the range; it asks for ours."""
     REPLY = 2
-    """Items, in answer to us."""
+    """Items in answer to ours."""
     EMPTY = 3
-    """It has nothing there; it wants ours."""
+    """The remote has no items in the range; it asks for ours."""
     DONE = 4
 
 
-# Reading a member off its class costs several times what the comparison does, and there are a million.
+# Reading a member from its class costs several times as much as the comparison, and there are a million of
+# them.
 FINGERPRINT: Final = Said.FINGERPRINT
 RUN: Final = Said.RUN
 REPLY: Final = Said.REPLY
@@ -47,11 +48,11 @@ EMPTY: Final = Said.EMPTY
 DONE: Final = Said.DONE
 
 Closed: TypeAlias = tuple[Said, Any, Any, Position, Position, Any]
-"""What was said, lower and upper bound, their positions, and the fingerprint or the items."""
+"""Kind of statement, lower and upper bound, their positions, and the fingerprint or the items."""
 
 
 class Incoming:
-    """Reads the remote's messages about ranges, one batch after the other."""
+    """Reads the remote's messages about ranges, batch by batch."""
 
     __slots__ = ("_at", "_count", "_items_most", "_lower", "_most", "_run", "origin", "questions")
 
@@ -59,7 +60,7 @@ class Incoming:
         self._most = max(limits.messages_per_batch, limits.messages_per_item * held)
         self._items_most = limits.items_per_run
         self._count = 0
-        # Where every batch of the session begins, in a tuple: known or not, bounds may be falsy.
+        # The bound at which every batch of the session begins, in a tuple because a known bound may be falsy.
         self.origin: tuple[Any] | None = None
         self._lower: Any = None
         self._at: Position | None = None
@@ -68,22 +69,22 @@ class Incoming:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of the batch has come."""
+        """Whether any message of the batch has arrived."""
         return self._count > 0
 
     @property
     def in_ranges(self) -> bool:
-        """Whether the batch has said where it begins."""
+        """Whether the batch's lower bound has arrived."""
         return self._at is not None
 
     def count(self) -> None:
-        """One more message of this batch."""
+        """Count a message of this batch. Raises `MessageCountError` beyond the limit."""
         self._count += 1
         if self._count > self._most:
             raise MessageCountError(f"more than {self._most} messages in one batch")
 
     def begin(self, message: LowerBound) -> None:
-        """The batch begins here: at the bound that all batches of a session begin at."""
+        """Begin the batch at its lower bound, which is the same for all batches of a session."""
         self._check_no_run()
         if self._at is not None:
             raise BoundOrderError("a second lower bound in one batch")
@@ -95,7 +96,7 @@ class Incoming:
         self._at = start_of(message.value)
 
     def read(self, message: ReconciliationMessage, facts: Facts) -> Closed | None:
-        """The range that a message closes; None for an item with others to follow."""
+        """Return the range that a message closes; None for an item that others follow."""
         low = self._at
         if low is None or self.origin is None:
             raise LowerBoundMissingError("a range whose lower bound was never said")
@@ -117,7 +118,7 @@ class Incoming:
         return EMPTY, lower, upper, low, high, ()
 
     def finish(self, questions: Questions) -> None:
-        """The batch is complete, and the one that answers it asks these questions."""
+        """End the batch; the batch that answers it asks these questions."""
         self._check_no_run()
         self.questions = questions
         self._at = None

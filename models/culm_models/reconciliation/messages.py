@@ -1,11 +1,11 @@
-"""The messages of range-based set reconciliation; p2panda's types 20 to 26 are these (p2panda.md, 5.2).
+"""The messages of range-based set reconciliation, which are p2panda's types 20 to 26 (p2panda.md, 5.2).
 
-One side's batch walks the ring once: the lower bound of a message is the upper bound of the one before it,
-and that of the first is what `LowerBound` says. Items, bounds and fingerprints are those of the ordered set
-in use; the messages only carry them. `session_id` names the session where one link carries several.
+One side's batch walks the ring once. The lower bound of a message is the upper bound of the one before it;
+`LowerBound` carries that of the first. Items, bounds and fingerprints are those of the ordered set in use;
+the messages only carry them. `session_id` names the session if one link carries several.
 
-They are made by the thousand; `culm_models.frozen` makes them at the price of plain objects, for which their
-base has no slots.
+Messages are created by the thousand. `culm_models.frozen` creates them at the cost of plain objects, which
+requires that their base class has no slots.
 """
 
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from culm_models.errors import ModelError
 
 
 class ReconciliationError(ModelError, code="reconciliation"):
-    """A remote that does not keep to set reconciliation, or asks too much of it."""
+    """Base class for a remote that breaks the rules of set reconciliation, or requires too much work."""
 
 
 class LowerBoundMissingError(ReconciliationError, code="reconciliation.lower_bound_missing"):
-    """A message about a range before the batch said where it begins."""
+    """A message about a range before the batch's lower bound."""
 
 
 class BoundOrderError(ReconciliationError, code="reconciliation.bound_order"):
-    """A range that does not lie behind the one before it, or a batch that begins elsewhere."""
+    """A range that does not end after the one before it, or a batch that begins at another bound."""
 
 
 class RunUnfinishedError(ReconciliationError, code="reconciliation.run_unfinished"):
-    """A payload series without its end: another message came, or half of an end."""
+    """A run of items without its end: another message came, or only half of an end."""
 
 
 class RangeDoneError(ReconciliationError, code="reconciliation.range_done"):
-    """More is said about a range in which nothing was left open."""
+    """A message about a range in which nothing was left open."""
 
 
 class UnexpectedEmptySetError(ReconciliationError, code="reconciliation.empty_set"):
@@ -39,7 +39,7 @@ class UnexpectedEmptySetError(ReconciliationError, code="reconciliation.empty_se
 
 
 class AfterDoneError(ReconciliationError, code="reconciliation.after_done"):
-    """A message behind the end of the reconciliation that is not the echo of our last batch."""
+    """A message after the end of the reconciliation that is not the echo of our last batch."""
 
 
 class BatchCountError(ReconciliationError, code="reconciliation.batch_count"):
@@ -47,19 +47,19 @@ class BatchCountError(ReconciliationError, code="reconciliation.batch_count"):
 
 
 class MessageCountError(ReconciliationError, code="reconciliation.message_count"):
-    """More messages in one batch than are taken."""
+    """More messages in one batch than are accepted."""
 
 
 class RunSizeError(ReconciliationError, code="reconciliation.run_size"):
-    """More items of one range than are taken."""
+    """More items of one range than are accepted."""
 
 
 class ItemCountError(ReconciliationError, code="reconciliation.item_count"):
-    """Items are asked for again and again."""
+    """The same items are requested again and again."""
 
 
 class ReconciliationMessage:
-    """The base of the messages of set reconciliation; on the wire there are only those below it."""
+    """Base class of the messages of set reconciliation. Only its subclasses appear on the wire."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class ReconciliationMessage:
 
 @dataclass(frozen=True, slots=True)
 class EmptySet(ReconciliationMessage):
-    """The sender holds nothing at all; with `can_respond` it asks for what there is."""
+    """The sender holds no items at all; with `can_respond` it asks for ours."""
 
     session_id: int
     can_respond: bool
@@ -76,7 +76,7 @@ class EmptySet(ReconciliationMessage):
 
 @dataclass(frozen=True, slots=True)
 class LowerBound(ReconciliationMessage):
-    """Where the first range of the batch begins."""
+    """The bound at which the first range of the batch begins."""
 
     session_id: int
     value: Any
@@ -84,10 +84,10 @@ class LowerBound(ReconciliationMessage):
 
 @dataclass(frozen=True, slots=True)
 class Payload(ReconciliationMessage):
-    """One item of a range; those of a range come one after the other and are called a run.
+    """One item of a range. The items of a range follow each other and are called a run.
 
     `can_respond` and `upper_bound` are the two halves of the range's end: the last item of a run has both,
-    the items before it have neither. p2panda's grammar lets `upper_bound` alone be left out too.
+    the items before it have neither. p2panda's grammar also permits `can_respond` without `upper_bound`.
     """
 
     session_id: int
@@ -96,13 +96,13 @@ class Payload(ReconciliationMessage):
     upper_bound: Any = None
 
     def __post_init__(self) -> None:
-        # By its place in the array on the wire, an upper bound has an answer to `can_respond` before it.
+        # In the array on the wire, `can_respond` comes before the upper bound.
         assert self.upper_bound is None or self.can_respond is not None, "an upper bound without can_respond"
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyPayload(ReconciliationMessage):
-    """The sender holds nothing of this range and asks for what there is."""
+    """The sender holds no items in this range and asks for ours."""
 
     session_id: int
     upper_bound: Any
@@ -110,7 +110,7 @@ class EmptyPayload(ReconciliationMessage):
 
 @dataclass(frozen=True, slots=True)
 class Done(ReconciliationMessage):
-    """Nothing more is to be said about this range."""
+    """The range needs no further messages."""
 
     session_id: int
     upper_bound: Any
@@ -118,7 +118,7 @@ class Done(ReconciliationMessage):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint(ReconciliationMessage):
-    """What the sender's items of this range come to."""
+    """The fingerprint of the sender's items in this range."""
 
     session_id: int
     fingerprint: Any

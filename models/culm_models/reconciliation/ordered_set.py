@@ -1,14 +1,15 @@
 """The ring of ranks: an ordered set as the reconciliation machine sees it.
 
-A range [x, y) begins at its lower bound and ends before its upper bound. With x < y it is plain; with
-x >= y it goes on from the last item to the first one, and x == y is everything. On ranks that is a span
+A range [x, y) begins at its lower bound and ends before its upper bound. With x < y it is plain; with x >= y
+it continues from the last item to the first one, and x == y is the whole ring. On ranks, that is a span
 (start rank, size), counted modulo n, with the start in 0..n-1, or 0 when n = 0. Bounds need not be items.
 
-As a batch walks it, the ring goes from the batch's lower bound up, round over the end, and back: a position
-is (0, bound) from that origin on, (1, bound) past the end of the order, and `END` where the walk is back.
-Positions of one origin compare as tuples.
+A batch walks the ring from its lower bound up, around the end of the order, and back. A position is (0,
+bound) from that origin on, (1, bound) past the end of the order, and `END` when the walk is back at the
+origin. Positions with the same origin compare as tuples.
 
-Every method of a set takes many ranges at once: the machine collects a whole batch of messages and asks once.
+Every method of a set takes many ranges at once: the machine collects a whole batch of messages and makes one
+query.
 """
 
 from bisect import bisect_left
@@ -29,27 +30,27 @@ class OrderedSet(Protocol[Item, Fp_co]):
     def __len__(self) -> int: ...
 
     def ranks(self, bounds: Sequence[Item]) -> Sequence[int]:
-        """How many items sort before each bound."""
+        """Return the number of items that sort before each bound."""
 
     def fingerprints(self, spans: Sequence[Span]) -> Sequence[Fp_co]:
-        """The fingerprint of each span, as it goes into messages and compared by `==`.
+        """Return the fingerprint of each span, in the form used in messages and compared by `==`.
 
         A span that wraps is combined in sorted order: the part from rank 0 first, then the part from its
-        start. This is seen only where combining is not commutative.
+        start. This matters only if combining is not commutative.
         """
 
     def items(self, start: int, size: int) -> Sequence[Item]:
-        """The items of one span, from its start on."""
+        """Return the items of one span, from its start on."""
 
     def bounds(self, ranks: Sequence[int]) -> Sequence[Item]:
-        """For each rank in 0..n-1 a bound that parts its item from all items before."""
+        """Return for each rank in 0..n-1 a bound that separates its item from all items before."""
 
 
 class GrowingSet(OrderedSet[Item, Fp_co], Protocol):
     """A set that received items join, as in the published algorithm (`absorb`)."""
 
     def add(self, item: Item) -> None:
-        """Put an item in its place; nothing when it is there."""
+        """Insert an item; does nothing if the set contains it."""
 
 
 Position: TypeAlias = tuple[Any, ...]
@@ -58,12 +59,12 @@ END: Final[Position] = (2,)
 
 
 def start_of(origin: Any) -> Position:
-    """Where a walk from ``origin`` begins."""
+    """Return the position at which a walk from ``origin`` begins."""
     return (0, origin)
 
 
 def position(bound: Any, origin: Any) -> Position:
-    """Where the range that ends at ``bound`` ends, on a walk from ``origin``."""
+    """Return the position of the bound ``bound`` as the end of a range, on a walk from ``origin``."""
     if origin < bound:
         return (0, bound)
     if bound < origin:
@@ -79,7 +80,7 @@ Fp = TypeVar("Fp")
 
 @dataclass(frozen=True, slots=True)
 class Monoid(Generic[Item, Fp]):
-    """How items become fingerprints: each one's lift, and all of them combined in order.
+    """Rule by which items become fingerprints: the lift of each item, and all lifts combined in order.
 
     `combine` of no lifts is the neutral fingerprint.
     """
@@ -90,12 +91,12 @@ class Monoid(Generic[Item, Fp]):
 
 def _concatenated(texts: Iterable[str]) -> str:
     found = list(texts)
-    # The text "0" is neutral too, but not the fingerprint of a range that holds it.
+    # The text "0" is neutral as well, but is not the fingerprint of a range that holds it.
     return "".join(text for text in found if text != "0") if found else "0"
 
 
 CONCAT: Final[Monoid[str, str]] = Monoid(lambda text: text, _concatenated)
-"""Texts one after the other; the neutral one is "0", as range-reconcile's tests have it."""
+"""Concatenation of texts; the neutral one is "0", as in range-reconcile's tests."""
 
 
 class SortedList(Generic[Item, Fp]):
@@ -115,24 +116,24 @@ class SortedList(Generic[Item, Fp]):
         return len(self._items)
 
     def ranks(self, bounds: Sequence[Item]) -> list[int]:
-        """How many items sort before each bound."""
+        """Return the number of items that sort before each bound."""
         return [bisect_left(self._items, bound) for bound in bounds]
 
     def fingerprints(self, spans: Sequence[Span]) -> list[Fp]:
-        """The lifts of each span, combined in sorted order."""
+        """Return the lifts of each span, combined in sorted order."""
         return [self._monoid.combine(self._in_order(self._lifts, *span)) for span in spans]
 
     def items(self, start: int, size: int) -> list[Item]:
-        """The items of a span, from its start on."""
+        """Return the items of a span, from its start on."""
         over = start + size - len(self._items)
         return self._items[start : start + size] + (self._items[:over] if over > 0 else [])
 
     def bounds(self, ranks: Sequence[int]) -> list[Item]:
-        """The items at these ranks: they part themselves from all before."""
+        """Return the items at these ranks; each separates itself from all items before."""
         return [self._items[rank] for rank in ranks]
 
     def add(self, item: Item) -> None:
-        """Put an item in its place; nothing when it is there."""
+        """Insert an item; does nothing if the set contains it."""
         rank = bisect_left(self._items, item)
         if rank < len(self._items) and self._items[rank] == item:
             return

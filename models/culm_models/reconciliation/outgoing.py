@@ -1,8 +1,8 @@
-"""The batch that one side is saying: messages in order, with adjacent `Done`s as one (rbsr.md, 1.4).
+"""The batch being sent: messages in order, with adjacent `Done`s merged into one (rbsr.md, 1.4).
 
-A brief one says more together. Replies in a row are one run, and what the remote closed between them is part
-of it; a batch in which there is nothing to say but that is left out. What a fingerprint was answered with
-stays apart: it tells that both hold the same.
+A brief side merges more. Consecutive replies become one run, together with the ranges between them that the
+remote closed; a batch that has nothing else to say consists of its terminal alone. The answer to a
+fingerprint stays separate, because it states that both sides hold the same.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ from culm_models.reconciliation.messages import (
 from culm_models.reconciliation.ordered_set import Position, Span, position
 from culm_models.reconciliation.questions import BY_EMPTY, BY_FINGERPRINT, BY_RUN, Question, Questions
 
-# Made by the thousand: see culm_models.frozen.
+# Created by the thousand: see culm_models.frozen.
 _PLAIN_FINGERPRINT: Final = unfrozen(Fingerprint)
 _PLAIN_PAYLOAD: Final = unfrozen(Payload)
 
-# A reply in parts of this size: the remote learns of its items when the part is complete.
+# A reply is sent in parts of this size: the remote learns of its items when the part is complete.
 _REPLY_MAX: Final = 1_024
 
 
 class Outgoing:
-    """Says messages and keeps what they ask. A held `Done` is said just before the next other message."""
+    """Writes messages and records what they ask. A held `Done` precedes the next other message."""
 
     __slots__ = (
         "_asked",
@@ -49,7 +49,7 @@ class Outgoing:
     def __init__(self, session_id: int, *, brief: bool = False) -> None:
         self.session_id = session_id
         self._brief = brief
-        # Whether anything is held back: where the batch begins, a `Done`, or a reply.
+        # Whether anything is held back: the lower bound, a `Done`, or a reply.
         self._waits = False
         self._begin: tuple[Any] | None = None
         self._shown: list[Any] = []
@@ -57,36 +57,37 @@ class Outgoing:
         self._compared = False
         self._messages: list[ReconciliationMessage] = []
         self._asked: list[Question] = []
-        # One-item tuples, for a bound may be falsy.
+        # Tuples of one item, because a bound may be falsy.
         self._held: tuple[Any] | None = None
         self._implied: tuple[Any] | None = None
 
     @property
     def asks(self) -> bool:
-        """Whether the batch so far wants an answer."""
+        """Whether the batch so far needs an answer."""
         return bool(self._asked)
 
     def take(self) -> list[ReconciliationMessage]:
-        """What was said since the last call."""
+        """Return the messages since the last call."""
         messages, self._messages = self._messages, []
         return messages
 
     def lower_bound(self, value: Any) -> None:
-        """The batch begins here."""
+        """Begin the batch at this bound."""
         self._begin = (value,)
         self._waits = True
         if not self._brief:
             self._release()
 
     def empty_set(self, *, can_respond: bool) -> None:
-        """There is nothing at all on this side."""
+        """Write that this side holds no items at all."""
         self._messages.append(EmptySet(self.session_id, can_respond))
 
     def done(self, upper: Any, *, implied: bool = False, compared: bool = False) -> None:
-        """Nothing more up to ``upper``: held.
+        """Note that there is nothing more up to ``upper``; the message is held back.
 
-        ``implied``: not worth a message at the end of the batch; said when another range follows, which
-        would be read with the wrong lower bound otherwise. ``compared``: by their fingerprints.
+        ``implied``: needs no message at the end of the batch. It is written if another range follows, which
+        would otherwise be read with the wrong lower bound. ``compared``: the range is equal by its
+        fingerprints.
         """
         if compared:
             if self._shown:
@@ -98,14 +99,14 @@ class Outgoing:
             self._held = self._implied
 
     def empty_payload(self, upper: Any, low: Position, high: Position) -> None:
-        """Nothing here: what is there?"""
+        """Write that this side has no items in the range, and ask for the remote's."""
         if self._waits:
             self._release()
         self._messages.append(EmptyPayload(self.session_id, upper))
         self._asked.append((low, high, BY_EMPTY, (0, 0)))
 
     def fingerprint(self, value: Any, upper: Any, low: Position, high: Position, span: Span) -> None:
-        """This is what our items come to."""
+        """Write the fingerprint of our items in a range."""
         self.fingerprints((span,), (value,), (), upper, low, high, None)
 
     def fingerprints(
@@ -118,7 +119,7 @@ class Outgoing:
         high: Position,
         origin: Any,
     ) -> None:
-        """This is what our items come to, in the parts of a range with these bounds ``between`` them."""
+        """Write the fingerprints of our items in the parts of a range, with bounds ``between`` the parts."""
         if self._waits:
             self._release()
         session_id, say, ask = self.session_id, self._messages.append, self._asked.append
@@ -136,14 +137,14 @@ class Outgoing:
             low = end
 
     def question(self, items: Sequence[Any], upper: Any, low: Position, high: Position, span: Span) -> None:
-        """These are all our items of the range, one or more: what else is there?"""
+        """Write all our items of the range (1 or more) and ask for the remote's other items."""
         if self._waits:
             self._release()
         self._run(items, upper, can_respond=True)
         self._asked.append((low, high, BY_RUN, span))
 
     def reply(self, items: Sequence[Any], upper: Any) -> None:
-        """These items, one or more, and nothing else of this range."""
+        """Write these items (1 or more), with which the range ends."""
         if self._waits and (self._compared or not self._brief):
             self._release()
         self._shown += items
@@ -153,7 +154,7 @@ class Outgoing:
             self._release()
 
     def terminal(self) -> Questions:
-        """The batch is complete: what it asks. The next one begins."""
+        """End the batch and return what it asks. The next batch begins."""
         if self._held:
             self._implied = self._held
             self._release()

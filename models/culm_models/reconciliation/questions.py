@@ -1,7 +1,7 @@
-"""What our last batch left open, and what the remote's answer says about it: facts (rbsr.md, 4.1).
+"""The ranges that our last batch left open, and the facts that the remote's answer gives (rbsr.md, 4.1).
 
-A batch of ours asks about some ranges (fingerprints, runs and empty payloads that want an answer) and closes
-the others. The answer walks the ring in the same order, so one pointer finds what each message is about.
+A batch of ours asks about some ranges (fingerprints, runs and empty payloads that need an answer) and closes
+the others. The answer walks the ring in the same order, so one pointer finds the range of each message.
 """
 
 from dataclasses import dataclass, field
@@ -13,46 +13,49 @@ from culm_models.reconciliation.ordered_set import Position, Span
 
 
 class Asked(IntEnum):
-    """How a range was asked about."""
+    """Kind of message by which a range was asked about."""
 
     FINGERPRINT = 0
     RUN = 1
     EMPTY = 2
 
 
-# Reading a member off its class costs several times what the comparison does.
+# Reading a member from its class costs several times as much as the comparison.
 BY_FINGERPRINT: Final = Asked.FINGERPRINT
 BY_RUN: Final = Asked.RUN
 BY_EMPTY: Final = Asked.EMPTY
 
 Question: TypeAlias = tuple[Position, Position, Asked, Span]
-"""From where to where, how, and the span of our own items there."""
+"""Start and end position, kind, and the span of our own items in the range."""
 
 
 @dataclass(slots=True)
 class Facts:
-    """What one side has learnt about the other's set since the facts were last taken.
+    """Facts that one side has learnt about the other's set since they were last taken.
 
     For an adapter that moves data by itself. Spans are ranges of the own set as (start rank, size), each
-    within the set that the session began with. Only what is certain is reported; an own item that is in no
-    fact is one that the remote never mentioned.
+    within the set that the session began with. Only what is certain is reported. The
+    remote never mentioned an own item that is in no fact.
     """
 
     shown: list[Any] = field(default_factory=list)
-    """Items that the remote holds, by its own word, in order of arrival, once their run is complete."""
+    """Items that the remote has stated to hold, in order of arrival, once their run is complete."""
     equal: list[Span] = field(default_factory=list)
-    """Both sides hold the same here: we compared, or the remote answered our fingerprint with `Done`."""
+    """Both sides hold the same items here: we compared, or the remote answered our fingerprint with `Done`.
+    """
     complete: list[Span] = field(default_factory=list)
-    """The remote has shown all its items of the range: own items here that it did not show, it lacks."""
+    """The remote has sent all its items of the range; it is missing all own items here that it did not send.
+    """
     answered: list[Span] = field(default_factory=list)
-    """We showed our items here and the remote's answer is complete: it named what differs, among `shown`.
+    """We sent our items here and the remote's answer is complete: the items that differ are among `shown`.
 
-    An own item here that was not shown is equal there, or lacking: the published algorithm does not tell.
+    An own item here that was not shown is either equal at the remote or missing there: the published
+    algorithm does not distinguish the two.
     """
 
 
 class Questions:
-    """The open ranges of one batch, in its order; those of the whole ring when there was no batch yet."""
+    """The open ranges of one batch, in its order; the whole ring if there was no batch yet."""
 
     __slots__ = ("_at", "_open")
 
@@ -61,9 +64,9 @@ class Questions:
         self._at = 0
 
     def check(self, low: Position, high: Position) -> None:
-        """The remote says more about [low, high), all of which must be open. Raises `RangeDoneError`.
+        """Check that all of [low, high) is open, about which the remote sends more. Raises `RangeDoneError`.
 
-        It may take ranges that touch together: range-reconcile does where it leaves an answer out.
+        The remote may merge adjacent ranges: range-reconcile does so when it leaves an answer out.
         """
         asked = self._open
         if asked is None:
@@ -80,9 +83,10 @@ class Questions:
             at += 1
 
     def check_any(self, low: Position, high: Position) -> None:
-        """The remote says its last on [low, high), of which a part must be open. Raises `RangeDoneError`.
+        """Check that a part of [low, high) is open, about which the remote sends its last. Raises
+        `RangeDoneError`.
 
-        It may take what was closed before and lies in front of that together with it.
+        The remote may merge the open part with ranges before it that were closed already.
         """
         asked = self._open
         if asked is None:
@@ -92,7 +96,7 @@ class Questions:
             raise RangeDoneError("items of a range in which nothing was open")
 
     def close(self, low: Position, high: Position, facts: Facts, *, by_done: bool) -> None:
-        """The remote's last word on [low, high): what it covers whole becomes facts."""
+        """End [low, high) and record the questions that it covers entirely as facts."""
         asked = self._open
         if asked is None:
             return

@@ -1,10 +1,10 @@
 """One side of a reconciliation: messages in, messages out (rbsr.md, 1.3 to 1.6 and 4.5).
 
-    incoming: messages become closed ranges  ->  answers: what to say about them  ->  outgoing: messages
+    incoming: messages become closed ranges  ->  answers: what to answer  ->  outgoing: messages
 
-A side is done when it has said a batch that asks nothing, or when both have nothing. It is silent from then
-on; the remote, which may need our last batch to be done itself, echoes it once. Under `even` without `absorb`
-it does not: who hears a batch that asks nothing, and has nothing to say to it, is done as well.
+A side is done when it has sent a batch that asks nothing, or when both hold nothing. It is silent from then
+on. The remote, which may need our last batch to be done itself, echoes it once. Under `even` without `absorb`
+it does not: a side that receives a batch that asks nothing, and has nothing to answer, is done as well.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from culm_models.reconciliation.settings import Limits, Place, Reply, Rule, Sett
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")
 
-# range-reconcile never falls silent by itself, so a second echo may be under way.
+# range-reconcile never falls silent by itself, so a second echo may be in transit.
 _ECHOES_MAX: Final = 2
 
 
 class Reconciler(Generic[Item, Fp]):
-    """The machine of one side; it lives for one session.
+    """The state machine of one side; it lives for one session.
 
-    With `absorb` received items join the set, as in the published algorithm. Without it the set never
-    changes, and what was learnt about the remote is told by `take_facts`.
+    With `absorb`, received items join the set, as in the published algorithm. Without it, the set never
+    changes, and `take_facts` returns what was learnt about the remote.
 
-    Errors are `ReconciliationError`s; the machine is of no use after one.
+    Errors are `ReconciliationError`s; the machine cannot be used after one.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class Reconciler(Generic[Item, Fp]):
         reply: Reply | None = None,
         place: Place | None = None,
     ) -> None:
-        """A machine over ``own``, a `GrowingSet` with ``absorb``.
+        """Create a machine over ``own``, which is a `GrowingSet` with ``absorb``.
 
-        ``cuts``: sorted bounds where the opening is cut, in place of the parts that the rule makes.
+        ``cuts``: sorted bounds at which the opening is cut, in place of the parts that the rule makes.
 
-        ``reply``: called with the items that the remote has in a range (none behind an `EmptyPayload`) and
-        the span that the range has here; gives the items to show in answer. Left out, these are the own
-        items of the range but those just received. Only without ``absorb``.
+        ``reply``: called with the items that the remote has in a range (an empty sequence for an
+        `EmptyPayload`) and our span of the range; returns the items to send in answer. Without it, these are
+        the own items of the range except those just received. Only without ``absorb``.
 
-        ``place``: called with the ranks where ranges are to be cut, and by how much each may be moved; gives
-        by how much each is. Left out, parts are as equal as they can be.
+        ``place``: called with the ranks at which ranges are to be cut and the distance that each may be
+        moved; returns the distance that each is moved. Without it, parts are as equal as possible.
         """
         assert reply is None or not absorb, "received items join the set, or an adapter answers: not both"
         self._own = own
@@ -81,7 +81,7 @@ class Reconciler(Generic[Item, Fp]):
         self._outgoing = Outgoing(session_id, brief=settings.brief)
         self._answers: Answers[Item, Fp] = Answers(own, settings, limits, self._outgoing)
         self.max_batches: Final = 2 + 2 * _ceil_log(len(own), division) + limits.slack_batches
-        """Batches of both sides after which the remote is told off."""
+        """Batches of both sides after which the session ends with `BatchCountError`."""
         self._batches = 0
         self._said_empty = False
         self._done = False
@@ -89,16 +89,19 @@ class Reconciler(Generic[Item, Fp]):
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to be said: from here on the machine is silent."""
+        """Whether the reconciliation is complete; the machine is silent from then on."""
         return self._done
 
     @property
     def batches(self) -> int:
-        """Batches of both sides so far, ours behind a complete one of the remote counted."""
+        """Number of batches of both sides so far.
+
+        Our answer counts as soon as the remote's batch is complete.
+        """
         return self._batches
 
     def start(self) -> list[ReconciliationMessage]:
-        """The opening batch of the side that begins: once, before anything is received."""
+        """Return the opening batch of the side that begins; called once, before anything is received."""
         assert not self._batches and not self._incoming.has_begun, "the opening is the first batch"
         self._batches = 1
         if not len(self._own):
@@ -110,13 +113,15 @@ class Reconciler(Generic[Item, Fp]):
         return self._outgoing.take()
 
     def receive(self, message: ReconciliationMessage) -> list[ReconciliationMessage]:
-        """What to say in answer to one message: nothing while a run is open."""
+        """Return the answer to one message; empty while a run is open."""
         return self.receive_batch((message,))
 
     def receive_batch(self, messages: Iterable[ReconciliationMessage]) -> list[ReconciliationMessage]:
-        """The answers to many messages in one go; any part of a batch is taken, a whole one is fastest.
+        """Return the answers to many messages at once, in parts of a batch or, which is fastest, in whole
+        ones.
 
-        The same as `receive` one by one, but without ``absorb`` the set is asked once for all of them.
+        Equivalent to `receive` for each message, but without ``absorb`` the set is queried once for all of
+        them.
         """
         incoming, facts, absorb = self._incoming, self._facts, self._absorb
         closed: list[Closed] = []
@@ -142,14 +147,14 @@ class Reconciler(Generic[Item, Fp]):
                 if found is not None:
                     closed.append(found)
                     if absorb:
-                        # Received items join the set, and take part in what comes behind them.
+                        # Received items join the set and affect the ranges that follow.
                         self._answer(closed)
                         closed = []
         self._answer(closed)
         return self._outgoing.take()
 
     def take_facts(self) -> Facts:
-        """What was learnt since the last call."""
+        """Return what was learnt since the last call."""
         facts, self._facts = self._facts, Facts()
         return facts
 
@@ -160,7 +165,7 @@ class Reconciler(Generic[Item, Fp]):
 
     def _receive_terminal(self) -> None:
         if self._said_empty and not self._incoming.in_ranges:
-            # All that the remote has comes by other means.
+            # The remote's items arrive by other means.
             self._done = True
             return
         asks = self._outgoing.asks
@@ -169,7 +174,7 @@ class Reconciler(Generic[Item, Fp]):
         self._done = not asks
 
     def _count_batch(self) -> None:
-        """The remote's batch is complete, and so will be ours that answers it."""
+        """Count the remote's batch, which is complete, and our batch that answers it."""
         self._batches += 2
         if self._batches > self.max_batches:
             raise BatchCountError(f"more than {self.max_batches} batches")
@@ -181,13 +186,13 @@ class Reconciler(Generic[Item, Fp]):
             raise UnexpectedEmptySetError("an empty set in answer to a set that is not empty")
         else:
             if self._absorb:
-                # range-reconcile is done only when this comes back to it.
+                # range-reconcile is done only when it receives this.
                 self._outgoing.empty_set(can_respond=False)
             self._done = True
         self._batches += 2
 
     def _answer_empty_set(self) -> None:
-        """The remote begins, with nothing."""
+        """Answer a remote that begins and holds nothing."""
         if self._batches or self._incoming.origin is not None:
             raise UnexpectedEmptySetError("an empty set in the middle of a session")
         if not len(self._own):
@@ -197,12 +202,14 @@ class Reconciler(Generic[Item, Fp]):
             return
         if self._absorb:
             self._answers.show_all()
-        # Without `absorb` everything goes to the remote by other means: there is nothing to tell apart.
+        # Without `absorb`, all items reach the remote by other means: no range needs a comparison.
         self._outgoing.terminal()
         self._done = True
 
     def _receive_echo(self, message: ReconciliationMessage) -> None:
-        """Only with the published algorithm anything may follow: range-reconcile never falls silent."""
+        """Check a message after the end. Anything may follow only with the published algorithm, which never
+        falls silent.
+        """
         if self._absorb:
             return
         self._incoming.count()
@@ -215,7 +222,7 @@ class Reconciler(Generic[Item, Fp]):
 
 
 def _ceil_log(count: int, base: int) -> int:
-    """The logarithm of ``count`` to ``base``, rounded up; 0 for a count below 2."""
+    """Return the logarithm of ``count`` to ``base``, rounded up; 0 for a count below 2."""
     steps, reach = 0, 1
     while reach < count:
         reach *= base

@@ -1,9 +1,9 @@
-"""How a side splits ranges and answers, and what a remote can make it do at most (rbsr.md, 1.3, 3.2 and 4.5).
+"""Rules for splitting and answering ranges, and limits on what a remote can cause (rbsr.md, 1.3, 3.2, 4.5).
 
-`upstream` is what range-reconcile 1.0.2 does. Its chunks are all of one size but the last, and a range goes
-as items when its chunks would be small enough: the leaf size is threshold times division. `even` sends at
-most threshold items, and otherwise parts that differ by one at most; it opens with fingerprints alone, so
-that equal sets send no item at all. Either understands what the other says.
+`upstream` is the rule of range-reconcile 1.0.2. All its parts except the last have the same size, and a range
+is sent as items if its parts would be small enough: the leaf size is threshold times division. `even` sends
+at most threshold items, and otherwise parts whose sizes differ by at most one. It opens with fingerprints
+only, so that equal sets send no items. Either side understands the other's messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ def is_leaf(rule: Rule, size: int, threshold: int, division: int) -> bool:
 
 
 def cut(rule: Rule, size: int, division: int) -> list[int]:
-    """Where a range of ``size`` items, 1 or more, is cut: the offsets at which its parts begin, 0 first."""
+    """Cut a range of ``size`` items (at least 1) into parts; returns the parts' offsets, 0 first."""
     if rule == "upstream":
         return list(range(0, size, -(-size // division)))
     parts = min(size, division)
@@ -33,28 +33,33 @@ def cut(rule: Rule, size: int, division: int) -> list[int]:
 
 
 Reply: TypeAlias = Callable[[Sequence[Any], Span], Sequence[Any]]
-"""From the items that the remote has in a range, and our span of it, to the items that we show."""
+"""Maps the items that the remote has in a range, and our span of it, to the items that we send."""
 
 Place: TypeAlias = Callable[[Sequence[int], Sequence[int]], Sequence[int]]
-"""From ranks where ranges are cut, and how far each may be moved, to how far it is (back: below 0)."""
+"""Maps the ranks of cuts and the distance that each may be moved to the distance that each is moved.
+
+A negative distance moves the cut back.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one side answers; the other may have it differently."""
+    """Settings by which one side answers; the other side may have different ones."""
 
     rule: Rule
     threshold: int
-    """A range of so many own items is sent as items."""
+    """A range of at most this many own items is sent as items."""
     division: int
-    """Into how many parts other ranges are cut."""
+    """Number of parts into which other ranges are cut."""
     absorb: bool
     reply: Reply | None
     place: Place | None = None
 
     @property
     def brief(self) -> bool:
-        """Whether ranges that end for both are said together; the published algorithm ends each by itself."""
+        """Whether ranges that end for both sides are merged; the published algorithm ends each one
+        separately.
+        """
         return self.rule == "even" and not self.absorb
 
     def __post_init__(self) -> None:
@@ -65,14 +70,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one session. Beyond any of them it ends with a typed error."""
+    """Limits of one session. A session that exceeds one of them ends with a typed error."""
 
     slack_batches: int = 8
     """Batches of both sides beyond 2 + 2 * ceil(log of our item count to the base of our division)."""
     messages_per_batch: int = 1 << 21
     messages_per_item: int = 4
-    """Or so many in one batch for each item that we hold, where that is more: all may differ."""
+    """Messages in one batch for each item that we hold, if that is the larger limit: all items may differ."""
     items_per_run: int = 1 << 20
-    """Items of one range that the remote shows."""
+    """Items of one range that the remote sends."""
     slack_items: int = 4_096
-    """Items that we show beyond twice what we hold."""
+    """Items that we send beyond twice the number that we hold."""

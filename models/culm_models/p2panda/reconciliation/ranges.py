@@ -1,4 +1,4 @@
-"""Which entries a remote lacks, and in which order they go out (specification "replication", 2.2)."""
+"""Entries that a remote is missing, and the order of sending (specification "replication", 2.2)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from culm_models.p2panda.store import LogStore
 from culm_models.p2panda.wire.messages import LogHeight
 
 SORTED_AT_ONCE: Final = 2_048
-"""Logs whose order is found out at once: some ten milliseconds."""
+"""Number of logs that are sorted at once, which takes some ten milliseconds."""
 
 _LAST: Final = 1_000
 
@@ -28,7 +28,7 @@ class EntryRange:
 
 
 def highest(log_heights: Iterable[LogHeight]) -> dict[LogKey, int]:
-    """Heights by log; of a log that is named twice the higher one."""
+    """Return heights by log; for a log that is named twice, the higher one."""
     heights: dict[LogKey, int] = {}
     for public_key, log_id, seq_num in log_heights:
         key = (public_key, log_id)
@@ -40,7 +40,7 @@ def highest(log_heights: Iterable[LogHeight]) -> dict[LogKey, int]:
 def missing(
     session_id: int, held: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
 ) -> list[EntryRange]:
-    """What a remote with these heights lacks of the logs that are held, in their order."""
+    """Return the parts of held logs that a remote with these heights is missing, in the order of `held`."""
     parts: list[EntryRange] = []
     for public_key, log_id, seq_num in held:
         remote_height = remote_heights.get((public_key, log_id), 0)
@@ -50,10 +50,11 @@ def missing(
 
 
 def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
-    """Logs of system schemas first, and logs that create their document before those that only write to it.
+    """Sort logs: system schemas first, and logs that create their document before those that only write to
+    it.
 
-    So a remote that wants to know the operations before can take most of them in one pass. Where logs of
-    several authors refer to each other back and forth, it takes as many sessions as turns.
+    A remote that requires the preceding operations can then accept most of them in one pass. If logs of
+    several authors refer to each other back and forth, it takes one session for each change of direction.
     """
     listed = list(parts)
     ranks = _ranks(store, listed)
@@ -63,14 +64,15 @@ def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
 def in_slices(
     store: LogStore, schema_ids: Iterable[str], parts: Callable[[], Iterable[EntryRange]]
 ) -> Iterator[list[EntryRange]]:
-    """That order for more than is to be sorted at once: each pass over `parts` picks those of one kind.
+    """Yield parts in the order of `in_order` if there are too many to sort at once.
 
-    A slice is what `SORTED_AT_ONCE` parts had of that kind, perhaps nothing: others may have a turn after it.
+    Each pass over `parts` selects the parts of one kind. A slice holds those among `SORTED_AT_ONCE` parts and
+    may be empty, so that other remotes can be served after it.
     """
     kinds = {SchemaId.parse(schema).sort_key[0] for schema in schema_ids}
     ranks = sorted(2 * kind + follows for kind in kinds for follows in (0, 1))
     for rank in ranks:
-        # What no store tells anything of goes with the last.
+        # Logs that are unknown to the store go with the last kind.
         wanted = {rank, _LAST} if rank == ranks[-1] else {rank}
         source = iter(parts())
         while listed := list(islice(source, SORTED_AT_ONCE)):
@@ -79,7 +81,7 @@ def in_slices(
 
 
 def _ranks(store: LogStore, parts: Sequence[EntryRange]) -> list[int]:
-    # A store may have given up a log since: nothing of it will go out.
+    # A store may have given up a log since; none of its entries will be sent.
     return [
         _LAST if kind is None else 2 * SchemaId.parse(kind[0]).sort_key[0] + (not kind[1])
         for kind in store.log_kinds([(part.public_key, part.log_id) for part in parts])

@@ -1,7 +1,7 @@
-"""Set reconciliation on one link: whose messages are whose, in which turn, and what goes out for them.
+"""Set reconciliation on one link: assigns messages to sessions and queues the answers.
 
-A request goes out together with its opening. Where a request is ignored its opening is passed over, even if
-its id names a session that runs; and so is what still comes of a session that is over.
+A request is sent together with its opening. If a request is ignored, its opening is ignored as well, even if
+its id names a running session. Messages that still arrive for an ended session are ignored, too.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from culm_models.p2panda.wire.messages import Offer
 from culm_models.p2panda.wire.reconciliation_codec import encode_many
 from culm_models.reconciliation.messages import EmptySet, ReconciliationMessage, Terminal
 
-# The machine asks its set once for all messages that it is given at a time.
+# The machine queries its set once for all messages that it receives together.
 _AT_ONCE: Final = 8_192
 _MESSAGES_AN_ITEM: Final = 1_024
 _MAX_PASSED_OVER: Final = 64
 
 
 class Reconciling:
-    """The sessions of mode 1 with one remote, from their opening to where `SyncDone` is due."""
+    """The sessions of mode 1 with one remote, from their opening until `SyncDone` is due."""
 
     __slots__ = ("_outbox", "_passed_over", "_peer", "_remote", "_stream")
 
@@ -39,18 +39,18 @@ class Reconciling:
         self._remote = remote
         self._outbox = outbox
         self._stream = stream
-        # Session ids, in the order in which they came; beyond a bound the first is looked at again.
+        # Session ids in order of arrival; beyond the limit the oldest is no longer ignored.
         self._passed_over: dict[int, None] = {}
 
     def pass_over(self, session_id: int) -> None:
-        """What comes under this id is ignored up to the end of a batch."""
+        """Ignore messages under this id up to the end of a batch."""
         self._passed_over.pop(session_id, None)
         self._passed_over[session_id] = None
         if len(self._passed_over) > _MAX_PASSED_OVER:
             del self._passed_over[next(iter(self._passed_over))]
 
     def is_passed_over(self, message: ReconciliationMessage) -> bool:
-        """Whether this message is to be ignored without a word."""
+        """Whether this message is to be ignored silently."""
         if message.session_id not in self._passed_over:
             return False
         if isinstance(message, Terminal | EmptySet):
@@ -58,32 +58,32 @@ class Reconciling:
         return True
 
     def unwanted(self, message: ReconciliationMessage) -> None:
-        """No session of mode 1 has this id: the rest of the batch for it is passed over without a word."""
+        """Ignore the rest of a batch whose id belongs to no session of mode 1."""
         self._stream.reconciliation_bytes.pop(message.session_id, None)
         if not isinstance(message, Terminal | EmptySet):
             self.pass_over(message.session_id)
 
     def begun(self, session_id: int) -> None:
-        """A session has begun under this id: what comes now is its own."""
+        """Stop ignoring messages under this id, because a session has begun under it."""
         self._passed_over.pop(session_id, None)
 
     def ended(self, session_id: int) -> None:
-        """No session has this id any more."""
+        """Forget the counters of a session that has ended."""
         self._stream.reconciliation_bytes.pop(session_id, None)
 
     def open(self, session: Session, offer: Offer | None) -> None:
-        """Say our opening, behind the request."""
+        """Send our opening, right after the request."""
         self._say(session, self._look(session, self._choose(offer), offer).start())
         session.answered_at = self._outbox.queued_count
 
     def take(self, session: Session, message: ReconciliationMessage, offer: Offer | None) -> bool:
-        """A message of the remote's batch; True once reconciliation has ended.
+        """Process a message of the remote's batch; returns True once reconciliation has ended.
 
-        Raises what the remote did wrong: `ReconciliationError` and `SessionError`.
+        Raises `ReconciliationError` or `SessionError` if the remote breaks the rules.
         """
         ends = isinstance(message, Terminal | EmptySet)
         session.mid_batch = not ends
-        # It may begin to answer a batch that is still on its way, but not be at the end of its own.
+        # The remote may begin to answer a batch that is still in transit, but cannot have ended its answer.
         if ends and self._outbox.sent_count < session.answered_at:
             raise OutOfTurnError("the end of a batch before the one that it answers is sent")
         session.inbox.append(message)
@@ -92,7 +92,7 @@ class Reconciling:
         messages, session.inbox = session.inbox, []
         work = session.reconciliation
         if work is None:
-            # The side that asked has chosen the lift; where it shows no fingerprint we need none either.
+            # The requesting side has chosen the lift. If it sends no fingerprint, we need none either.
             choice = first_named(messages, self._peer.settings) or self._choose(offer)
             work = self._look(session, choice, offer)
         answer = work.receive(messages)
@@ -107,7 +107,10 @@ class Reconciling:
         return work.done
 
     def finish(self, session: Session) -> None:
-        """Both know what the other lacks: send what was never mentioned, some of it perhaps by `go_on`."""
+        """Send the entries that were never mentioned, some perhaps later in slices.
+
+        Called when both sides know what the other is missing.
+        """
         work = session.reconciliation
         assert work is not None and work.done, "it has ended"
         answer = work.finish(self._peer.settings.max_equal_heights)
@@ -134,7 +137,7 @@ class Reconciling:
             session.reconciliation = None
 
     def end_rest(self, session: Session) -> None:
-        """All that was never mentioned is queued."""
+        """Send the last messages; all entries that were never mentioned are queued."""
         if session.reconciliation is not None:
             self._say(session, session.reconciliation.last_words())
             session.reconciliation = None

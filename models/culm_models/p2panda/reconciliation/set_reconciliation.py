@@ -1,9 +1,9 @@
-"""One side of a session of mode 1: what to say, and which entries the remote turns out to lack.
+"""One side of a session of mode 1: the messages to send, and the entries that the remote is missing.
 
-The specification ("replication", 2.1 and 2.2) has the published algorithm find where the sync ranges differ,
-and takes what is shown by its sequence numbers: the higher one has what the other lacks. So here the set of
-items never changes. It is the logs' heights as they were at the start; what is stored meanwhile goes out in
-live mode, or by the next session.
+By the specification ("replication", 2.1 and 2.2), the published algorithm finds where the sync ranges differ.
+The sequence numbers of the items then show which side is missing entries: the side with the lower one. So the
+set of items never changes here. It holds the logs' heights at the start; entries that are stored meanwhile
+are sent in live mode, or by the next session.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,16 +30,16 @@ from culm_models.reconciliation.messages import (
     Terminal,
 )
 
-# Every fingerprint names its lift and carries its salt: the side that begins chooses, the other one takes the
-# choice from the first fingerprint that comes, or refuses. Nothing is said about it beside that.
+# Every fingerprint names its lift and carries its salt. The side that begins chooses; the other side adopts
+# the choice from the first fingerprint that arrives, or refuses. No other message states the choice.
 
 
 class LiftRefusedError(SessionError, code="p2panda.session.lift"):
-    """The remote's fingerprints are of a lift that is not taken here."""
+    """The remote's fingerprints use a lift that is not accepted here."""
 
 
 class LiftChangedError(SessionError, code="p2panda.session.lift_changed"):
-    """A fingerprint is of another lift or salt than those before it."""
+    """A fingerprint uses another lift or salt than those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LiftChoice:
     salt: bytes = b""
 
     def check(self, messages: Iterable[ReconciliationMessage]) -> None:
-        """Raise `LiftChangedError` unless all fingerprints are of this choice."""
+        """Raise `LiftChangedError` unless all fingerprints use this lift and salt."""
         prefix = self.lift.prefix(self.salt)
         size = len(prefix) + self.lift.value_bytes
         for message in messages:
@@ -61,7 +61,7 @@ class LiftChoice:
 
 
 def choose(settings: PeerSettings, offer: Offer | None) -> Lift:
-    """The lift for a session of ours: the preferred one, or else the first that the remote takes."""
+    """Return the lift for a session of ours: the preferred one, or the first that the remote accepts."""
     preferred = lifts.by_name(settings.lift)
     if offer is None or preferred.code in offer.lifts:
         return preferred
@@ -72,7 +72,9 @@ def choose(settings: PeerSettings, offer: Offer | None) -> Lift:
 
 
 def first_named(messages: Iterable[ReconciliationMessage], settings: PeerSettings) -> LiftChoice | None:
-    """What the first fingerprint among these names; None where there is none. Raises `LiftRefusedError`."""
+    """Return the choice in the first fingerprint of these messages; None without one. Raises
+    `LiftRefusedError`.
+    """
     for message in messages:
         if type(message) is Fingerprint:
             try:
@@ -86,26 +88,26 @@ def first_named(messages: Iterable[ReconciliationMessage], settings: PeerSetting
 
 
 def form_for(settings: PeerSettings, offer: Offer | None) -> Form:
-    """How messages of set reconciliation are written to a remote with this offer."""
+    """Return the form of set reconciliation messages for a remote with this offer."""
     return "compact" if settings.compact_form and offer is not None and offer.compact else "hex"
 
 
 @dataclass(slots=True)
 class Answer:
-    """What follows from a batch: messages to say, in order; entries that the remote lacks; its heights."""
+    """Result of a batch: messages to send, in order; entries that the remote is missing; its heights."""
 
     messages: list[ReconciliationMessage] = field(default_factory=list)
     entries: list[EntryRange] = field(default_factory=list)
     heights: list[LogHeight] = field(default_factory=list)
     rest: Iterator[list[EntryRange]] | None = None
-    """More entries that it lacks: too many to be made all at once."""
+    """More entries that it is missing, if there are too many to list at once."""
 
 
 class SetReconciliation:
-    """The reconciliation of one session, from its opening until both know what the other lacks.
+    """The reconciliation of one session, from its opening until both sides know what the other is missing.
 
-    `rounds` counts the batches of both sides. Errors are `ReconciliationError` and `LiftChangedError`; it is
-    of no use after one.
+    `rounds` counts the batches of both sides. Errors are `ReconciliationError` and `LiftChangedError`; the
+    object cannot be used after one.
     """
 
     __slots__ = (
@@ -136,7 +138,7 @@ class SetReconciliation:
         choice: LiftChoice,
         offer: Offer | None,
     ) -> None:
-        """Looks at the sync range as it is now; `offer` is the remote's."""
+        """Take a snapshot of the current sync range; `offer` is the remote's."""
         self._store = store
         self._session_id = session_id
         self._schema_ids = schema_ids
@@ -156,33 +158,33 @@ class SetReconciliation:
             reply=self._reply,
             place=None if short is None else short.place,
         )
-        # Whether the remote says so when it holds nothing of a log that it was shown.
+        # Whether the remote states that it holds none of a log that it was shown.
         self._names_absence = offer is not None and offer.absence
         self._ended = False
         self._everything_asked_for = False
         self.asks_for_everything = False
-        """Whether we hold nothing and began: what the remote has to do is to send what it holds."""
+        """Whether we began and hold nothing: the remote then only has to send its entries."""
         self.rounds = 0
         self.messages_in = 0
         self.messages_out = 0
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to be said; `finish` comes next."""
+        """Whether no more messages are due; `finish` comes next."""
         return self._ended or self._machine.done
 
     @property
     def differing(self) -> int:
-        """How many logs were found to be longer on one side."""
+        """Number of logs that were found to be longer on one side."""
         return self._ledger.differing
 
     def start(self) -> list[ReconciliationMessage]:
-        """The opening of the side that asked for the session."""
+        """Return the opening of the side that requested the session."""
         self.asks_for_everything = not len(self._held)
         return self._say(self._machine.start())
 
     def receive(self, messages: Sequence[ReconciliationMessage]) -> Answer:
-        """Take a batch of the remote, or any part of it.
+        """Process a batch of the remote, or any part of it.
 
         Raises `ReconciliationError` and `LiftChangedError`.
         """
@@ -213,7 +215,10 @@ class SetReconciliation:
         return answer
 
     def finish(self, max_equal_heights: int) -> Answer:
-        """The end: entries of logs that were never mentioned. What `last_words` says comes behind them."""
+        """End the reconciliation; returns the entries of logs that were never mentioned.
+
+        The messages of `last_words` are sent after them.
+        """
         count = self._ledger.close(silence_is_equal=self._names_absence)
         answer = Answer(heights=self._ledger.equal_heights(max_equal_heights))
         if count <= ranges.SORTED_AT_ONCE:
@@ -223,16 +228,16 @@ class SetReconciliation:
         return answer
 
     def last_words(self) -> list[ReconciliationMessage]:
-        """Where the remote has asked for everything, it learns here that this was all."""
+        """Return the end message for a remote that asked for everything; empty for other remotes."""
         return self._say([Terminal(self._session_id)]) if self._everything_asked_for else []
 
     def end(self) -> None:
-        """The remote, which was asked for everything, says no more."""
+        """End the reconciliation: the remote, which was asked for everything, sends no more messages."""
         assert self.asks_for_everything, "there is something to reconcile"
         self._ended = True
 
     def _answer_empty_set(self) -> Answer:
-        """The remote holds nothing: it is sent everything, and that is all there is to say."""
+        """Answer a remote that holds nothing: it is sent everything, and no other messages are needed."""
         self.rounds += 1
         self._ended = True
         self._everything_asked_for = len(self._held) > 0
@@ -246,13 +251,14 @@ class SetReconciliation:
         return messages
 
     def _reply(self, received: Sequence[Any], span: Span) -> Sequence[LogHeight]:
-        """What to show of a range in which the remote has shown everything: what we hold otherwise.
+        """Return what we hold differently in a range of which the remote has shown all its items.
 
-        The specification lets a peer be silent about logs that it does not hold. The remote cannot tell that
-        from logs that it holds alike, and would have to send them all: we name them with number 0.
+        The specification lets a peer be silent about logs that it does not hold. The remote cannot
+        distinguish these from logs that both hold at the same height, and would have to send them all. We
+        name them with number 0.
         """
         if not received and self._rule == "even":
-            # It holds nothing here. The entries come to it anyway, and there is nothing to compare them with.
+            # The remote holds nothing here. It receives the entries anyway, so there is nothing to compare.
             return ()
         theirs = {(public_key, log_id): seq_num for public_key, log_id, seq_num in received}
         ours = [item for item in self._held.items(*span) if theirs.pop(item[:2], None) != item[2]]

@@ -1,8 +1,9 @@
-"""Sessions on a link, and what is said around them (p2panda replication 1 and 2).
+"""Sessions on a link, and the messages around them (p2panda replication 1 and 2).
 
-A `link` is the protocol with one remote: a `session` is the machine of one exchange, `table` holds those of
-a link, and what the links of one peer share, `lifecycle` begins and ends them, `announcement` is the
-greeting. `requests`: what serves where we want something, what waits for our announcement; `auto_sync`:
-sessions begun by themselves. `remote_heights` is what a remote holds, `outbox` what goes out to it, and which
-logs it is not sent in full.
+A `link` is the protocol with one remote. A `session` is the state machine of one exchange. `table` holds the
+sessions of a link, and the state that the links of one peer share. `lifecycle` begins and ends sessions.
+`announcement` has the announcements of both sides. `requests` chooses the sessions that serve a local
+request, and keeps requests that wait for our announcement. `auto_sync` decides on automatic sessions.
+`remote_heights` holds a remote's heights. `outbox` queues data for a remote and knows the logs that it is not
+sent in full.
 """

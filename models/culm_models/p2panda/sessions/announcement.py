@@ -1,4 +1,4 @@
-"""Announcements: exactly one a peer, the latest (specification "replication", announcement)."""
+"""Announcements: one for each peer, the latest (specification "replication", announcement)."""
 
 from collections.abc import Iterable, Set
 
@@ -9,30 +9,31 @@ from culm_models.p2panda.wire import messages
 from culm_models.p2panda.wire.messages import PROTOCOL_VERSION, Announce, Offer
 
 _HEADS_BYTES = 29
-"""At most so many bytes of an announcement are not items of its list: type, version, timestamp, two heads."""
+"""Upper limit of the bytes of an announcement besides its list's items: type, version, timestamp, two heads.
+"""
 _ITEM_HEAD_BYTES = 9
 
 
 class AnnouncementError(P2pandaError, code="p2panda.announcement"):
-    """An announcement that is passed over."""
+    """Base class of errors for which an announcement is ignored."""
 
 
 class LateAnnouncementError(AnnouncementError, code="p2panda.announcement.late"):
-    """Its timestamp is not larger than that of the announcement that is known."""
+    """The announcement's timestamp is not larger than that of the known announcement."""
 
 
 class AnnouncementVersionError(AnnouncementError, code="p2panda.announcement.version"):
-    """It is about a version of the protocol that is not spoken here."""
+    """The announcement has a version of the protocol that is not supported here."""
 
 
 class AnnouncementSizeError(AnnouncementError, code="p2panda.announcement.size"):
-    """It names more schemas, or longer ones, than are taken."""
+    """The announcement names more or longer schema ids than are accepted."""
 
 
 def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_ms: int) -> Announce:
-    """Our next announcement: its timestamp is the time, but always larger than the former one.
+    """Return our next announcement, whose timestamp is the time, but always larger than the previous one.
 
-    Two changes within one unit of time would otherwise have one timestamp, and the second would be lost.
+    Otherwise two changes within one unit of time would have the same timestamp, and the second would be lost.
     Raises `SchemaIdError`.
     """
     timestamp = max(0, now // unit_ms)
@@ -42,27 +43,28 @@ def succeed(former: Announce | None, schema_ids: Iterable[str], now: int, unit_m
 
 
 class Announcements:
-    """The announcements of both sides of a link, and what the remote offers beside its own."""
+    """The announcements of both sides of a link, and the remote's offer."""
 
     def __init__(self, settings: PeerSettings, allowed: Set[str] | None) -> None:
-        """`allowed`: the schemas that the remote may replicate, None for all of them."""
+        """`allowed`: the schemas that the remote may replicate; None for all of them."""
         self.ours: Announce | None = None
-        """Our latest, as far as the remote may know of it."""
+        """Our latest announcement, reduced to the schemas that the remote may know."""
         self.theirs: Announce | None = None
         self.offer: Offer | None = None
         self._settings = settings
         self._allowed = allowed
 
     def renew(self, latest: Announce) -> Announce | None:
-        """Ours is another one: what the remote is to be sent, None where nothing has changed for it."""
+        """Replace our announcement; returns the message to send, None if nothing changed for the remote."""
         former, self.ours = self.ours, _within(latest, self._allowed)
-        # What is no concern of a restricted remote does not show by an announcement anew either.
+        # A restricted remote must not notice changes that do not concern it, not even by a repeated
+        # announcement.
         if self._allowed is None or former is None or former.schema_ids != self.ours.schema_ids:
             return with_offer(self.ours, self._settings.offer)
         return None
 
     def receive(self, received: Announce) -> Announce | None:
-        """Theirs is another one: returns the former. Raises `AnnouncementError`."""
+        """Replace the remote's announcement; returns the previous one. Raises `AnnouncementError`."""
         received, offer = without_offer(received)
         _check_replaces(self.theirs, received, self._settings)
         former, self.theirs, self.offer = self.theirs, received, offer
@@ -70,7 +72,7 @@ class Announcements:
 
     @property
     def common(self) -> tuple[str, ...]:
-        """The schemas that both name, in the order of a set."""
+        """The schemas that both sides announce, in the order of a set."""
         if self.ours is None or self.theirs is None:
             return ()
         named = set(self.theirs.schema_ids)
@@ -78,14 +80,14 @@ class Announcements:
 
 
 def _within(ours: Announce, allowed: Set[str] | None) -> Announce:
-    """What a remote may know of our announcement: the schemas that it may replicate, None for all of them."""
+    """Return our announcement reduced to the schemas that a remote may replicate; None for all of them."""
     if allowed is None:
         return ours
     return Announce(ours.version, ours.timestamp, tuple(filter(allowed.__contains__, ours.schema_ids)))
 
 
 def with_offer(ours: Announce, offer: Offer | None) -> Announce:
-    """What goes out: our announcement, telling an offer as one more schema id."""
+    """Return our announcement as it is sent, with the offer as an additional schema id."""
     if offer is None:
         return ours
     told = identifiers.normalise((*ours.schema_ids, messages.offer_marker(offer)))
@@ -93,7 +95,7 @@ def with_offer(ours: Announce, offer: Offer | None) -> Announce:
 
 
 def without_offer(received: Announce) -> tuple[Announce, Offer | None]:
-    """What came in: a remote's announcement and the offer that it told."""
+    """Separate a received announcement from the offer in it."""
     schema_ids, offer = messages.split_offer(received.schema_ids)
     if len(schema_ids) == len(received.schema_ids):
         return received, None
@@ -101,13 +103,13 @@ def without_offer(received: Announce) -> tuple[Announce, Offer | None]:
 
 
 def _check_replaces(former: Announce | None, received: Announce, settings: PeerSettings) -> None:
-    """Raise the `AnnouncementError` for which a remote's announcement does not replace the former one."""
+    """Raise an `AnnouncementError` if a remote's announcement does not replace the previous one."""
     max_schema_ids, max_bytes = settings.max_schema_ids, settings.max_announcement_bytes
     if received.version != PROTOCOL_VERSION:
         raise AnnouncementVersionError(f"version {received.version} is not spoken here")
     if len(received.schema_ids) > max_schema_ids:
         raise AnnouncementSizeError(f"{len(received.schema_ids)} schemas, at most {max_schema_ids} are taken")
-    # Ignored names count as well: the announcement is kept and published as received.
+    # Ignored names count as well, because the announcement is stored and published as received.
     size = max(
         sum(map(len, received.schema_ids)),
         len(received.raw or b"") - _HEADS_BYTES - _ITEM_HEAD_BYTES * len(received.schema_ids),

@@ -1,7 +1,7 @@
-"""Sessions that the dialler of a link begins by itself: in which mode, and when again.
+"""Automatic sessions, begun by the dialler of a link: their mode, and the time of the next one.
 
-After a session without live mode the next one starts after a fixed time. After failures in a row it takes
-ever longer, with jitter: peers that lost the same remote must not all come back at once.
+After a session without live mode, the next one starts after a fixed time. After failures in a row, the time
+grows, with jitter: peers that lost the same remote must not all reconnect at once.
 """
 
 import random
@@ -18,7 +18,7 @@ _JITTER: Final = (0.5, 1.5)
 
 
 class AutoSync:
-    """What one link remembers for it. Times are in milliseconds."""
+    """State of automatic sessions on one link. Times are in milliseconds."""
 
     __slots__ = (
         "_failures",
@@ -41,11 +41,11 @@ class AutoSync:
         self._heal_at = now
         self._given_up: set[int] = set()
         self._silent: set[int] = set()
-        # When each schema was last asked for, counted in sessions.
+        # When each schema was last requested, counted in sessions.
         self._served: dict[str, int] = {}
 
     def mode(self, offer: Offer | None) -> int:
-        """The first of our modes that the remote offers; log height mode is offered by everybody."""
+        """Return the first of our modes that the remote offers; every remote offers log height mode."""
         fitting = [
             mode
             for mode in self._settings.modes
@@ -57,11 +57,11 @@ class AutoSync:
         return (fitting or self._settings.modes)[0]
 
     def can_have(self, mode: int, offer: Offer | None) -> bool:
-        """Whether sessions of a mode can be had with the remote, by all that is known."""
+        """Whether the remote is known to accept sessions of a mode."""
         return offer is not None and mode in offer.modes and self._is_in(mode)
 
     def can_try(self, mode: int, offer: Offer | None) -> bool:
-        """Whether nothing that is known speaks against a mode."""
+        """Whether the remote may accept sessions of a mode, by all that is known."""
         return (offer is None or mode in offer.modes) and self._is_in(mode)
 
     def _is_in(self, mode: int) -> bool:
@@ -72,56 +72,56 @@ class AutoSync:
         return mode in self._given_up or mode in self._silent
 
     def give_up(self, mode: int) -> None:
-        """A mode did not work with this remote: until the link is made anew it is not tried again."""
+        """Exclude a mode that did not work with this remote until the link is established anew."""
         self._given_up.add(mode)
 
     def unanswered(self, mode: int) -> None:
-        """A request was not answered: log height mode is next, and this one again if that is not either."""
+        """Note an unanswered request. Log height mode is next; if it is unanswered too, the others again."""
         if mode == MODE_LOG_HEIGHT:
             self._silent.clear()
         else:
             self._silent.add(mode)
 
     def turn(self, schema_ids: Iterable[str]) -> int:
-        """What orders schemas so that those come first that were asked for longest ago, or never."""
+        """Return the sort key of a request: schemas that were requested longest ago, or never, come first."""
         return min(self._served.get(schema, 0) for schema in schema_ids)
 
     def asked_for(self, schema_ids: Sequence[str], common: Iterable[str]) -> None:
-        """A session begins; of schemas that are not in `common` nothing needs to be remembered."""
+        """Note that a session begins; schemas that are not in `common` are forgotten."""
         turn = max(self._served.values(), default=0) + 1
         self._served = {schema: self._served.get(schema, 0) for schema in common}
         for schema in schema_ids:
             self._served[schema] = turn
 
     def begun(self) -> None:
-        """Nothing waits to be begun."""
+        """Clear the time of the next session."""
         self._resync_at = None
 
     def finished(self, now: int) -> None:
-        """A session went well."""
+        """Note that a session ended successfully, and schedule the next one."""
         self._failures = 0
         self._resync_at = now + self._settings.sync_interval_ms
 
     def went_live(self) -> None:
-        """A session goes well."""
+        """Note that a session reached live mode."""
         self._failures = 0
 
     def failed(self, now: int) -> None:
-        """A session failed, or could not begin."""
+        """Note that a session failed or could not begin, and schedule the next one."""
         doubled = self._settings.sync_interval_ms << min(self._failures, _MAX_DOUBLINGS)
         self._failures += 1
         pause = min(doubled, self._settings.max_backoff_ms) * self._rng.uniform(*_JITTER)
         self._resync_at = now + int(pause)
 
     def is_due(self, now: int) -> bool:
-        """Whether it is time to see what is to be begun."""
+        """Whether it is time to begin sessions."""
         return self._resync_at is not None and now >= self._resync_at
 
     def heals(self, session: Session, now: int) -> bool:
-        """Whether a live session in which entries are missing is to be left now.
+        """Whether to leave a live session now because entries are missing in it.
 
-        The next one will ask for them. Where that does not help, because the remote goes on to skip
-        entries, it is tried ever more rarely.
+        The next session requests them. If that does not help, because the remote keeps skipping entries, the
+        attempts become rarer.
         """
         if not session.has_gap or now < self._heal_at:
             return False

@@ -14,7 +14,7 @@ from culm_models.p2panda.wire.messages import MODE_SET_RECONCILIATION, Have, Mes
 
 
 class SessionLifecycle:
-    """Begins and ends the sessions of one link, and lets the peer, its events and `auto` know of it."""
+    """Begins and ends the sessions of one link; updates the peer's state, its events and `auto`."""
 
     def __init__(
         self,
@@ -31,18 +31,19 @@ class SessionLifecycle:
         self._auto = auto
         self._outbox = outbox
         self._reconciling = reconciling
-        # How many items had left the queue when it was last looked at, and when that was less.
+        # Number of items that had left the queue at the last check, and the time when that number last
+        # changed.
         self._sent_count = 0
         self._moved_at = now
         peer.tables[remote] = self.sessions
 
     def check_room(self) -> None:
-        """Raise `TooManySessionsError` where there is no room for one session more."""
+        """Raise `TooManySessionsError` if there is no capacity for another session."""
         self.sessions.check_room(self._outbox.sent_count)
         self._peer.check_share(self._remote)
 
     def begin(self, session: Session) -> None:
-        """A session is agreed, or asked for."""
+        """Register a session that was agreed or requested."""
         self.sessions.add(session)
         self._reconciling.begun(session.session_id)
         for schema in session.schema_ids:
@@ -54,7 +55,7 @@ class SessionLifecycle:
         )
 
     def end(self, session: Session, now: int) -> None:
-        """Forget a session, whatever became of it."""
+        """Remove a session, whatever its outcome."""
         self.sessions.remove(session, now, self._outbox.queued_count)
         self._reconciling.ended(session.session_id)
         by_schema = self._peer.sessions_by_schema
@@ -64,12 +65,12 @@ class SessionLifecycle:
                 del by_schema[schema]
 
     def tick(self, now: int, *, is_busy: bool) -> None:
-        """Time has passed: sessions whose remote is silent fail, and live ones with gaps are left."""
+        """Advance time: sessions whose remote is silent fail, and live sessions with gaps are left."""
         settings = self._peer.settings
         if self._outbox.sent_count != self._sent_count or not self._outbox:
             self._sent_count, self._moved_at = self._outbox.sent_count, now
         stalled = now - self._moved_at >= settings.stall_timeout_ms
-        # Before anything is said about the end of a session.
+        # Checked before `SyncDone` of a session is queued.
         waits = bool(self._outbox)
         for session in self.sessions:
             if is_busy or ((waits or session.rest is not None) and not stalled):
@@ -85,21 +86,21 @@ class SessionLifecycle:
     def _time_out(self, session: Session, idle_ms: int, now: int) -> None:
         error = session_errors.SessionTimeoutError(f"nothing for {idle_ms} ms")
         if self._peer.settings.compat == "spec":
-            # The remote may be in live mode by now: what it says there would be passed over for ever.
+            # The remote may be in live mode by now; its entries would be ignored for ever.
             self.give_up(session, error, now)
         else:
-            # A node uses ids again at once, so that this would end another session.
+            # A p2panda node reuses ids at once, so that this would end another session.
             self.fail(session, error, now)
 
     def give_up(self, session: Session, error: CulmError, now: int) -> None:
-        """End a session that cannot go on, and tell the remote."""
+        """End a session that cannot continue, and inform the remote."""
         self.send(SyncDone(session.session_id, False))
         if session.mid_batch:
             self._reconciling.pass_over(session.session_id)
         self.fail(session, error, now)
 
     def fail(self, session: Session, error: CulmError, now: int) -> None:
-        """End a session that cannot go on."""
+        """End a session that cannot continue."""
         if session.local and not isinstance(error, session_errors.NotAnnouncedError):
             if session.state is SessionState.PENDING and isinstance(
                 error, session_errors.SessionTimeoutError
@@ -122,7 +123,9 @@ class SessionLifecycle:
         self.finish_if_closed(session, now)
 
     def go_live_or_finish(self, session: Session, now: int) -> None:
-        """One side has sent all it had: if both have, the session goes on in live mode or is over."""
+        """Continue after one side has sent all it had: in live mode if both agreed to it, or with the
+        session's end.
+        """
         if session.state is SessionState.LIVE:
             self._auto.went_live()
             self._peer.events.add(events.Live(self._remote, session.session_id, session.schema_ids))
@@ -130,7 +133,7 @@ class SessionLifecycle:
         self.finish_if_closed(session, now)
 
     def finish_if_closed(self, session: Session, now: int) -> None:
-        """End a session of which both sides have said all."""
+        """End a session if both sides have sent everything."""
         if session.state is SessionState.CLOSED:
             self.end(session, now)
             self._peer.events.add(events.SessionDone(self._remote, session.session_id, session.schema_ids))

@@ -1,4 +1,4 @@
-"""The protocol with one remote: what is announced and asked for, and what each of its messages does."""
+"""The protocol with one remote: our announcements and requests, and the effects of the remote's messages."""
 
 from collections.abc import Sequence, Set
 
@@ -30,7 +30,7 @@ from culm_models.reconciliation.messages import ReconciliationMessage
 
 
 class Link:
-    """The protocol with one remote. Nothing that the remote says raises out of here."""
+    """The protocol with one remote. Messages from the remote never raise errors out of this class."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Link:
         now: int,
         allowed: Set[str] | None = None,
     ) -> None:
-        """`allowed`: the schemas that the remote may replicate, None for all of them."""
+        """`allowed`: the schemas that the remote may replicate; None for all of them."""
         settings = peer.settings
         self.remote = remote
         self.dialled = dialled
@@ -65,7 +65,9 @@ class Link:
             self._lifecycle.send(renewed)
 
     def unannounce(self, dropped: Set[str], now: int) -> None:
-        """One side lost interest in these: no session about them goes on in live mode."""
+        """Note that one side no longer announces these schemas: sessions about them do not continue in live
+        mode.
+        """
         for session in self.sessions:
             if not session.schemas.isdisjoint(dropped):
                 if session.state is SessionState.LIVE:
@@ -74,11 +76,12 @@ class Link:
                     session.leaving = True
 
     def sync(self, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
-        """Ask for a session; returns its id, or None (and an `Ignored` event) where that cannot be.
+        """Request a session; returns its id, or None (and an `Ignored` event) if that is not possible.
 
-        Where our logs do not fit one `Have` the session is one of set reconciliation if the remote offers
-        that, and else several about fewer schemas, of which the first one's id is returned. For a schema
-        that does not fit by itself set reconciliation is tried with a remote that offers nothing, too.
+        If our logs do not fit in one `Have`, the session uses set reconciliation if the remote offers that.
+        Otherwise there are several sessions about fewer schemas, and the id of the first one is returned. For
+        a schema that does not fit by itself, set reconciliation is tried even with a remote that offers
+        nothing.
         """
         wanted = identifiers.normalise(schema_ids)
         try:
@@ -120,7 +123,7 @@ class Link:
         return session_id
 
     def sync_common(self, now: int) -> None:
-        """Ask for a session about what both announce and no session is about."""
+        """Request a session about the schemas that both sides announce and no session covers."""
         if not self.dialled or self.failed is not None or not self._peer.settings.auto_sync:
             return
         self._auto.begun()
@@ -131,7 +134,7 @@ class Link:
             self._auto.failed(now)
 
     def deliver(self, session: Session, checked: SoundEntry) -> None:
-        """An entry is stored that this session concerns: send it, or remember it until that is due."""
+        """Send a stored entry in a session that it concerns, or remember it until it may be sent."""
         if not self.withheld.sends(checked):
             return
         entry = checked.entry
@@ -141,17 +144,17 @@ class Link:
             log = (entry.public_key, entry.log_id)
             self.outbox.append(QueuedMessage(data, session.session_id, (log, entry.seq_num)))
         elif live is session or (live is None and session.planned):
-            # Where the remote takes slowly ranges of logs wait in place of the entries themselves, too.
+            # If the remote reads slowly, ranges of logs wait in place of the entries themselves.
             session.note_stored(entry.public_key, entry.log_id, entry.seq_num)
 
     def stop_live(self, session_id: int, now: int) -> None:
-        """Leave a session's live mode; without effect where it is not live."""
+        """Leave a session's live mode; has no effect if the session is not live."""
         session = self.sessions.get(session_id)
         if session is not None and session.state is SessionState.LIVE:
             self._lifecycle.stop_live(session, now)
 
     def refill(self) -> None:
-        """Put what waited for the queue to empty into it."""
+        """Fill an empty queue with the entries that waited for it."""
         if self.outbox:
             return
         for session in self.sessions:
@@ -162,7 +165,7 @@ class Link:
         self.outbox.is_partial = any(session.rest is not None for session in self.sessions)
 
     def _go_on(self, session: Session) -> None:
-        """Queue a slice of the rest; behind the last one comes that this was all."""
+        """Queue a slice of the rest; after the last slice comes `SyncDone`."""
         assert session.rest is not None, "it has a rest"
         parts = next(session.rest, None)
         if parts is not None:
@@ -173,13 +176,13 @@ class Link:
         self._say_done(session, session.last_activity)
 
     def _say_done(self, session: Session, now: int) -> None:
-        """Say so where all that the remote lacks is queued."""
+        """Send `SyncDone` if everything that the remote is missing is queued."""
         if session.rest is None:
             self._lifecycle.send(session.all_planned(live_mode=self._peer.settings.offers_live_mode))
             self._after_done(session, now)
 
     def tick(self, now: int, *, is_busy: bool = False) -> None:
-        """Time has passed; `is_busy`: what the remote has said waits to be applied."""
+        """Advance time; `is_busy`: messages of the remote wait to be applied."""
         if self.failed is not None:
             return
         self._lifecycle.tick(now, is_busy=is_busy)
@@ -191,7 +194,7 @@ class Link:
             self._refuse(request.session_id)
 
     def close(self, error: CulmError) -> None:
-        """The link is down or of no use any more: its sessions have failed."""
+        """Fail all sessions, because the link is down or no longer usable."""
         for session in self.sessions:
             self._lifecycle.fail(session, error, session.last_activity)
         self.outbox.clear()
@@ -203,10 +206,10 @@ class Link:
         else:
             self._lifecycle.go_live_or_finish(session, now)
 
-    # What the remote says.
+    # Messages of the remote.
 
     def on_announce(self, message: Announce, now: int) -> None:
-        """The remote announces its interests."""
+        """Process the remote's announcement."""
         raw = message.raw if message.raw is not None else codec.encode(message)
         try:
             former = self.announcements.receive(message)
@@ -219,7 +222,7 @@ class Link:
         )
         named = frozenset(message.schema_ids)
         for session in self.sessions:
-            # The remote ignores this request, which it has not answered before it announced anew.
+            # The remote ignores this request: it had not answered it when it sent the new announcement.
             if session.state is SessionState.PENDING and not session.schemas <= named:
                 self._lifecycle.fail(session, errors.NotAnnouncedError("the remote lost interest"), now)
         if former is not None:
@@ -227,7 +230,7 @@ class Link:
         self.sync_common(now)
 
     def on_sync_request(self, message: SyncRequest, now: int) -> None:
-        """The remote asks for a session."""
+        """Process a request for a session."""
         ours = self.announcements.ours
         try:
             self.sessions.check_shape(message.mode, message.schema_ids)
@@ -266,19 +269,21 @@ class Link:
                 self.sync(session.mode, session.schema_ids, now)
 
     def answer_waiting(self, now: int) -> None:
-        """Our announcement is a new one: requests that waited for it come into their own."""
+        """Process the requests that waited for our new announcement."""
         ours = self.announcements.ours
         if ours is not None and self.failed is None:
             for request in self._waiting.take_announced(frozenset(ours.schema_ids)):
                 self.on_sync_request(request, now)
 
     def pass_over(self, request: SyncRequest) -> None:
-        """A request is ignored, and with it the opening that came behind it."""
+        """Ignore a request, and the opening that came with it."""
         if request.mode == MODE_SET_RECONCILIATION:
             self._reconciling.pass_over(request.session_id)
 
     def _refuse_request(self, message: SyncRequest, error: errors.SessionError, now: int) -> None:
-        """Say so where the remote should not wait for an answer: another session may serve it."""
+        """Refuse a request if the remote should not wait for an answer, and offer another session that may
+        serve it.
+        """
         too_large = isinstance(error, errors.HaveTooLargeError)
         other_mode = isinstance(error, errors.UnsupportedModeError)
         if not too_large and not (other_mode and message.mode == MODE_SET_RECONCILIATION):
@@ -288,13 +293,13 @@ class Link:
             self.sync(message.mode, message.schema_ids, now)
 
     def _refuse(self, session_id: int) -> None:
-        # An answer under the id of a session that runs would end that.
+        # An answer under the id of a running session would end that session.
         if self.sessions.get(session_id) is None and self._peer.settings.compat == "spec":
             self._lifecycle.send(SyncDone(session_id, False))
         self.sessions.skip_id(session_id)
 
     def on_have(self, message: Have, now: int) -> None:
-        """The remote shows what it holds."""
+        """Process the heights of the logs that the remote holds."""
         session = self._session_of(message.session_id, now)
         if session is None:
             return
@@ -309,11 +314,12 @@ class Link:
                 message.log_heights,
                 self._peer.store,
                 live_mode=self._peer.settings.offers_live_mode,
-                # What a node can take, and in which order, is known of all of it together.
+                # The entries that a p2panda node can accept, and their order, are only known for all of them
+                # together.
                 at_once=self._peer.settings.compat == "aquadoggo",
             )
         except errors.HaveTooLargeError as error:
-            # It has grown since we asked: the next session is another one.
+            # The heights have grown since our request: the next session uses another mode or other parts.
             self._lifecycle.give_up(session, error, now)
             return
         except errors.SessionError as error:
@@ -329,7 +335,7 @@ class Link:
             self._after_done(session, now)
 
     def on_reconciliation(self, message: ReconciliationMessage, now: int) -> None:
-        """A message of set reconciliation."""
+        """Process a message of set reconciliation."""
         if self._reconciling.is_passed_over(message):
             return
         session = self._session_of(message.session_id, now)
@@ -342,7 +348,7 @@ class Link:
             self._reconciling.unwanted(message)
             return
         if session.reconciled:
-            # The echo of our last batch, which a remote may need to be done itself.
+            # The echo of our last batch; the remote may need it to be done itself.
             return
         if session.state is SessionState.PENDING:
             session.state = SessionState.ESTABLISHED
@@ -354,7 +360,9 @@ class Link:
             self._lifecycle.give_up(session, failure, now)
 
     def on_sync_done(self, message: SyncDone, now: int) -> None:
-        """The remote has sent all it had, leaves live mode, refuses the session, or takes a request back."""
+        """Process `SyncDone`: the remote has sent everything, leaves live mode, refuses, or withdraws a
+        request.
+        """
         if self.sessions.get(message.session_id) is None and self._waiting.drop(message.session_id):
             return
         session = self._session_of(message.session_id, now)
@@ -370,7 +378,7 @@ class Link:
         elif not message.live_mode and self._is_refusal(session):
             self._lifecycle.fail(session, errors.RefusedError("the remote does not go on with it"), now)
             if session.mode != MODE_LOG_HEIGHT:
-                # Log height mode is there at once.
+                # Fall back to log height mode at once.
                 self.sync_common(now)
         else:
             session.done_received(message.live_mode)
@@ -380,9 +388,9 @@ class Link:
                 self._after_done(session, now)
 
     def _is_refusal(self, session: Session) -> bool:
-        """Whether a no can mean nothing but that the remote does not hold this session.
+        """Whether a `SyncDone(false)` can only mean that the remote does not accept this session.
 
-        In log height mode a remote may have said all before it shows what it holds; ours does not.
+        In log height mode, some remotes send everything before they send their `Have`; Culm does not.
         """
         if session.mode == MODE_SET_RECONCILIATION:
             return not session.reconciled

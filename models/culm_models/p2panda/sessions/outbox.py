@@ -1,8 +1,8 @@
-"""What waits to be sent to one remote, in order: whole messages, and ranges that the driver reads.
+"""Data that waits to be sent to one remote, in order: whole messages, and ranges that the driver reads.
 
-Logs that hold an entry that no message can carry are not sent in full. Nothing of that size is taken today,
-but a store may hold some from before. Sending one would end the remote's stream; sending what follows on it
-would be refused there. Everything else goes out.
+A log with an entry that is too large for any message is not sent in full. Entries of that size are no longer
+accepted, but a store may hold some from before. Sending one would end the remote's stream, and the remote
+would refuse the entries that follow it. All other entries are sent.
 """
 
 from collections import deque
@@ -22,10 +22,10 @@ from culm_models.p2panda.sessions.table import SessionTable
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """The bytes of a message, or of several, and what its writer must know of it.
+    """The bytes of one or more messages, with the facts that their writer needs.
 
-    `follows`: the session of whose entries it speaks, and which must not overtake them; None where it may
-    pass. `entry`: the log and the sequence number of the live entry that it carries.
+    `follows`: the session to which the message belongs and whose entries it must not overtake; None if it may
+    overtake them. `entry`: the log and the sequence number of the live entry in the message.
     """
 
     data: bytes
@@ -37,14 +37,14 @@ Queued: TypeAlias = QueuedMessage | EntryRange
 
 
 class Outbox(deque[Queued]):
-    """A queue that counts what was taken off its front, so that it is known when a message has left.
+    """A queue that counts the items taken off its front, so that the sender knows when a message has left.
 
-    `waiting_bytes` is what the messages in it hold; a range takes next to nothing. `is_partial`: there is
-    more to be looked up, which is done when the peer is asked for the queue again.
+    `waiting_bytes` is the size of the messages in it; the size of a range is negligible. `is_partial`: more
+    items follow, which are looked up when the peer is asked for the queue again.
     """
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
-        """Beyond either bound it `is_full`, which whoever adds to it looks at."""
+        """Create a queue that `is_full` beyond either limit; callers check this before they add items."""
         super().__init__()
         self._max_items = max_items
         self._max_bytes = max_bytes
@@ -54,22 +54,22 @@ class Outbox(deque[Queued]):
 
     @property
     def queued_count(self) -> int:
-        """How many items were ever put in."""
+        """Number of items ever added."""
         return self.sent_count + len(self)
 
     @property
     def is_full(self) -> bool:
-        """Whether the remote takes more slowly than it is sent to."""
+        """Whether a limit is reached, because the remote reads more slowly than data is queued."""
         return len(self) >= self._max_items or self.waiting_bytes >= self._max_bytes
 
     def append(self, item: Queued) -> None:
-        """Put an item at the end."""
+        """Add an item at the end."""
         super().append(item)
         if isinstance(item, QueuedMessage):
             self.waiting_bytes += len(item.data)
 
     def extend(self, items: Iterable[Queued]) -> None:
-        """Put items at the end."""
+        """Add items at the end."""
         for item in items:
             self.append(item)
 
@@ -82,7 +82,7 @@ class Outbox(deque[Queued]):
         return item
 
     def clear(self) -> None:
-        """Drop everything that waits."""
+        """Drop all waiting items."""
         super().clear()
         self.waiting_bytes = 0
 
@@ -92,7 +92,7 @@ Pair: TypeAlias = tuple[bytes, bytes]
 
 
 class WithheldLogs:
-    """The logs of one link, each with the first entry that the remote lacks and that is too large."""
+    """The logs of one link that are not sent in full, each with its first entry that is too large."""
 
     def __init__(self, remote: bytes, sessions: SessionTable, queue: EventQueue) -> None:
         self._remote = remote
@@ -104,10 +104,10 @@ class WithheldLogs:
         return log in self._first
 
     def sendable(self, part: EntryRange, pairs: Iterable[Pair]) -> list[Pair]:
-        """These entries of a part of a log, up to the first one that is too large."""
+        """Return these entries of a part of a log, up to the first one that is too large."""
         log = (part.public_key, part.log_id)
         if part.first_seq_num > self._first.get(log, part.first_seq_num):
-            # The remote has shown to hold that entry by now.
+            # The remote has shown in the meantime that it holds that entry.
             del self._first[log]
         taken: list[Pair] = []
         for seq_num, pair in enumerate(pairs, part.first_seq_num):
@@ -117,7 +117,7 @@ class WithheldLogs:
         return taken
 
     def sends(self, checked: SoundEntry) -> bool:
-        """Whether an entry goes out that has just been stored."""
+        """Whether an entry that was just stored may be sent."""
         return checked.log not in self._first and self._is_sendable(
             checked.log, checked.entry.seq_num, checked.entry_bytes, checked.payload_bytes
         )

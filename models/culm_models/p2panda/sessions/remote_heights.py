@@ -1,8 +1,8 @@
-"""What one session of mode 1 knows of the remote's logs, and what the remote lacks by that.
+"""The remote's logs as known in one session of mode 1, and the entries that the remote is missing.
 
-It is kept beside the own logs and never joins them: what a remote shows is its word, until entries come.
-Every own log gets settled once: as equal, as longer here, or as longer there. What is left at the end was
-never mentioned (specification "replication", finalisation).
+This is kept beside the own logs and never joins them: the remote's heights are only claims until entries
+arrive. Every own log is settled once: as equal, as longer here, or as longer there. Logs that are left at the
+end were never mentioned (specification "replication", finalisation).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ _LOOK_UP: Final = 4_096
 
 
 class Ledger:
-    """The own sync range `held`, and what the remote turned out to hold of it.
+    """The own sync range `held`, and what is known of the remote's logs in it.
 
     `differing` counts the logs of which one side holds more than the other.
     """
@@ -38,17 +38,18 @@ class Ledger:
         self._held = held
         self._session_id = session_id
         self.differing = 0
-        # What the remote named and no range has taken up yet: 0 for a log that it holds nothing of.
+        # Heights that the remote named and that belong to no closed range yet; 0 for a log that it does not
+        # hold.
         self._shown: dict[LogKey, int] = {}
         self._heights: list[LogHeight] = []
-        # Without what is equal, up to the end.
+        # Excludes equal logs until the end.
         self._settled = Ranks(len(held))
         self._equal = Ranks(len(held))
         self._silent = Ranks(len(held))
         self._queued: set[LogKey] = set()
 
     def show(self, items: Iterable[LogHeight]) -> None:
-        """The remote named these."""
+        """Note the heights that the remote named."""
         shown = self._shown
         for public_key, log_id, seq_num in items:
             key = (public_key, log_id)
@@ -56,13 +57,13 @@ class Ledger:
                 shown[key] = seq_num
 
     def equal(self, spans: Iterable[Span]) -> None:
-        """The remote holds the same here."""
+        """Note spans in which the remote holds the same heights."""
         self._equal.update(spans)
 
     def complete(self, spans: Sequence[Span]) -> list[EntryRange]:
-        """The remote has named all that it holds here; returns what it lacks.
+        """Note spans of which the remote has named all its heights; returns what it is missing.
 
-        Where that is very much, and nothing is held there, it is left to be found at the end.
+        Large spans in which the remote named nothing are left to the end.
         """
         if not self._shown:
             spans = [span for span in spans if span[1] <= _LOOK_UP]
@@ -74,9 +75,10 @@ class Ledger:
         return found
 
     def answered(self, spans: Iterable[Span]) -> list[EntryRange]:
-        """The remote knows what we hold here and has named what it holds otherwise; returns what it lacks.
+        """Note spans that we showed and of which the remote named its differences; returns what it is
+        missing.
 
-        What it did not name waits for `rest`, which knows what silence means.
+        Logs that it did not name wait for `close`, which knows the meaning of silence.
         """
         found: list[EntryRange] = []
         for start, size in spans:
@@ -90,17 +92,17 @@ class Ledger:
         return found
 
     def close_ranges(self) -> None:
-        """All that was named has its range: what is left of it are logs that are not held here."""
+        """Count the named logs that are left: all ranges are processed, so these are not held here."""
         self.differing += sum(1 for seq_num in self._shown.values() if seq_num)
         self._shown.clear()
 
     def take_heights(self) -> list[LogHeight]:
-        """Heights at which the remote holds logs that are held here too, as far as it named them lately."""
+        """Return the recently named heights of logs that are held here, too."""
         taken, self._heights = self._heights, []
         return taken
 
     def close(self, *, silence_is_equal: bool) -> int:
-        """The end: how many logs were never mentioned, which are to be sent whole."""
+        """End the session; returns the number of never mentioned logs, which are to be sent whole."""
         if silence_is_equal:
             self.equal((start, end - start) for start, end in self._silent.runs())
         self._settled.update((start, end - start) for start, end in self._equal.runs())
@@ -109,14 +111,14 @@ class Ledger:
         return count
 
     def never_mentioned(self) -> Iterator[EntryRange]:
-        """Those logs, in the order of the set, looked up a few at a time."""
+        """Yield the logs that were never mentioned, in the order of the set, looked up a few at a time."""
         for start, end in self._settled.gaps():
             for first in range(start, end, _LOOK_UP):
                 for public_key, log_id, height in self._held.items(first, min(_LOOK_UP, end - first)):
                     yield EntryRange(self._session_id, public_key, log_id, 1, height)
 
     def equal_heights(self, most: int) -> list[LogHeight]:
-        """The logs that were found to be equal in ranges; none where there are more than `most`."""
+        """Return the logs that were found equal in ranges; an empty list if there are more than `most`."""
         if len(self._equal) > most:
             return []
         return [item for start, end in self._equal.runs() for item in self._held.items(start, end - start)]
@@ -125,7 +127,7 @@ class Ledger:
         public_key, log_id, height = log_height
         if remote_height:
             self._heights.append((public_key, log_id, remote_height))
-        # A remote that names a log again, with less, is not sent it again.
+        # A remote that names a log again, with a lower height, is not sent the log again.
         if height == remote_height or (public_key, log_id) in self._queued:
             return
         self.differing += 1
@@ -138,22 +140,22 @@ _UNTIDY = 4_096
 
 
 class Ranks:
-    """Some of the ranks 0 to `ring_size` - 1, at most a few thousand runs more than they need."""
+    """A subset of the ranks 0 to `ring_size` - 1, in at most a few thousand runs more than necessary."""
 
     __slots__ = ("_ring_size", "_runs", "_tidy")
 
     def __init__(self, ring_size: int) -> None:
         self._ring_size = ring_size
-        # As (start, end), the first `_tidy` of them in order and apart from each other.
+        # As (start, end); the first `_tidy` of them are in order and separate from each other.
         self._runs: list[tuple[int, int]] = []
         self._tidy = 0
 
     def add(self, span: Span) -> None:
-        """Put in the ranks of a span; some of them may be in already."""
+        """Add the ranks of a span; the set may contain some of them already."""
         self.update((span,))
 
     def update(self, spans: Iterable[Span]) -> None:
-        """Put in those of many spans."""
+        """Add the ranks of many spans."""
         runs, ring_size = self._runs, self._ring_size
         for start, size in spans:
             if not size:
@@ -162,7 +164,7 @@ class Ranks:
             if end > ring_size:
                 runs.append((0, end - ring_size))
                 end = ring_size
-            # Most come in order, and many touch the one before.
+            # Most spans come in order, and many touch the one before.
             if len(runs) > self._tidy and runs[-1][1] == start:
                 runs[-1] = (runs[-1][0], end)
             else:
@@ -171,12 +173,12 @@ class Ranks:
             self._join()
 
     def runs(self) -> list[tuple[int, int]]:
-        """Start and end of each run, in order; no two touch."""
+        """Return start and end of each run, in order; no two runs touch."""
         self._join()
         return self._runs
 
     def gaps(self) -> Iterator[tuple[int, int]]:
-        """Start and end of what lies between."""
+        """Yield start and end of each gap between the runs."""
         before = 0
         for start, end in self.runs():
             if before < start:

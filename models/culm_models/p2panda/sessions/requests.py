@@ -1,12 +1,13 @@
-"""Requests for sessions (specification "replication", 2): which ones serve what is wanted, and which wait.
+"""Requests for sessions (specification "replication", 2): how to split a local one, and which remote ones
+wait.
 
-A `Have` names every log that its sender holds of the session's schemas, and is one message. Where it would
-be too large, set reconciliation or several sessions over fewer schemas serve. One that is too large for a
-single schema is never sent in part: the remote would take the rest for missing, and send it.
+A `Have` names every log that its sender holds of the session's schemas, in one message. If it would be too
+large, set reconciliation is used, or several sessions about fewer schemas. A `Have` that is too large for a
+single schema is never sent in part: the remote would regard the rest as missing, and send it.
 
-The specification has a request about schemas that are not announced yet ignored, so that who asks a moment
-too early waits for an answer that never comes. Here it may wait for our announcement instead: for a bounded
-time, and only a few of a remote's.
+By the specification, a request about schemas that are not announced yet is ignored, so that a peer that asks
+a moment too early waits for an answer that never comes. Here the request may wait for our announcement
+instead, for a limited time and in a limited number for each remote.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from culm_models.p2panda.wire.messages import (
 )
 
 MAX_WAITING: Final = 16
-"""Requests of one remote; they name `max_schema_ids` schemas at most, all together."""
+"""Waiting requests of one remote; together they name at most `max_schema_ids` schemas."""
 
 
 def fitting(
@@ -38,7 +39,7 @@ def fitting(
     mode: int,
     wanted: tuple[str, ...],
 ) -> list[tuple[int, tuple[str, ...]]]:
-    """Modes and schemas of the sessions that serve what is `wanted`; `auto` and `offer` are the remote's.
+    """Return modes and schemas of the sessions that serve `wanted`; `auto` and `offer` are the remote's.
 
     Raises `HaveTooLargeError`.
     """
@@ -62,14 +63,14 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class SchemaParts:
-    """`parts` to have sessions about, each in the order given; `too_large` are in none of them."""
+    """Schemas split for sessions: one for each of `parts`, in the given order; none for `too_large`."""
 
     parts: tuple[tuple[str, ...], ...]
     too_large: tuple[str, ...] = ()
 
 
 def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) -> SchemaParts:
-    """As few parts as neighbours allow."""
+    """Split schemas into parts whose heights fit in one message, merging neighbours."""
     most = have_codec.room(max_message_bytes)
     if have_codec.size_within(store.log_heights(schema_ids), most) is not None:
         return SchemaParts((tuple(schema_ids),))
@@ -90,7 +91,7 @@ def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) ->
 
 
 def have(peer: PeerState, session_id: int, schema_ids: Sequence[str]) -> Have:
-    """What we hold of these schemas. Raises `HaveTooLargeError`."""
+    """Return our heights of these schemas. Raises `HaveTooLargeError`."""
     held = have_codec.within(
         peer.store.log_heights(schema_ids), have_codec.room(peer.settings.max_sent_bytes)
     )
@@ -107,7 +108,7 @@ def _too_large(schema_ids: Sequence[str]) -> HaveTooLargeError:
 
 
 class WaitingRequests:
-    """What one remote asked for too early, in the order in which it did. Times are in milliseconds."""
+    """Requests that one remote sent too early, in order of arrival. Times are in milliseconds."""
 
     __slots__ = ("_max_schema_ids", "_wait_ms", "_waiting")
 
@@ -117,10 +118,10 @@ class WaitingRequests:
         self._waiting: dict[int, tuple[SyncRequest, int]] = {}
 
     def hold(self, request: SyncRequest, now: int) -> bool:
-        """Let a request wait; False where it is to be ignored.
+        """Let a request wait; returns False if it is to be ignored.
 
-        One of set reconciliation is: its opening comes right behind it and would have to be kept, too.
-        Raises `DuplicateSessionError` where one with its id or its schemas waits already.
+        A request for set reconciliation is ignored, because its opening follows it and would have to be kept,
+        too. Raises `DuplicateSessionError` if a request with its id or its schemas is already waiting.
         """
         if not self._wait_ms or request.mode != MODE_LOG_HEIGHT:
             return False
@@ -134,15 +135,15 @@ class WaitingRequests:
         return True
 
     def drop(self, session_id: int) -> bool:
-        """The remote takes a request back; False where none waits under this id."""
+        """Remove a request that the remote withdraws; returns False if none waits under this id."""
         return self._waiting.pop(session_id, None) is not None
 
     def take_announced(self, announced: frozenset[str]) -> list[SyncRequest]:
-        """The requests that wait no longer, since all their schemas are announced."""
+        """Remove and return the requests whose schemas are all announced now."""
         return self._take([i for i, (r, _) in self._waiting.items() if announced.issuperset(r.schema_ids)])
 
     def take_late(self, now: int) -> list[SyncRequest]:
-        """The requests that have waited for too long."""
+        """Remove and return the requests that have waited too long."""
         return self._take([i for i, (_, due) in self._waiting.items() if now >= due])
 
     def _take(self, session_ids: list[int]) -> list[SyncRequest]:

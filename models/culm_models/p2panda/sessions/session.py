@@ -1,4 +1,4 @@
-"""One session's state machine: either mode, then live mode (specification "replication", section 2).
+"""The state machine of one session: either mode, then live mode (specification "replication", section 2).
 
     initiator                     responder
     SyncRequest  ------------->
@@ -11,14 +11,14 @@
     a batch, Entry*  --------->
                      … until both are done: Entry*, SyncDone
 
-In log height mode each side plans what it sends when the other's `Have` has come; in set reconciliation it
-sends as it learns. It says `SyncDone` once behind all of it; that of the remote may come earlier. When both
-have said it, the session goes on in live mode if both said so, and is closed otherwise. In live mode a single
-`SyncDone(false)` of either side closes: it is not answered, because the session's id may name a new session
-by the time an answer would arrive.
+In log height mode, each side plans what it sends when the other's `Have` arrives; in set reconciliation, it
+sends as it learns. It sends one `SyncDone` after all of it; the remote's may arrive earlier. When both have
+sent theirs, the session continues in live mode if both messages say so, and is closed otherwise. In live
+mode, a single `SyncDone(false)` of either side closes the session. It is not answered, because the session's
+id may name a new session by the time an answer would arrive.
 
-Entries that reach the store after the plan was made (or the sync range was looked at), and before live mode,
-are remembered by log.
+Entries that reach the store after the plan was made (or the snapshot of the sync range was taken), and before
+live mode, are remembered by log.
 """
 
 from collections.abc import Iterator
@@ -41,17 +41,17 @@ _MAX_REFUSED_LOGS: Final = 1_024
 
 
 class SessionState(Enum):
-    """How far a session has come."""
+    """State of a session."""
 
     PENDING = "pending"
-    """We asked and have heard nothing yet."""
+    """We sent a request and have received no answer yet."""
     ESTABLISHED = "established"
     LIVE = "live"
     CLOSED = "closed"
 
 
 class Session:
-    """A session with one remote; `local` where we asked for it."""
+    """A session with one remote; `local` if we requested it."""
 
     __slots__ = (
         "_brought",
@@ -102,43 +102,47 @@ class Session:
         self.state = SessionState.PENDING if local else SessionState.ESTABLISHED
         self.planned = False
         self.reconciliation: SetReconciliation | None = None
-        """In mode 1, from when our sync range was looked at until both know what the other lacks."""
+        """In mode 1, set from the snapshot of our sync range until both know what the other is missing."""
         self.reconciled = False
         self.rest: Iterator[list[EntryRange]] | None = None
-        """What is to be sent and was not queued yet: it would be too much at once."""
+        """Entries that are to be sent and were not queued yet, because they would be too many at once."""
         self.inbox: list[ReconciliationMessage] = []
-        """What came of the remote's batch and was not looked at yet."""
+        """Messages of the remote's batch that were not processed yet."""
         self.answered_at = 0
-        """Where in the outgoing queue our last batch ends."""
+        """Position in the outgoing queue at which our last batch ends."""
         self.mid_batch = False
         self.bytes_out = 0
         self.our_done: bool | None = None
         self.remote_done: bool | None = None
         self.last_activity = now
         self.leaving = False
-        """Whether one of its schemas was unannounced: it ends where live mode would begin."""
+        """Whether one of its schemas was unannounced: the session ends at the point at which live mode would
+        begin.
+        """
         self.has_gap = False
-        """Whether the remote went on with a log that is not held so far: only a new `Have` can tell it."""
+        """Whether the remote skipped entries of a log; only a new `Have` can tell it what is missing."""
         self._refused: set[LogKey] = set()
         self._contradictory: set[LogKey] = set()
-        # Highest sequence number, by log, of entries that we hold and the remote brought before its `Have`.
+        # Highest sequence number, by log, of entries that we hold and that the remote sent before its `Have`.
         self._brought: dict[LogKey, int] = {}
         # First and last sequence number, by log, of stored entries that were not sent.
         self._unsent: dict[LogKey, tuple[int, int]] = {}
 
     def check_first_have(self) -> None:
-        """Raise `HaveRepeatedError` where the remote has shown what it holds already."""
+        """Raise `HaveRepeatedError` if the remote has sent its `Have` already."""
         if self.planned:
             raise HaveRepeatedError(f"session {self.session_id} has a `Have` already")
 
     def have_received(
         self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool, at_once: bool
     ) -> tuple[list[Message | EntryRange], tuple[LogHeight, ...]]:
-        """The remote showed what it holds: everything that is to be sent now, up to our `SyncDone`.
+        """Process the remote's `Have`; returns everything to send now, up to our `SyncDone`, and known
+        heights.
 
-        Of very much, unless it is to be planned `at_once`, nothing is sent now: it is the session's `rest`.
-        Beside it the remote's heights of logs that are held here: whatever else it names is its word alone.
-        Our own `Have`, which the initiator sends first, is the caller's. Raises `HaveRepeatedError`.
+        If there are too many entries, and they are not to be planned `at_once`, nothing is sent now: they
+        become the session's `rest`. The heights are the remote's heights of logs that are held here; all
+        other heights that it names are only claims. The caller sends our own `Have`, which the initiator
+        sends first. Raises `HaveRepeatedError`.
         """
         self.check_first_have()
         self.planned = True
@@ -162,20 +166,22 @@ class Session:
         return plan, known
 
     def reconcile(self, reconciliation: SetReconciliation) -> None:
-        """Our sync range has been looked at: from now on what is stored is beside it."""
+        """Set the reconciliation, which has a snapshot of our sync range; entries stored from now on are
+        extra.
+        """
         self.planned = True
         self._brought.clear()
         self.reconciliation = reconciliation
 
     def all_planned(self, *, live_mode: bool) -> SyncDone:
-        """All that the remote lacks is known: this comes behind it."""
+        """Return our `SyncDone`; everything that the remote is missing was planned before it."""
         self.our_done = live_mode and self.wants_live
         self._advance()
         return SyncDone(self.session_id, self.our_done)
 
     def done_received(self, live_mode: bool) -> None:
-        """The remote has sent all it had, or leaves live mode."""
-        # A side that has once said that it does not go on cannot take it back.
+        """Process the remote's `SyncDone`: it has sent all it had, or leaves live mode."""
+        # A side that has once declined live mode cannot take that back.
         self.remote_done = live_mode and self.remote_done is not False
         if self.state is SessionState.LIVE:
             if not live_mode:
@@ -194,9 +200,10 @@ class Session:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the remote said no to our request before it showed anything.
+        """Whether the remote refused our request before it sent its heights.
 
-        It may still show what it holds; but where it asks for a session itself, that one takes the place.
+        The remote may still send its `Have`. If it requests a session itself, that one takes the place of
+        ours.
         """
         return self.local and not self.planned and self.remote_done is False
 
@@ -206,16 +213,16 @@ class Session:
         return bool(self._unsent)
 
     def note_stored(self, public_key: bytes, log_id: int, seq_num: int) -> None:
-        """An entry was stored that this session should bring to the remote later.
+        """Note a stored entry that this session has to send later.
 
-        It may be told of again, when another has brought it too, after entries that follow on it.
+        An entry may be noted again, after entries that follow it, if another remote sent it as well.
         """
         key = (public_key, log_id)
         first, last = self._unsent.get(key, (seq_num, seq_num))
         self._unsent[key] = (min(first, seq_num), max(last, seq_num))
 
     def note_brought(self, public_key: bytes, log_id: int, seq_num: int) -> None:
-        """The remote brought an entry that we hold now: it holds it and all before it."""
+        """Note that the remote sent an entry that we hold now: it holds this entry and all before it."""
         key = (public_key, log_id)
         if not self.planned:
             self._brought[key] = max(seq_num, self._brought.get(key, 0))
@@ -229,20 +236,20 @@ class Session:
             self._unsent[key] = (seq_num + 1, unsent[1])
 
     def drop_unsent(self, log: LogKey) -> None:
-        """The remote is not sent more of this log."""
+        """Forget unsent entries of a log that the remote is not sent any more."""
         self._unsent.pop(log, None)
 
     def note_contradictory(self, log: LogKey) -> None:
-        """The remote holds another branch of a log than we do: what it brings of it will not fit here."""
+        """Note that the remote holds another branch of a log: its entries of the log will not fit here."""
         if len(self._contradictory) < _MAX_REFUSED_LOGS:
             self._contradictory.add(log)
 
     def is_contradictory(self, log: LogKey) -> bool:
-        """Whether the remote may hold another branch of this log; beyond a bound, of any log."""
+        """Whether the remote may hold another branch of this log; beyond a limit, of any log."""
         return log in self._contradictory or len(self._contradictory) >= _MAX_REFUSED_LOGS
 
     def note_refused(self, log: LogKey, error: CulmError) -> None:
-        """An entry was refused. What follows on a refused one is missing its predecessor for good reason."""
+        """Note a refused entry; entries that follow a refused one are bound to have no predecessor."""
         if isinstance(error, BacklinkUnknownError | SkiplinkUnknownError):
             if log not in self._refused and len(self._refused) < _MAX_REFUSED_LOGS:
                 self.has_gap = True
@@ -250,7 +257,7 @@ class Session:
             self._refused.add(log)
 
     def note_unreadable(self, entry_bytes: bytes, error: CulmError) -> None:
-        """An entry was refused by itself: its log is noted as far as these bytes tell it."""
+        """Note an entry that was refused by itself, for the log that its bytes name, if they can be read."""
         try:
             entry = decode_entry(entry_bytes)
         except CulmError:
@@ -258,7 +265,7 @@ class Session:
         self.note_refused((entry.public_key, entry.log_id), error)
 
     def take_unsent(self) -> list[EntryRange]:
-        """The stored entries that wait to be sent, as ranges."""
+        """Return the stored entries that wait to be sent, as ranges, and forget them."""
         ranges = [EntryRange(self.session_id, *key, *part) for key, part in self._unsent.items()]
         self._unsent.clear()
         return ranges

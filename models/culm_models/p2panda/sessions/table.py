@@ -1,8 +1,8 @@
-"""The sessions of one pair of peers: ids, duplicates, who gives way (specification "replication", 2).
+"""The sessions of one pair of peers: ids, duplicates, precedence (specification "replication", 2).
 
-Both sides take session ids from one sequence. When both ask at once under the same id, or for the same
-schemas, the request of the peer with the higher id stays: the peer with the lower id drops its own pending
-one and takes the other. A request that loses is ignored; nothing that runs is harmed by it.
+Both sides take session ids from one sequence. If both send requests at once under the same id, or for the
+same schemas, the request of the peer with the higher id stays. The peer with the lower id drops its own
+pending session and accepts the other. A request that loses is ignored, without effect on running sessions.
 """
 
 import random
@@ -50,7 +50,8 @@ class SessionTable:
         self._last_id = -1
         self._skipped: int | None = None
         self._idle_since = now
-        # Where in the outgoing queue the last message of each session ends that is over but not yet sent.
+        # For each session that is over but not fully sent: the position of its last message in the outgoing
+        # queue.
         self._draining: deque[int] = deque()
 
     def __iter__(self) -> Iterator[Session]:
@@ -60,7 +61,7 @@ class SessionTable:
         return len(self._sessions)
 
     def get(self, session_id: int) -> Session | None:
-        """The session with this id."""
+        """Return the session with this id."""
         return self._sessions.get(session_id)
 
     def covers(self, schema: str) -> bool:
@@ -68,14 +69,14 @@ class SessionTable:
         return any(schema in session.schemas for session in self._sessions.values())
 
     def live_for(self, schema: str) -> Session | None:
-        """The first session in live mode that is about this schema."""
+        """Return the first session in live mode that is about this schema."""
         for session in self._sessions.values():
             if session.state is SessionState.LIVE and schema in session.schemas:
                 return session
         return None
 
     def next_id(self, now: int) -> int:
-        """The id for a new session of ours."""
+        """Return the id for a new session that we request."""
         if self._settings.compat == "aquadoggo":
             last = next(reversed(self._sessions), -1)
         else:
@@ -83,17 +84,17 @@ class SessionTable:
                 self._last_id = -1
             last = self._last_id
         following = last + 1 if last < _MAX_SESSION_ID else 0
-        # At most as many steps as there are sessions, and one more.
+        # At most one step more than there are sessions.
         while following in self._sessions or following == self._skipped:
             following = following + 1 if following < _MAX_SESSION_ID else 0
         return following
 
     def skip_id(self, session_id: int) -> None:
-        """A request under this id was refused: the remote may hold the session to be open for a while."""
+        """Skip this id, whose request was refused: the remote may regard the session as open for a while."""
         self._skipped = session_id
 
     def check_shape(self, mode: int, schema_ids: tuple[str, ...]) -> None:
-        """Raise for a session that cannot be, whoever asks for it."""
+        """Raise the error of a session that is not possible, whichever side requests it."""
         if not self._settings.speaks(mode):
             raise UnsupportedModeError(f"mode {mode} is not spoken here")
         if not schema_ids:
@@ -102,10 +103,10 @@ class SessionTable:
             raise TooManySchemasError(f"{len(schema_ids)} schemas, at most {self._settings.max_schema_ids}")
 
     def check_room(self, sent_count: int) -> None:
-        """Raise `TooManySessionsError` where there is no room for one session more.
+        """Raise `TooManySessionsError` if there is no capacity for another session.
 
-        Sessions that are over count until what they queued has been sent (`sent_count` is how many
-        messages left the queue so far): a remote that does not read cannot make the queue grow.
+        Sessions that are over count until their queued messages have been sent (`sent_count` is the number of
+        messages that have left the queue so far). So a remote that does not read cannot make the queue grow.
         """
         while self._draining and self._draining[0] <= sent_count:
             self._draining.popleft()
@@ -113,17 +114,17 @@ class SessionTable:
             raise TooManySessionsError(f"at most {self._settings.max_sessions_per_peer} sessions at a time")
 
     def check_own(self, schema_ids: tuple[str, ...]) -> None:
-        """Raise `DuplicateSessionError` where a session about these very schemas exists."""
+        """Raise `DuplicateSessionError` if a session about exactly these schemas exists."""
         for session in self._sessions.values():
             if session.schema_ids == schema_ids:
                 raise DuplicateSessionError(f"session {session.session_id} is about the same schemas")
 
     def yielding(self, request: SyncRequest) -> list[Session]:
-        """The sessions that give way to the remote's request: pending ones of ours, and refused ones.
+        """Return the sessions that give way to the remote's request: pending ones of ours, and refused ones.
 
-        With `compat="aquadoggo"` also the remote's own: a node asks again under the id of a session of its
-        own only when it has lost that, which it does at the first entry that it cannot take.
-        Raises `DuplicateSessionError` where it is the request that gives way.
+        With `compat="aquadoggo"` the remote's own sessions give way as well: a node repeats a request under
+        the id of a session of its own only if it has lost that session, which happens at the first entry that
+        it cannot accept. Raises `DuplicateSessionError` if the request gives way.
         """
         rivals = [
             session
@@ -142,13 +143,13 @@ class SessionTable:
         return rivals
 
     def add(self, session: Session) -> None:
-        """Keep a session that has begun."""
+        """Add a session that has begun."""
         assert session.session_id not in self._sessions, "an id names one session at a time"
         self._sessions[session.session_id] = session
         self._last_id = session.session_id
 
     def remove(self, session: Session, now: int, queued_count: int) -> None:
-        """Forget a session; its last message is number `queued_count` of the outgoing queue."""
+        """Remove a session; its last message is number `queued_count` of the outgoing queue."""
         del self._sessions[session.session_id]
         self._draining.append(queued_count)
         self._idle_since = now
@@ -165,7 +166,7 @@ class PeerState:
     random_seed: int
     announcement: Announce | None = None
     sessions_by_schema: dict[str, list[Session]] = field(default_factory=dict)
-    """Every session of every link, so that a new entry finds those that it concerns."""
+    """All sessions of all links by schema, to find the sessions that a new entry concerns."""
     tables: dict[bytes, SessionTable] = field(default_factory=dict)
     """The sessions of each link that is up, by remote."""
     rng: random.Random = field(init=False)
@@ -175,7 +176,9 @@ class PeerState:
         self.rng = random.Random(self.random_seed)
 
     def next_salt(self, size: int) -> bytes:
-        """A salt for a session, none for size 0: from the seed, and not to be told from former ones."""
+        """Return a salt for a session, empty for size 0. It derives from the seed and is not predictable from
+        earlier ones.
+        """
         if not size:
             return b""
         self._salts += 1
@@ -185,10 +188,10 @@ class PeerState:
         ).digest()
 
     def check_share(self, remote: bytes) -> None:
-        """Raise `TooManySessionsError` where one session more would be more than this remote's share.
+        """Raise `TooManySessionsError` if another session would exceed this remote's share.
 
-        All sessions that work count, which live ones do not. One place is kept for every remote that has
-        no such session: those that ask for many leave the others their turn.
+        All working sessions count; live ones do not. One place is reserved for every remote without such a
+        session, so that remotes that request many sessions leave places for the others.
         """
         working = {
             other: sum(1 for session in table if session.state is not SessionState.LIVE)
