@@ -1,4 +1,4 @@
-"""The topic `sds.acks` as it stands: every channel, who is hosted in it, how far each message is heard."""
+"""The present contents of `sds.acks`: channels, hosted participants, and each message's acknowledgements."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,35 +15,35 @@ _SILENCE_SECONDS = 30.0
 
 @dataclass(slots=True)
 class ParticipantStatus:
-    """One hosted participant; `row` is None where only its messages are known yet."""
+    """One hosted participant; `row` is None if only its messages are known yet."""
 
     row: SdsParticipantRecord | None = None
     messages: dict[str, SdsAckRecord] = field(default_factory=dict)
 
     def counts(self) -> Counter[AckState]:
-        """How many of its messages are in each state; of finished ones the newest 1,000 are known."""
+        """Count its messages by state; of finished messages the newest 1,000 are known."""
         return Counter(message.state for message in self.messages.values())
 
 
 @dataclass(slots=True)
 class ChannelStatus:
-    """One channel; `summary` is None where only rows of its participants are known yet."""
+    """One channel; `summary` is None if only rows of its participants are known yet."""
 
     summary: SdsChannelRecord | None = None
     participants: dict[str, ParticipantStatus] = field(default_factory=dict)
 
     def participant(self, participant_id: str) -> ParticipantStatus:
-        """The status of one participant, made where there is none."""
+        """Return the status of a participant, created if necessary."""
         return self.participants.setdefault(participant_id, ParticipantStatus())
 
 
 def read_channels(
     settings: KafkaSettings, channel_id: str | None = None, *, passed_over: PassedOver | None = None
 ) -> dict[str, ChannelStatus]:
-    """Every channel, or the one that is asked for, by its id; the last record of a key counts.
+    """Return every channel, or only `channel_id`, by channel id; the last record of a key counts.
 
-    Of one channel only its partition is read. Records that are none are passed over, and counted in
-    `passed_over` if given. Raises `TopicMissing`, `KafkaFailure`.
+    For a single channel only its partition is read. Malformed records are skipped, and counted in
+    `passed_over` if it is given. Raises `TopicMissing`, `KafkaFailure`.
     """
     unread = passed_over or PassedOver("sds.acks")
     channels: dict[str, ChannelStatus] = {}
@@ -63,7 +63,7 @@ def _take(channels: dict[str, ChannelStatus], raw: bytes, value: bytes, channel_
     key = split_ack_key(raw)
     if channel_id is not None and key.channel_id != channel_id:
         return
-    # Decoded before anything is changed: a record that is none leaves no trace.
+    # Decode before any change: a malformed record must leave no trace.
     if key.participant_id is None:
         summary = SdsChannelRecord.decode(value) if value else None
         channel = channels.setdefault(key.channel_id, ChannelStatus())

@@ -1,4 +1,4 @@
-"""Topics of SDS channels: what comes and goes, the store of messages, and what the job knows of each.
+"""Topics of SDS channels: incoming and outgoing messages, the store of messages, and the job's state.
 
 Producers and the job put a channel into partition `culm_topics.records.shard_of` of each of these topics.
 """

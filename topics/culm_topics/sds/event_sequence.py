@@ -1,9 +1,4 @@
-"""Events of channels put into the order of their numbers, each once, whatever a repeated batch wrote twice.
-
-A batch of the job that failed half-way may leave a hole, which its second run fills; so an event that comes
-before its predecessor is kept for a while before that counts as a gap. A channel with a gap is set
-aside: what follows is dropped until the missing event comes, and the other channels go on.
-"""
+"""Puts events of channels in the order of their numbers, each once, also after repeated batches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +7,11 @@ from culm_topics.errors import TopicsError
 from culm_topics.sds.records import SdsEventRecord
 
 MAX_EARLY_EVENTS = 10_000
-"""Early events kept at once, over all channels; one more and the oldest hole counts as a gap."""
+"""Limit of early events over all channels; beyond it the oldest hole counts as a gap."""
 
 
 class EventGap(TopicsError, code="topics.sds.gap"):
-    """An event of a channel is missing from `sds.events`."""
+    """An event of a channel is missing in `sds.events`."""
 
     def __init__(self, channel_id: str, missing: int, next_number: int) -> None:
         super().__init__(
@@ -28,7 +23,7 @@ class EventGap(TopicsError, code="topics.sds.gap"):
 
 @dataclass(frozen=True, slots=True)
 class ChannelEvent:
-    """One event, with the place of its record."""
+    """One event, with the position of its record."""
 
     channel_id: str
     event: SdsEventRecord
@@ -44,15 +39,15 @@ class _Hole:
 
 
 class EventSequence:
-    """The numbers that every channel has come to. `now_s` is any clock that only goes forward.
+    """The number that every channel has reached. `now_s` is any clock that only goes forward.
 
-    `after` are numbers that were seen before. A channel that is not among them begins at 1, or where `learns`
-    at the first number that comes. About 100 bytes a channel.
+    `after` are numbers that were handed out before. A channel that is not in it begins at 1, or, if `learns`,
+    at the first number that arrives. Memory: about 100 bytes per channel.
     """
 
     def __init__(self, after: Mapping[str, int], *, learns: bool, gap_wait_seconds: float) -> None:
         self.numbers = dict(after)
-        """By channel the number of the last event handed out."""
+        """Number of the last event handed out, by channel."""
         self.set_aside: dict[str, EventGap] = {}
         """The channels that wait for a missing event."""
         self._learns = learns
@@ -61,14 +56,15 @@ class EventSequence:
         self._early = 0
 
     def skip(self, event: ChannelEvent) -> None:
-        """Let the channel stand at this event without handing it out, unless it is further."""
+        """Move the channel to this event without handing it out, unless it is further already."""
         known = self.numbers.get(event.channel_id, 0)
         self.numbers[event.channel_id] = max(known, event.event.number)
 
     def take(self, event: ChannelEvent, now_s: float) -> list[ChannelEvent]:
-        """What can be handed out now that this one has come, in order.
+        """Accept an event, and return the events that can be handed out now, in order.
 
-        `EventGap` beyond the bound, for the channel whose hole is the oldest: it is set aside.
+        Raises `EventGap` if the limit of early events is exceeded; the channel with the oldest hole is set
+        aside.
         """
         channel_id, number = event.channel_id, event.event.number
         known = self.numbers.get(channel_id)
@@ -85,13 +81,16 @@ class EventSequence:
         return [event, *self._close(channel_id, now_s)]
 
     def check(self, now_s: float) -> None:
-        """`EventGap` for a hole that has been open for too long: its channel is set aside. One at a call."""
+        """Raise `EventGap` for a hole that has been open for too long.
+
+        Sets its channel aside; one channel per call.
+        """
         for channel_id, hole in self._holes.items():
             if now_s >= hole.deadline_s:
                 raise self._gap(channel_id)
 
     def forget(self, channel_id: str) -> None:
-        """The channel begins anew with the next event that comes of it."""
+        """Let the channel begin anew with its next event."""
         self.numbers.pop(channel_id, None)
         self.set_aside.pop(channel_id, None)
         self._drop(channel_id)
@@ -130,13 +129,13 @@ class EventSequence:
         return ready
 
     def _gap(self, channel_id: str) -> EventGap:
-        """Set the channel aside; the error that says so."""
+        """Set the channel aside. Returns the error for its gap."""
         gap = EventGap(channel_id, self.numbers.get(channel_id, 0) + 1, min(self._drop(channel_id)))
         self.set_aside[channel_id] = gap
         return gap
 
     def _drop(self, channel_id: str) -> dict[int, ChannelEvent]:
-        """Let go of the channel's early events."""
+        """Drop the channel's early events, and return them by number."""
         hole = self._holes.pop(channel_id, None)
         if hole is None:
             return {}

@@ -1,11 +1,11 @@
-"""`SdsEventReader`: every event of `sds.events` once, each channel's in the order of their numbers.
+"""`SdsEventReader`: every event of `sds.events` once, the events of each channel in order.
 
     with SdsEventReader(settings, ["general"], start="now") as events:
         for found in events:
             print(found.event.kind, found.event.message_id)
 
-Repeats are dropped, a record that is none is passed over, and no event is jumped over: a channel that
-lacks one is set aside until it comes, or ends a reader that is strict (`topics.sds.gap`).
+Repeated and malformed records are skipped, but no event is: a channel with a missing event is set aside
+until the event arrives. A strict reader ends with an error instead (`topics.sds.gap`).
 """
 
 import logging
@@ -29,26 +29,27 @@ logger = logging.getLogger(__name__)
 
 EventStart = Literal["beginning", "now"]
 LOOK_BACK_RECORDS = 1_000
-"""Records before the end of a partition that a reader from now on looks at, to know the channels' numbers."""
+"""Records before the end of a partition that a reader from now on reads to learn the channels' numbers."""
 _CLOCK_ALLOWANCE_MS = 60_000
 _TOPIC_CHECK_SECONDS = 30.0
 
 
 class SdsEventReader(TopicConsumer[ChannelEvent]):
-    """An iterator of `ChannelEvent`. Not for several threads at once, but for `stop()`.
+    """Iterator of `ChannelEvent`. Not for several threads at once, except `stop()`.
 
-    `channels`: only these, and only their partitions are read; None: all. `start`: at each channel's first
-    event, or with what comes from now on (then without `after`). `after`: by channel the number that was
-    seen last; what is not above it is not handed out. `since_ms` saves reading what is older: with `after`,
-    the time of the event that was seen last (`time_ms`), since no later event is earlier by its channel's
-    clock; without, a channel begins with the first event that was written then or later. `follow=False`: ends
-    at the end that the topic has when it is opened, or when a hole that is open there is filled or judged.
+    `channels` restricts the reader to these channels and their partitions. `start` is each channel's first
+    event, or the present (then without `after`). `after` is the number of the last event seen, by channel;
+    only later events are handed out. `since_ms` avoids reading older records. With `after`, it is the time of
+    the last event seen (`time_ms`), since no later event is earlier by its channel's clock; without, a
+    channel begins with the first event written at that time or later. With `follow=False` the reader ends at
+    the end of the topic when it was opened, or later, when holes that are open there have been filled or
+    declared a gap.
 
-    A missing event is given `gap_wait_seconds` to turn up, then its channel is set aside: it goes on when the
-    missing event comes, and others go on meanwhile. With `strict` the iteration ends with `EventGap`.
+    A missing event has `gap_wait_seconds` to arrive, then its channel is set aside until it arrives; other
+    channels continue. With `strict` the iteration ends with `EventGap`.
 
-    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`.
-    Memory: about 100 bytes a channel.
+    Raises `TopicMissing`, `KafkaFailure`, `OffsetOutOfRange`, `TopicRecreated`. Memory: about 100 bytes per
+    channel.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """By channel the number of the last event that was handed out, or is about to be."""
+        """Number of the last event that was handed out or is ready to be, by channel."""
         return self._sequence.numbers
 
     @property
@@ -117,12 +118,12 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
 
     @property
     def finished(self) -> bool:
-        """Whether the end has been reached that a reader which does not follow goes to."""
+        """Whether a reader that does not follow has reached its end."""
         return not self._follow and self.at_present and not self._sequence.waits
 
     @property
     def at_present(self) -> bool:
-        """Whether all that was in the topic when it was opened has been handed out."""
+        """Whether all records that the topic had when it was opened have been handed out."""
         return not self._ready and self._reader.has_reached(self._ends)
 
     def _take(self) -> ChannelEvent | None:
@@ -151,7 +152,7 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
             logger.warning("this channel is set aside: %s (%s)", gap, gap.code)
 
     def _judge_holes(self, now_s: float) -> None:
-        """A hole that is overdue is a gap when all that the topic has by then has been read."""
+        """Declare an overdue hole a gap once all records present when it became overdue are read."""
         if not self._sequence.overdue(now_s):
             self._judge_at = None
         elif self._judge_at is None:

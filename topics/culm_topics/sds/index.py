@@ -1,10 +1,10 @@
-"""Point look-ups in `sds.index`: the compacted topic followed into a local file, for tools and connectors.
+"""Lookups in `sds.index`: follows the compacted topic into a local file, for tools and connectors.
 
     index = SdsIndex(settings, Path("index.sqlite"))
     index.catch_up()
     rows = index.find("general", ["f3a1..."])
 
-One thread calls `catch_up` and `poll`; the questions may come from any.
+One thread calls `catch_up` and `poll`; lookups may come from any thread.
 """
 
 import sqlite3
@@ -30,18 +30,18 @@ _Answer = TypeVar("_Answer")
 _SILENCE_SECONDS = 30.0
 _REQUEST_TIMEOUT_SECONDS = 10.0
 HEAD_SIZE = 16
-"""Messages of a channel's head: enough that two logs which differ near their ends differ in it."""
+"""Number of messages in a channel's head: logs that differ near their ends have different heads."""
 
 
 class SdsIndex(Closing):
-    """Where the messages of channels lie in `sds.messages`, as far as `catch_up` and `poll` have read.
+    """The positions of channels' messages in `sds.messages`, as far as `catch_up` and `poll` have read.
 
-    `path` is a SQLite file, kept between runs and shared between programs of one deployment; what is in doubt
-    (another topic of the same name, a damaged file, offsets that the topic does not have) is read anew. With
-    `channels` only their partitions are read. About 250 bytes of disk a message.
+    `path` is a SQLite file, kept between runs and shared between programs of one deployment. The index is
+    read anew if in doubt: another topic of the same name, a damaged file, offsets that the topic does not
+    have. With `channels` only their partitions are read. About 250 bytes of disk per message.
 
-    Raises `TopicMissing`, `KafkaFailure`, and `IndexFileFailed` if the file cannot be written; what was not
-    written is read again by the next `poll`, and questions are answered meanwhile.
+    Raises `TopicMissing`, `KafkaFailure`, and `IndexFileFailed` if the file cannot be written; records that
+    were not written are read again by the next `poll`, and lookups are answered meanwhile.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class SdsIndex(Closing):
         self._channels = None if channels is None else tuple(channels)
         self._check_seconds = topic_check_seconds
         self.goal = 0
-        """Records that the last `catch_up` had to read."""
+        """Number of records that the last `catch_up` had to read."""
         self.malformed = 0
-        """Records of the topic that were none of its kind; passed over."""
+        """Number of malformed records, which are skipped."""
         self._watch, self._origin = self._look()
         self._file = IndexFile(path, self._origin)
         self._reader = TopicPartitions(settings, "sds.index")
@@ -66,14 +66,14 @@ class SdsIndex(Closing):
         self._begin()
 
     def catch_up(self) -> int:
-        """Read up to the end that the topic has now; returns how many records that were."""
+        """Read up to the present end of the topic. Returns the number of records read."""
         before = sum(self._reader.positions.values())
         for _ in self.catching_up():
             pass
         return sum(self._reader.positions.values()) - before
 
     def catching_up(self) -> Iterator[int]:
-        """`catch_up` step by step: yields how many records are left of the `goal`."""
+        """Run `catch_up` step by step; yields the number of records left of the `goal`."""
         self._ends = self._reader.ends()
         self.goal = self.remaining()
         deadline_s = time.monotonic() + _SILENCE_SECONDS
@@ -88,7 +88,7 @@ class SdsIndex(Closing):
                 )
 
     def poll(self, timeout_seconds: float) -> int:
-        """Take in what has come; waits at most so long for the first record. Returns how many there were."""
+        """Process new records; waits at most `timeout_seconds` for the first. Returns their number."""
         try:
             self._watch.poll()
         except TopicRecreated:
@@ -96,31 +96,32 @@ class SdsIndex(Closing):
         return self._poll(timeout_seconds)
 
     def remaining(self) -> int:
-        """Records between where the index stands and the end that `catch_up` is going to."""
+        """Return the number of records between the index's position and the end for which `catch_up` aims."""
         return sum(
             max(0, end - self._reader.positions.get(partition, end)) for partition, end in self._ends.items()
         )
 
     def find(self, channel_id: str, message_ids: Iterable[str]) -> dict[str, SdsIndexRecord]:
-        """The rows of these messages, as far as they are stored."""
+        """Return the rows of these messages that are stored."""
         wanted = list(message_ids)
         return self._ask(lambda: self._file.find(channel_id, wanted), {})
 
     def head(self, channel_id: str, count: int = HEAD_SIZE) -> list[Position]:
-        """(Lamport timestamp, message id) of the channel's newest messages, the newest last.
+        """Return (Lamport timestamp, message id) of the channel's newest messages, the newest last.
 
-        Whoever knows all of them misses nothing at the end of the log, which no later message has named yet.
+        A peer that knows all of them misses nothing at the end of the log, which no later message has named
+        yet.
         """
         return self._ask(lambda: self._file.newest(channel_id, count), [])
 
     def page(
         self, channel_id: str, after: Position | None = None, count: int = 1_000
     ) -> list[tuple[str, SdsIndexRecord]]:
-        """(message id, row) of the channel's next messages behind `after`, in the order of its log."""
+        """Return (message id, row) of the channel's next messages after `after`, in the order of its log."""
         return self._ask(lambda: self._file.page(channel_id, after, count), [])
 
     def count(self, channel_id: str) -> int:
-        """How many messages of the channel are stored."""
+        """Return the number of stored messages of the channel."""
         return self._ask(lambda: self._file.count(channel_id), 0)
 
     def close(self) -> None:
@@ -129,7 +130,7 @@ class SdsIndex(Closing):
         self._file.close()
 
     def _look(self) -> tuple[TopicWatch, str]:
-        """The topic's identity, watched, and words for what offsets in it and out of it count in."""
+        """Return a watch of the topic, and the identity of both topics, for the index file."""
         store = self._settings.topic("sds.messages")
         watch = TopicWatch(
             self._settings, self._settings.topic("sds.index"), interval_seconds=self._check_seconds
@@ -150,12 +151,12 @@ class SdsIndex(Closing):
         try:
             self._reader.read_from(self._reached(starts))
         except OffsetOutOfRange:
-            # The topic is not what it was, although it has the same identity: a broker lost its end.
+            # The topic changed, although it has the same identity: a broker lost its end.
             self._ask(partial(self._file.renew, self._origin, discard=True), None)
             self._reader.read_from(self._reached(starts))
 
     def _reached(self, starts: Mapping[int, int]) -> dict[int, int]:
-        """Where to read these partitions from; those that the file does not know begin at their starts."""
+        """Return the offsets to read these partitions from: the file's, or the start of a new partition."""
 
         def reached() -> dict[int, int]:
             for partition, start in starts.items():
@@ -163,7 +164,7 @@ class SdsIndex(Closing):
             found = self._file.reached()
             return {partition: found[partition] for partition in starts}
 
-        # A file that is damaged is an empty one when it is asked again.
+        # After a failure with a damaged file, the second attempt finds an empty one.
         return self._ask(reached, None) or self._ask(reached, None) or dict(starts)
 
     def _renew(self, *, discard: bool) -> None:
@@ -190,7 +191,7 @@ class SdsIndex(Closing):
                 try:
                     whole &= self._ask(taken, False)
                 except IndexFileFailed:
-                    # What was read and not written is read again.
+                    # Records that were read but not written are read again.
                     self._begin()
                     raise
         if not whole:
@@ -206,7 +207,7 @@ class SdsIndex(Closing):
             return None
 
     def _ask(self, question: Callable[[], _Answer], nothing: _Answer) -> _Answer:
-        """The file's answer; a damaged file knows nothing, and is filled anew by the next `poll`."""
+        """Return the file's answer, or `nothing` if the file is damaged; the next `poll` fills it anew."""
         try:
             return question()
         except sqlite3.DatabaseError as error:

@@ -1,9 +1,9 @@
 """The index of `sds.messages` in a local SQLite file: a cache of the topic `sds.index`.
 
-Rows and the offsets that they cover are written in one transaction, so the file is always a state that the
-topic has had; a process that is killed leaves the former one. Several processes may share a file: whoever
-writes first wins, and records below the offset that the file has are passed over. A file of another origin
-(another topic) or of another layout, or one that is damaged, is emptied and filled anew.
+Rows and the offsets that they cover are written in one transaction, so the file always holds a past state of
+the topic; a process that is killed leaves the previous one. Several processes may share a file: the first to
+write wins, and records below the file's offset are skipped. A file of another origin (another topic) or
+another layout, or a damaged file, is emptied and filled anew.
 """
 
 import sqlite3
@@ -40,19 +40,19 @@ CREATE INDEX IF NOT EXISTS in_order ON messages (channel, lamport, message_id);
 _COLUMNS: Final = "message_id, place, place_offset, lamport, sender_id, size, check_bytes, retrieval_hint"
 
 Change = tuple[str, str, SdsIndexRecord | None]
-"""(channel id, message id, its row, or None where it has been deleted)."""
+"""(channel id, message id, its row, or None if it has been deleted)."""
 Position = tuple[int, str]
-"""(Lamport timestamp, message id): where a message stands in its channel's log."""
+"""(Lamport timestamp, message id): the position of a message in its channel's log."""
 
 
 class IndexFileFailed(TopicsError):
-    """The local file of the index cannot be used where it is."""
+    """The local file of the index cannot be used at its path."""
 
     code = "topics.sds.index_file"
 
 
 class IndexFile:
-    """The rows of one file; for use by several threads, one at a time. `origin` says what they belong to."""
+    """The rows of one file; for several threads, one at a time. `origin` is the identity of their topics."""
 
     def __init__(self, path: Path, origin: str) -> None:
         self.path = path
@@ -60,14 +60,14 @@ class IndexFile:
         try:
             self._file = self._open(origin)
         except sqlite3.DatabaseError:
-            # Damaged, or of another kind: a cache is not worth a question.
+            # Damaged, or another kind of file. A cache is deleted without asking.
             self._discard()
             self._file = self._open(origin)
 
     def renew(self, origin: str, *, discard: bool) -> None:
-        """Begin anew, unless another program has for this origin.
+        """Begin anew, unless another program already has done so for this origin.
 
-        `discard`: the file is in doubt and is deleted; whoever else has it open keeps what it has.
+        `discard`: the file is in doubt and is deleted; programs that have it open keep their copy.
         """
         with self._lock:
             self._file.close()
@@ -85,7 +85,7 @@ class IndexFile:
             raise IndexFileFailed(f"{self.path}: {error}") from error
         try:
             file.execute("PRAGMA journal_mode = WAL")
-            # A cache may lose its last transactions with the machine's power, but never half of one.
+            # A cache may lose its last transactions in a power failure, but never half of one.
             file.execute("PRAGMA synchronous = NORMAL")
             file.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             if file.execute("PRAGMA user_version").fetchone() != (_LAYOUT,):
@@ -108,15 +108,15 @@ class IndexFile:
             self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
 
     def reached(self) -> dict[int, int]:
-        """By partition of `sds.index` the next offset to read."""
+        """Return the next offset to read, by partition of `sds.index`."""
         with self._lock:
             return dict(self._file.execute("SELECT partition, next_offset FROM reached"))
 
     def apply(self, partition: int, first: int, after: int, changes: Sequence[tuple[int, Change]]) -> bool:
-        """Take in what offsets `first` to before `after` of a partition changed: (offset, change), in order.
+        """Apply the changes at offsets `first` to before `after` of a partition: (offset, change), in order.
 
-        Nothing of what the file already covers changes it. False when the file does not reach `first`: it was
-        emptied meanwhile, and its reader has to begin anew.
+        Changes at offsets that the file already covers are ignored. Returns False if the file does not reach
+        `first`: it was emptied meanwhile, and its reader has to begin anew.
         """
         with self._lock, _transaction(self._file):
             found = self._file.execute(
@@ -131,12 +131,12 @@ class IndexFile:
         return True
 
     def begin(self, partition: int, offset: int) -> None:
-        """Say that the partition is read from `offset`, its first, unless it has been read already."""
+        """Record that the partition is read from `offset`, its first, unless it has a position already."""
         with self._lock, _transaction(self._file):
             self._file.execute("INSERT OR IGNORE INTO reached VALUES (?, ?)", (partition, offset))
 
     def find(self, channel_id: str, message_ids: Iterable[str]) -> dict[str, SdsIndexRecord]:
-        """The rows of these messages, as far as there are any."""
+        """Return the rows of these messages that exist."""
         wanted = list(dict.fromkeys(message_ids))
         rows: dict[str, SdsIndexRecord] = {}
         with self._lock:
@@ -154,7 +154,7 @@ class IndexFile:
         return rows
 
     def newest(self, channel_id: str, count: int) -> list[Position]:
-        """The last messages of the channel's log, oldest of them first."""
+        """Return the last messages of the channel's log, the newest last."""
         with self._lock:
             rows = self._file.execute(
                 "SELECT lamport, message_id FROM messages WHERE channel = ?"
@@ -164,7 +164,10 @@ class IndexFile:
         return [(lamport + _SHIFT, message_id) for lamport, message_id in reversed(rows)]
 
     def page(self, channel_id: str, after: Position | None, count: int) -> list[tuple[str, SdsIndexRecord]]:
-        """The next messages of the channel's log behind `after`, or its first, in order: (id, row)."""
+        """Return (id, row) of the next messages of the channel's log after `after`, in order.
+
+        Begins with the first message if `after` is None.
+        """
         lamport, message_id = (0, "") if after is None else after
         with self._lock:
             rows = self._file.execute(
@@ -175,7 +178,7 @@ class IndexFile:
         return [(row[0], _record(row)) for row in rows]
 
     def count(self, channel_id: str) -> int:
-        """How many messages of the channel are stored."""
+        """Return the number of stored messages of the channel."""
         with self._lock:
             return int(
                 self._file.execute(
@@ -201,7 +204,7 @@ class IndexFile:
             "DELETE FROM messages WHERE channel = ? AND message_id = ?",
             [key for key, row in rows.items() if row is None],
         )
-        # In the order of the keys: neighbours lie on one page.
+        # In the order of the keys: neighbours share a page.
         self._file.executemany(
             "INSERT OR REPLACE INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
@@ -228,7 +231,10 @@ class IndexFile:
 
 
 def channels_in(path: Path, start: str, most: int = 100) -> list[str]:
-    """Channels of a file, made by whomever, that start so; none where it cannot be read. For completion."""
+    """Return channels of any index file that start with `start`; empty if it cannot be read.
+
+    For completion.
+    """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.1)) as file:
             return [
@@ -244,7 +250,7 @@ def channels_in(path: Path, start: str, most: int = 100) -> list[str]:
 
 @contextmanager
 def _transaction(file: sqlite3.Connection) -> Iterator[None]:
-    """Begins at once as a writer, so that what it reads is what it changes; rolls back on any error."""
+    """Begin as a writer at once, so that reads see the state that is changed; roll back on any error."""
     file.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -270,11 +276,11 @@ def _record(row: Sequence[object]) -> SdsIndexRecord:
 
 
 class _RowDamaged(sqlite3.DatabaseError):
-    """SQLite keeps any kind of value in any column: this one is not of the kind that was written."""
+    """A value is not of the written type: SQLite keeps any type of value in any column."""
 
 
 def is_damaged(error: sqlite3.DatabaseError) -> bool:
-    """Whether it is the file's contents that are wrong, and not the disk, the rights or the caller."""
+    """Whether the file's contents are wrong, and not the disk, the rights or the caller."""
     if isinstance(error, _RowDamaged):
         return True
     return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

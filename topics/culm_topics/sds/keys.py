@@ -1,7 +1,7 @@
-"""The keys of the SDS topics, and the partition that a channel belongs to.
+"""The keys of the SDS topics, and the partition of a channel.
 
-Most topics are keyed by the channel id in UTF-8. In `sds.index` and `sds.acks` ids stand behind each other,
-each but the last behind its length as u16, most significant byte first: a channel's rows share a prefix.
+Most topics are keyed by the channel id in UTF-8. In `sds.index` and `sds.acks` the ids are concatenated, each
+but the last after its length as u16, most significant byte first: a channel's rows share a prefix.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from culm_topics.errors import RecordError
 from culm_topics.records.shape import require, utf8_size
 
 MAX_ID_BYTES = 1_024
-"""The longest channel, participant or message id that a record takes, in bytes of UTF-8."""
+"""Limit of channel, participant and message ids in a record, in bytes of UTF-8."""
 
 
 def is_id(text: str, *, empty: bool = False) -> bool:
@@ -22,55 +22,55 @@ def is_id(text: str, *, empty: bool = False) -> bool:
 
 
 def require_id(record: str, name: str, text: str) -> None:
-    """Refuse an id that no record takes."""
+    """Raise `RecordError` for an id that records do not accept."""
     require(is_id(text), record, f"{name} is no id of at most {MAX_ID_BYTES} bytes")
 
 
 def shard_of(channel_id: str, partitions: int) -> int:
-    """The partition, of `partitions`, that all records of a channel are in: its id's XXH64 (seed 42), signed.
+    """Return the partition of a channel's records: its id's XXH64 (seed 42, signed) modulo `partitions`.
 
-    It is Spark's `pmod(xxhash64(key), partitions)`. Producers name it explicitly, because the clients' own
-    partitioners would hash the key differently.
+    This is Spark's `pmod(xxhash64(key), partitions)`. Producers name the partition explicitly, because the
+    clients' own partitioners would hash the key differently.
     """
     place = xxh64_intdigest(channel_id.encode(), seed=42)
     return int(place - (place >> 63 << 64)) % partitions
 
 
 def channel_key(channel_id: str) -> bytes:
-    """The key of a record of one channel; `RecordError` for what can be no channel's id."""
+    """Return the key of a channel's records. Raises `RecordError` if the id is malformed."""
     require_id("channel key", "channel_id", channel_id)
     return channel_id.encode()
 
 
 def split_channel_key(key: bytes | None) -> str:
-    """The channel id that is the key; `RecordError` when it is none."""
+    """Return the channel id in the key. Raises `RecordError` if it is malformed."""
     return _id(key, "channel key")
 
 
 def index_key(channel_id: str, message_id: str) -> bytes:
-    """The key of a message in `sds.index`; `RecordError` for what can be no ids."""
+    """Return the key of a message in `sds.index`. Raises `RecordError` if an id is malformed."""
     return _counted(channel_id) + _last(message_id)
 
 
 def split_index_key(key: bytes | None) -> tuple[str, str]:
-    """(channel id, message id); `RecordError` when the key is no such thing."""
+    """Return (channel id, message id). Raises `RecordError` if the key is malformed."""
     channel_id, rest = _split(key, "sds.index key")
     return channel_id, _id(rest, "sds.index key")
 
 
 def owner_key(channel_id: str, participant_id: str = "") -> bytes:
-    """The key of a participant id in `sds.owners`; without one, that of the channel itself."""
+    """Return the key of a participant id in `sds.owners`, or of the channel itself."""
     return _counted(channel_id) + (_last(participant_id) if participant_id else b"")
 
 
 def split_owner_key(key: bytes | None) -> tuple[str, str]:
-    """(channel id, participant id or ""); `RecordError` when the key is no such thing."""
+    """Return (channel id, participant id or ""). Raises `RecordError` if the key is malformed."""
     channel_id, rest = _split(key, "sds.owners key")
     return channel_id, _id(rest, "sds.owners key") if rest else ""
 
 
 class AckKind(IntEnum):
-    """What the record of `sds.acks` under a key is; the key's first byte."""
+    """Kind of a record of `sds.acks`; the first byte of its key."""
 
     CHANNEL = 0
     PARTICIPANT = 1
@@ -81,7 +81,7 @@ class AckKind(IntEnum):
 class AckKey:
     """Key of `sds.acks`: a channel's summary, a hosted participant of it, or a message of that participant.
 
-    Which of the three it is, follows from the ids that are given.
+    The ids that are present determine the kind.
     """
 
     channel_id: str
@@ -90,13 +90,13 @@ class AckKey:
 
     @property
     def kind(self) -> AckKind:
-        """What the record under this key is."""
+        """The kind of the record under this key."""
         if self.participant_id is None:
             return AckKind.CHANNEL
         return AckKind.PARTICIPANT if self.message_id is None else AckKind.MESSAGE
 
     def encode(self) -> bytes:
-        """`kind`, the channel id behind its length, then the participant id likewise, then the message id."""
+        """Return `kind`, channel id and participant id, each after its length, then the message id."""
         key = bytes((self.kind,)) + _counted(self.channel_id)
         if self.participant_id is not None:
             key += _counted(self.participant_id)
@@ -106,7 +106,7 @@ class AckKey:
 
 
 def split_ack_key(key: bytes | None) -> AckKey:
-    """The key of a record of `sds.acks`; `RecordError` when it is none."""
+    """Return the key of a record of `sds.acks`. Raises `RecordError` if it is malformed."""
     if not key or key[0] > AckKind.MESSAGE:
         raise RecordError("sds.acks key: it does not start with a kind")
     kind = AckKind(key[0])

@@ -1,8 +1,8 @@
 """Values of the `sds.*` topics.
 
-First what several of them have: ids, hints and details. Then what connectors bring (`sds.in`,
-`sds.commands`), what the job answers (`sds.out`, `sds.events`, `sds.acks`, `sds.fetch`), the store and where
-a message lies in it (`sds.messages`, `sds.index`), and whose a channel or an id is (`sds.owners`).
+First the parts that several of them share: ids, hints and details. Then the records of connectors (`sds.in`,
+`sds.commands`), the records of the job (`sds.out`, `sds.events`, `sds.acks`, `sds.fetch`), the store and the
+positions of messages in it (`sds.messages`, `sds.index`), and the owners of channels and ids (`sds.owners`).
 """
 
 import math
@@ -29,17 +29,18 @@ from culm_topics.records.shape import MAX_UINT, item_size, require
 from culm_topics.sds.keys import MAX_ID_BYTES
 
 MAX_HINT_BYTES = 1_024
-"""The longest retrieval hint that a record takes."""
+"""Limit of a retrieval hint in a record, in bytes."""
 MAX_DETAILS = 64
-"""Entries of one map of settings or details."""
+"""Limit of entries in a map of settings or details."""
 MAX_DETAIL_ITEMS = 10_000
-"""Items of one list among the details."""
+"""Limit of items in a list among the details."""
 MAX_NAME_BYTES = 64
 
 Detail = None | bool | int | float | str | bytes | tuple[str, ...]
-"""One detail: a number (a float is finite and written with 64 bits), a text, bytes, several ids, nothing."""
+"""One detail: a number (a float is finite and written with 64 bits), a text, bytes, several ids, or None."""
 Details = Mapping[str, Detail]
-"""By name, in the names' order of bytes; the order of insertion does not matter to what is written."""
+"""Details by name. They are written in the order of the names' bytes, regardless of the order of insertion.
+"""
 
 SomeProfile = Annotated[Profile, rule("profile")]
 SomeId = Annotated[str, sized_between(1, MAX_ID_BYTES), rule("id")]
@@ -49,9 +50,9 @@ Hint = Annotated[bytes, sized_between(0, MAX_HINT_BYTES), rule("hint")]
 
 
 def _packed_details(details: Details) -> dict[str, Any]:
-    """The details as they are written: sorted by name, so that equal details give equal bytes.
+    """Return the details as they are written: sorted by name, so that equal details give equal bytes.
 
-    Raises `RecordError` for more than `MAX_DETAILS`, and for names that are no names.
+    Raises `RecordError` for more than `MAX_DETAILS`, and for malformed names.
     """
     require(len(details) <= MAX_DETAILS, "details", f"more than {MAX_DETAILS} of them")
     for name in details:
@@ -110,9 +111,9 @@ SomeDetails = Annotated[Details, DETAILS]
 class SdsInRecord(Record):
     """Value of `sds.in`; its key is the channel's.
 
-    `wire` is the message in the channel's `profile`, unchecked. `peer_id` is the peer that brought it; none
-    when it comes from the store. `retrieval_hint` is where the transport or the store has it. `connector`, 8
-    to 32 bytes, is the connector that wrote the record: it has passed the message on to its own peers.
+    `wire` is the message in the channel's `profile`, unchecked. `peer_id` is the peer that sent it, or None
+    if it comes from the store. `retrieval_hint` is its place in the transport or the store. `connector`, 8 to
+    32 bytes, is the connector that wrote the record: it has forwarded the message to its own peers.
     """
 
     profile: SomeProfile
@@ -125,10 +126,11 @@ class SdsInRecord(Record):
 
 
 SdsCommand = Literal["join", "leave", "send", "ephemeral", "resend", "open", "transfer"]
-"""`join` and `leave` the channel; `send` a content, or an `ephemeral` one; `resend` now what is unheard.
+"""`join` and `leave` the channel; `send` a content, or an `ephemeral` one; `resend` unacknowledged messages
+now.
 
-`open`: a full participant has joined a channel that nobody was in; of an operator: the channel changes hands,
-and begins anew where its profile is another one. `transfer`: an operator gives a hosted id to a key.
+`open`: a full participant has joined a channel without participants. Sent by an operator: the channel changes
+its owner, and begins anew if its profile differs. `transfer`: an operator gives a hosted id to a key.
 """
 
 COMMANDS: tuple[SdsCommand, ...] = get_args(SdsCommand)
@@ -139,13 +141,14 @@ TOKEN_SIZE = 16
 class SdsCommandRecord(Record):
     """Value of `sds.commands`; its key is the channel's.
 
-    `token` (16 bytes) is drawn by whoever asks and is the same when it asks again: the job does a command
-    once, and a message's id follows from it; the events that answer name it. `content` belongs to `send` and
-    `ephemeral`. `message_id` is of `send` the id that the caller chose, of `resend` the one message that is
-    meant, or none for all. `settings` are of `join` those of the channel that differ from the profile's own,
-    by their names in `culm_models.sds.settings`; the first `join` of who owns the channel decides. `peer_id`
-    is the key that asked a connector for it; none: an operator, who may do anything. Of `open` and `transfer`
-    by an operator `content` is the key that is to own it, or none for the operator.
+    `token` (16 bytes) is drawn at random by the requester and repeated in its retries: the job executes a
+    command once, and derives a message's id from it; the resulting events name it. `content` belongs to
+    `send` and `ephemeral`. For `send`, `message_id` is the id that the caller chose; for `resend` it is the
+    message to send again, or None for all. For `join`, `settings` are those settings of the channel that
+    differ from the profile's, by their names in `culm_models.sds.settings`; the first `join` of the channel's
+    owner decides. `peer_id` is the key that made the request at a connector; None stands for an operator, who
+    may do anything. For `open` and `transfer` by an operator, `content` is the new owner's key, or None for
+    the operator.
     """
 
     kind: Annotated[SdsCommand, rule("command")]
@@ -165,14 +168,15 @@ class SdsCommandRecord(Record):
 
 
 SdsOutKind = Literal["new", "retry", "sync", "repair", "ephemeral"]
-"""Why a message goes out: for the first time, again, without content, for somebody who lacks it, or once."""
+"""Reason for sending a message: first time, retry, sync (without content), repair of a missing one, or once.
+"""
 
 
 @record("sds.out", "what a hosted participant broadcasts. Key: channel id in UTF-8.")
 class SdsOutRecord(Record):
-    """Value of `sds.out`; its key is the channel's. `participant_id` is who broadcasts it.
+    """Value of `sds.out`; its key is the channel's. `participant_id` is the sender.
 
-    Of `repair` the message may have been written by somebody else.
+    The author of the message in a `repair` may be another participant.
     """
 
     profile: SomeProfile
@@ -199,23 +203,24 @@ SdsEventKind = Literal[
     "repair_answered",
     "rejected",
 ]
-"""`joined` and `left` are the job's own: a participant is, or is no longer, hosted. The others are those of
-`culm_models.sds.events`, without what concerns a clock apart from the records' times."""
+"""`joined` and `left` are events of the job: a participant is, or is no longer, hosted. The others are the
+events of `culm_models.sds.events`, except those about a clock other than the records' times."""
 
 
 @record("sds.events", "what happened in a channel. Key: channel id in UTF-8.")
 class SdsEventRecord(Record):
     """Value of `sds.events`; its key is the channel's.
 
-    The number is the channel's own, from 1 without holes, and the job gives an event the same number and
-    bytes when a batch runs again: a reader drops what is not above the last number it has
+    Numbers count from 1 within each channel, without holes, and the job gives an event the same number and
+    bytes if a batch runs again: a reader drops events whose number is not above the last one it has
     (`culm_topics.sds.events`).
 
-    `participant_id` is the hosted participant whom it concerns, none where it concerns the whole channel (a
-    delivery does). `message_id` is empty where no message can be told. `time_ms` is the channel's clock: when
-    the input's record was taken, or the timer was due. `details` are the further fields of the event under
-    their names in `culm_models.sds.events`, of `missing` the ids alone; what is None is left out. Besides,
-    what a command brought about has its `token`. `content` is that of a sent or delivered message.
+    `participant_id` is the hosted participant that the event concerns, or None if it concerns the whole
+    channel (as a delivery does). `message_id` is empty if no message can be determined. `time_ms` is the
+    channel's clock: the time at which the input's record was stored, or the timer was due. `details` are the
+    further fields of the event under their names in `culm_models.sds.events`, for `missing` only the ids;
+    fields that are None are left out. In addition, an event that results from a command has its `token`.
+    `content` is that of a sent or delivered message.
     """
 
     number: Annotated[int, between(1), "of the channel, without holes; a repeated event has the same"]
@@ -230,21 +235,21 @@ class SdsEventRecord(Record):
 
 
 # `sds.acks` is compacted: the last record of a key counts. A participant that leaves gets tombstones for its
-# own row and its messages'; of finished messages the newest 1,000 a participant stay. The job writes a row
+# own row and its messages'; the newest 1,000 finished messages per participant stay. The job writes a row
 # when a batch changes it, so a row may be older than its channel's summary, but never newer.
 AckState = Literal["unacknowledged", "possibly_acknowledged", "acknowledged", "gave_up"]
 MAX_EVIDENCE = 64
-"""Senders that one row names; a message is acknowledged long before."""
+"""Limit of senders in one row; a message is acknowledged long before."""
 
 
 @record("sds.acks", "Key: u8 0, u16 length of the channel id, channel id.", rule="sds-channel")
 class SdsChannelRecord(Record):
-    """A channel's summary: what `culm sds status` shows. Everything counts as of `time_ms`.
+    """A channel's summary, shown by `culm sds status`. All counts are as of `time_ms`.
 
     `lamport_timestamp` is in the profile's unit. `log` counts the ordered messages, `waiting` those with
     unmet dependencies, `missing` the ids they wait for, `lost` the ids given up since the channel began,
     `outgoing` the messages of all hosted participants that are not acknowledged. `event_number` is the last
-    event's. `next_due_ms` is when the channel's timer has something to do, none when it is idle.
+    event's. `next_due_ms` is when the channel's timer is due, or None if it is idle.
     """
 
     profile: SomeProfile
@@ -262,7 +267,7 @@ class SdsChannelRecord(Record):
 
 @record("sds.acks", "Key: u8 1, u16 length, channel id, u16 length, participant id.", rule="sds-participant")
 class SdsParticipantRecord(Record):
-    """A hosted participant of a channel: since when, and its outgoing buffer by state."""
+    """A hosted participant of a channel: when it joined, and the sizes of its outgoing buffer by state."""
 
     joined_ms: int
     unacknowledged: int = 0
@@ -273,11 +278,11 @@ class SdsParticipantRecord(Record):
     "sds.acks", "Key: u8 2, u16 length, channel id, u16 length, participant id, message id.", rule="sds-ack"
 )
 class SdsAckRecord(Record):
-    """How far a message of a hosted participant is heard.
+    """The acknowledgements of a hosted participant's message.
 
     `evidence` names the distinct senders whose bloom filter or causal history holds it, sorted by their
-    bytes. `attempts` counts the times it was sent again. `next_due_ms` is when the next one is due, none when
-    the state is final.
+    bytes. `attempts` counts the times it was sent again. `next_due_ms` is when the next attempt is due, or
+    None if the state is final.
     """
 
     state: Annotated[AckState, rule("ack-state")]
@@ -287,7 +292,7 @@ class SdsAckRecord(Record):
 
 
 MAX_FETCH_ENTRIES = 1_000
-"""Messages in one record; who wants more writes several."""
+"""Limit of messages in one record; larger requests need several records."""
 
 _Entry = Annotated[
     HistoryEntry,
@@ -300,8 +305,8 @@ _Entry = Annotated[
 class SdsFetchRecord(Record):
     """Value of `sds.fetch`; its key is the channel's.
 
-    `entries` name the messages, each with the hint and the sender that were told with it. `attempt` counts
-    from 1: the first ones ask the store, later ones peers too.
+    `entries` name the messages, each with its known hint and sender. `attempt` counts from 1: the first
+    attempts ask the store, later ones also peers.
     """
 
     profile: SomeProfile
@@ -313,11 +318,11 @@ class SdsFetchRecord(Record):
 class SdsMessageRecord(Record):
     """Value of `sds.messages`; its key is the channel's.
 
-    It is a function of the message alone: whoever writes it again writes the same bytes, and readers take the
-    first record of an id.
+    It is a function of the message alone: every writer writes the same bytes, and readers take the first
+    record of an id.
 
     `message_id`, `sender_id` (may be empty) and `lamport_timestamp` (in the profile's unit) are those of the
-    message in `wire`. `retrieval_hint` is what others fetch it by, of another transport's store.
+    message in `wire`. `retrieval_hint` is its hint in another transport's store.
     """
 
     profile: SomeProfile
@@ -335,7 +340,7 @@ MAX_SIZE = 2**32 - 1
 
 
 def check_of(wire: bytes) -> bytes:
-    """The first 4 bytes of the SHA-256 of a message: whether a record is still the one that was meant."""
+    """Return the first 4 bytes of a message's SHA-256, to check that a record is the expected one."""
     return sha256(wire).digest()[:CHECK_SIZE]
 
 
@@ -343,8 +348,8 @@ def check_of(wire: bytes) -> bytes:
 class SdsIndexRecord(Record):
     """Value of `sds.index`; its key is the channel and the message (`index_key`).
 
-    `size` is that of the message's bytes, `check` is `check_of` them, `retrieval_hint` the one of another
-    transport's store, as in `sds.messages`.
+    `size` is the number of the message's bytes, `check` their `check_of`, `retrieval_hint` the hint of
+    another transport's store, as in `sds.messages`.
     """
 
     partition: Annotated[int, between(0, MAX_PARTITION), "of `sds.messages`"]
@@ -357,8 +362,8 @@ class SdsIndexRecord(Record):
 
 
 OwnedRole = Literal["channel", "hosted", "bound"]
-"""A channel itself; an id that the job hosts, or has hosted; a full participant's sender id, where the
-channel binds those to keys."""
+"""A channel itself; an id that the job hosts, or has hosted; a full participant's sender id, if the channel
+binds sender ids to keys."""
 
 
 @record(
@@ -370,9 +375,10 @@ class SdsOwnerRecord(Record):
     """Value of `sds.owners`; its key is the channel's id, and the participant's (`owner_key`).
 
     Compacted: the last record of a key counts, and there are no tombstones. The job decides by the order of
-    its input, and connectors hold what peers say to it.
+    its input, and connectors enforce the result for their peers.
 
-    `peer_id` is the key that owns it; none: the operator. `profile` is the channel's. `time_ms`: since when.
+    `peer_id` is the owner's key, or None for the operator. `profile` is the channel's. `time_ms` is the start
+    of the ownership.
     """
 
     role: Annotated[OwnedRole, rule("role")]

@@ -1,8 +1,8 @@
 """`SdsStore`: retrieval of messages from `sds.messages`, by hint and by id.
 
-What is asked for is put in order of offsets, near ones are read in one go, and each record is checked against
-what the hint or the index promised, and against the id. A hint of ours that does not fit (the topic was made
-anew, or somebody made the hint up) costs one look and falls back to the index.
+Requested messages are sorted by offset, and near ones are read together. Each record is checked against the
+hint or the index, and against the id. A hint of this deployment that is wrong (the topic was created anew, or
+the hint is forged) costs one read; then the index is used.
 """
 
 import threading
@@ -24,24 +24,27 @@ from culm_topics.sds.records import MAX_FETCH_ENTRIES, SdsMessageRecord, check_o
 from culm_topics.sds.retrieval_hints import StoreHint
 
 NEAR_RECORDS: Final = 64
-"""Places with fewer records between them are read in one go: what is skipped costs less than a request."""
+"""Positions with fewer records between them are read together: skipping records is cheaper than a request."""
 MAX_FETCH_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of messages that one retrieval hands out at most; what is left is asked for again."""
+"""Limit of the bytes of messages from one retrieval; the rest must be requested again."""
 _SILENCE_SECONDS: Final = 10.0
 _CLIENT: Final = {
-    # What is wanted lies together; what comes behind it is read for nothing.
+    # Wanted records are close together; records fetched beyond them are wasted.
     "fetch.message.max.bytes": str(1024 * 1024),
     "queued.min.messages": "100",
     "queued.max.messages.kbytes": str(4 * 1024),
     "fetch.wait.max.ms": "10",
-    # A queue that was full for one retrieval must not make the next one wait a second.
+    # A queue that was full in one retrieval must not delay the next one by a second.
     "fetch.queue.backoff.ms": "5",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message out of the store. `hint` is ours, of 17 bytes; `foreign_hint` another transport's."""
+    """A message from the store.
+
+    `hint` is this deployment's (17 bytes); `foreign_hint` another transport's.
+    """
 
     profile: Profile
     message_id: str
@@ -54,10 +57,10 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What one retrieval brought.
+    """Result of one retrieval.
 
-    `found` by id. `unknown` are not in the store, or not yet in the index. `left` were not looked for,
-    because `MAX_FETCH_BYTES` were reached: ask again.
+    `found` has the messages by id. `unknown` are not in the store, or not yet in the index. `left` were not
+    looked up, because `MAX_FETCH_BYTES` was reached: request them again.
     """
 
     found: Mapping[str, StoredMessage]
@@ -66,10 +69,10 @@ class Retrieved:
 
 
 class SdsStore(Closing):
-    """Reads the store of one deployment. For use by several threads, one at a time.
+    """Reads the store of one deployment. For several threads, one at a time.
 
-    Without an `index` only hints of ours are followed. Raises `TopicMissing`, and `KafkaFailure` where the
-    broker fails or falls silent.
+    Without an `index` only this deployment's hints are followed. Raises `TopicMissing`, and `KafkaFailure` if
+    the broker fails or stops sending.
     """
 
     def __init__(self, settings: KafkaSettings, index: SdsIndex | None) -> None:
@@ -79,21 +82,21 @@ class SdsStore(Closing):
         self._lock = threading.Lock()
 
     def retrieve(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Retrieved:
-        """The messages of a channel that `entries` name, at most `MAX_FETCH_ENTRIES` of them.
+        """Return the messages of a channel that `entries` name, at most `MAX_FETCH_ENTRIES`.
 
-        By the hint where it is ours, and by the index otherwise or where it led astray. Raises `RecordError`
-        for more of them.
+        Uses the hint if it is this deployment's, and the index otherwise or if the hint is wrong. Raises
+        `RecordError` for more than `MAX_FETCH_ENTRIES`.
         """
         require(len(entries) <= MAX_FETCH_ENTRIES, RecordError, f"more than {MAX_FETCH_ENTRIES} ids")
         with self._lock:
             return self._retrieve(channel_id, entries)
 
     def by_ids(self, channel_id: str, message_ids: Iterable[str]) -> Retrieved:
-        """The messages with these ids."""
+        """Return the messages with these ids."""
         return self.retrieve(channel_id, [HistoryEntry(message_id) for message_id in message_ids])
 
     def by_hint(self, channel_id: str, hint: StoreHint) -> StoredMessage | None:
-        """The message that a hint of ours leads to, whatever its id; None where it leads to none."""
+        """Return the message at a hint's position, whatever its id; None if there is none."""
         with self._lock:
             if hint.partition != shard_of(channel_id, self._partition_count()):
                 return None
@@ -101,7 +104,7 @@ class SdsStore(Closing):
         return next(iter(found.values()), None)
 
     def close(self) -> None:
-        """Close the connection, not the index."""
+        """Close the connection, but not the index."""
         self._reader.close()
 
     def _retrieve(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Retrieved:
@@ -126,7 +129,7 @@ class SdsStore(Closing):
     def _gather(
         self, channel_id: str, places: Mapping[str, StoreHint], found: dict[str, StoredMessage], room: int
     ) -> int:
-        """Put what lies at these places, and is what it should be, into `found`; returns the bytes left."""
+        """Add the valid messages at these positions to `found`. Returns the remaining capacity in bytes."""
         partitions = self._partition_count()
         ours = shard_of(channel_id, partitions)
         by_offset: dict[int, set[StoreHint]] = {}
@@ -149,7 +152,7 @@ class SdsStore(Closing):
     def _read(
         self, channel_id: str, places: Mapping[int, Collection[StoreHint]], partition: int, room: int
     ) -> dict[int, StoredMessage]:
-        """By offset the messages of the channel that lie there with the right check bytes."""
+        """Return the messages of the channel at these offsets that match their check bytes, by offset."""
         low, high = self._reader.range_of(partition)
         found: dict[int, StoredMessage] = {}
         key = channel_key(channel_id)
@@ -167,7 +170,7 @@ class SdsStore(Closing):
         return found
 
     def _records(self, partition: int, run: list[int]) -> Iterator[TopicMessage]:
-        """The records at these offsets, which ascend."""
+        """Yield the records at these ascending offsets."""
         self._reader.assign({partition: run[0]})
         wanted = frozenset(run)
         heard_s = time.monotonic()
@@ -183,7 +186,7 @@ class SdsStore(Closing):
 
 
 def runs(offsets: Iterable[int]) -> list[list[int]]:
-    """The offsets in order, cut where `NEAR_RECORDS` or more lie between two of them."""
+    """Return the offsets in order, in runs that are split at distances of more than `NEAR_RECORDS`."""
     cut: list[list[int]] = []
     for offset in sorted(offsets):
         if cut and offset - cut[-1][-1] <= NEAR_RECORDS:
