@@ -1,12 +1,14 @@
-"""Chotki, free of I/O: replicas of one database of typed fields that merge; vectors say who lacks what.
+"""Chotki, free of I/O: replicas of one database of typed fields that merge.
+
+Version vectors record which changes each replica holds.
 
 Bytes: `tlv` (records and their incremental, bounded reader), `zip` (integers, floats and pairs), `ids`
-(IDs, their text, store keys and blocks), `packets/`. `rdx/`: values that merge. `log0` is what a fresh
-replica holds; `dump` is a store as text, `compare` what two stores differ in, `unique_values` what Go refuses
-twice. `errors` has a class for each code. `compat` chooses between our own behaviour and that of the Go
-replica, where they differ.
+(IDs, their text, store keys and blocks), `packets/`. `rdx/`: values that merge. `log0` is the content of a
+fresh replica; `dump` prints a store as text, `compare` finds the differences between two stores,
+`unique_values` finds duplicate values that the Go replica refuses. `errors` has a class for each code.
+`compat` chooses between Culm's own behaviour and that of the Go replica, if they differ.
 
-Machines: `sessions/` is one connection, `sync/` diffs from one replica to another. `store` is what they
-need of a store, `replica` a whole peer in memory, a hub among others. `settings`, `events`: what goes in
-and comes out.
+State machines: `sessions/` is one connection, `sync/` the diffs from one replica to another. `store` is the
+interface that they need of a store, `replica` a complete peer in memory that can serve as a hub. `settings`
+configure them; `events` are reported by them.
 """

@@ -1,6 +1,9 @@
-"""Two stores compared field by field and vector by vector (reference 10.3).
+"""Comparison of two stores, field by field and vector by vector (reference 10.3).
 
-L is left out: the order of arrival decides its value, so replicas that hold the same differ in it.
+can differ in them.
+Fields of type L are left out: the order of arrival decides their value, so replicas that hold the same
+changes can differ in them.
+can differ in them.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ _LEFT_OUT = ord("L")
 
 
 class Side(StrEnum):
-    """Who lacks something that the other has."""
+    """The store that is missing something that the other one has."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -34,7 +37,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A field that is not the same. A value is None where the store has no such field."""
+    """A field that differs. A value is None if the store has no such field."""
 
     id: Id
     letter: str
@@ -45,7 +48,7 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True)
 class VectorDifference:
-    """Of two vectors, what each lacks: source to the progress that the other one has."""
+    """The entries that each of two vectors is missing, as source to the progress in the other vector."""
 
     ours_lacks: Mapping[int, int]
     theirs_lacks: Mapping[int, int]
@@ -56,20 +59,20 @@ class VectorDifference:
 
 @dataclass(slots=True)
 class BlockDifference:
-    """What is not the same in one block."""
+    """The differences within one block."""
 
     block: Id
     vector: VectorDifference = field(default_factory=lambda: VectorDifference({}, {}))
     fields: list[FieldDifference] = field(default_factory=list)
 
     def lacking(self, side: Side) -> int:
-        """In how many fields a side lacks something."""
+        """Return the number of fields in which a side is missing something."""
         return sum(one.lacks in (side, Side.BOTH) for one in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is not the same. `compared`: fields of either store; `left_out`: those of type L beside them."""
+    """All differences. `compared`: fields of either store; `left_out`: fields of type L in addition."""
 
     vector: VectorDifference
     blocks: list[BlockDifference]
@@ -78,7 +81,7 @@ class Comparison:
 
     @property
     def are_equal(self) -> bool:
-        """Whether vectors and fields are the same."""
+        """Whether vectors and fields are equal."""
         return not self.vector and not self.blocks
 
 
@@ -104,7 +107,7 @@ def compare(ours: Mapping[bytes, bytes], theirs: Mapping[bytes, bytes]) -> Compa
 
 
 def vector_difference(ours: bytes, theirs: bytes) -> VectorDifference:
-    """What each of two vectors (TLV) lacks."""
+    """Return the entries that each of two vectors (TLV) is missing."""
     one, other = parse_vector(ours), parse_vector(theirs)
     return VectorDifference(
         dict(sorted(entries_beyond(other, one).items())), dict(sorted(entries_beyond(one, other).items()))
@@ -116,7 +119,7 @@ def _of_block(blocks: dict[Id, BlockDifference], block: Id) -> BlockDifference:
 
 
 def _field_difference(key: bytes, ours: bytes | None, theirs: bytes | None) -> FieldDifference | None:
-    """How a field differs; None where only the bytes do, and a merge makes them the same."""
+    """Describe how a field differs. Returns None if only the bytes differ and a merge makes them equal."""
     id, letter = split_object_key(key)
     if ours is None or theirs is None:
         return FieldDifference(id, letter, ours, theirs, Side.OURS if ours is None else Side.THEIRS)
@@ -124,7 +127,7 @@ def _field_difference(key: bytes, ours: bytes | None, theirs: bytes | None) -> F
     if plain_ours == plain_theirs:
         return None
     merged = merge(letter, [ours, theirs])
-    # An object has one class: where there are two, no merge says which is right.
+    # An object has one class: if there are two, no merge says which is right.
     if letter in "OY" or merged not in (plain_ours, plain_theirs):
         lacks = Side.BOTH
     else:

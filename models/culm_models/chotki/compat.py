@@ -1,10 +1,10 @@
-"""Which behaviour is asked for, where ours and that of the Go replica differ."""
+"""The choice of behaviour for cases in which Culm and the Go replica differ."""
 
 from enum import StrEnum
 
 
 class Compat(StrEnum):
-    """`DEFAULT` refuses what it does not understand; `GO` takes it as the Go replica does."""
+    """`DEFAULT` refuses input that it does not understand; `GO` accepts it as the Go replica does."""
 
     DEFAULT = "default"
     GO = "go"

@@ -1,4 +1,4 @@
-"""A store as the Go replica prints its own, so that an ordinary diff tool compares both (reference 3.4)."""
+"""A store as text in the Go replica's format, so that a diff tool can compare the two (reference 3.4)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from culm_models.chotki.rdx.text import print_text
 
 
 def dump(store: Mapping[bytes, bytes]) -> str:
-    """The whole text of a store: its fields, an empty line, its vectors, each in key order."""
+    """Return the whole text of a store: its fields, an empty line, its vectors, each in key order."""
     return "".join(dump_lines(sorted(store.items())))
 
 
 def dump_lines(entries: Iterable[tuple[bytes, bytes]]) -> Iterable[str]:
-    """`dump` line by line, from a store's keys and values in key order."""
+    """Yield the text of `dump` line by line, from a store's keys and values in key order."""
     divided = False
     for key, value in entries:
         if key[0] == OBJECT_KEY:
@@ -32,7 +32,7 @@ def dump_lines(entries: Iterable[tuple[bytes, bytes]]) -> Iterable[str]:
 
 
 def print_field(letter: str, value: bytes) -> str:
-    """A field's value as a store's text has it: sets, and what cannot be read, in hex."""
+    """Return a field's value as in a store's text: sets and unreadable values are printed in hex."""
     if letter == "E":
         return value.hex()
     try:

@@ -1,4 +1,4 @@
-"""What a session reports to its driver: each event has a stable `kind`."""
+"""Events that a session reports to its driver; each has a stable `kind`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from culm_models.events import ReportedEvent
 
 
 class SessionState(StrEnum):
-    """The states of a session, named as the specification names them (reference 4.0)."""
+    """The states of a session, with the names of the specification (reference 4.0)."""
 
     HANDSHAKE = "SendHandshake"
     DIFF = "SendDiff"
@@ -23,19 +23,19 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionEvent(ReportedEvent):
-    """The base."""
+    """Base class of all session events."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateEntered(SessionEvent, kind="state"):
-    """The session is in another state now."""
+    """The session entered a state."""
 
     state: SessionState
 
 
 @dataclass(frozen=True, slots=True)
 class PeerKnown(SessionEvent, kind="handshake"):
-    """The peer's handshake came. `peer`: its T; `live`: both ends want live packets."""
+    """The peer's handshake arrived. `peer`: its T; `live`: both ends want live packets."""
 
     peer: Id
     mode: int
@@ -53,14 +53,14 @@ class PacketApplied(SessionEvent, kind="packet"):
 
 @dataclass(frozen=True, slots=True)
 class SyncOpened(SessionEvent, kind="sync_opened"):
-    """A handshake announced diffs: of the peer itself, or of a replica behind it."""
+    """A handshake announced diffs, either of the peer itself or of a replica behind it."""
 
     t: Id
 
 
 @dataclass(frozen=True, slots=True)
 class SyncCommitted(SessionEvent, kind="sync_committed"):
-    """V came: all diffs of the sync took effect together. `fields` of them in so many `blocks`."""
+    """V arrived: all diffs of the sync took effect together. They had `fields` fields in `blocks` blocks."""
 
     t: Id
     fields: int
@@ -69,7 +69,7 @@ class SyncCommitted(SessionEvent, kind="sync_committed"):
 
 @dataclass(frozen=True, slots=True)
 class SyncDropped(SessionEvent, kind="sync_dropped"):
-    """A forwarded sync whose diffs stopped coming was forgotten."""
+    """A forwarded sync was forgotten because its diffs stopped arriving."""
 
     t: Id
     code: str
@@ -77,12 +77,12 @@ class SyncDropped(SessionEvent, kind="sync_dropped"):
 
 @dataclass(frozen=True, slots=True)
 class PingReceived(SessionEvent, kind="ping"):
-    """The peer asks whether this end is there."""
+    """The peer sent a ping."""
 
 
 @dataclass(frozen=True, slots=True)
 class PongReceived(SessionEvent, kind="pong"):
-    """The peer is there."""
+    """The peer answered a ping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class ByeReceived(SessionEvent, kind="bye"):
 
 @dataclass(frozen=True, slots=True)
 class Refused(SessionEvent, kind="refused"):
-    """What came was refused, or what had to come did not: this end ended the session.
+    """This end ended the session: it refused a record, or an expected record did not arrive.
 
-    `record`: what was refused, empty for what did not come or is no record.
+    `record`: the refused record; empty if nothing arrived or the bytes are not a record.
     """
 
     code: str
@@ -106,21 +106,21 @@ class Refused(SessionEvent, kind="refused"):
 
 @dataclass(frozen=True, slots=True)
 class OwnSource(SessionEvent, kind="own_source"):
-    """An id of the own source beyond the counter came: edits of before a crash, or a second user of it."""
+    """An id of the own source beyond the counter arrived: an edit from before a crash or of a second user."""
 
     id: Id
 
 
 @dataclass(frozen=True, slots=True)
 class Loop(SessionEvent, kind="loop"):
-    """A packet of an own sync came round: the tree of replicas has a circle. It is dropped."""
+    """A packet of an own sync returned: the tree of replicas has a cycle. The packet is dropped."""
 
     t: Id
 
 
 @dataclass(frozen=True, slots=True)
 class Unwanted(SessionEvent, kind="unwanted"):
-    """A packet that the modes keep from being applied was dropped."""
+    """A packet was dropped because the agreed modes do not allow it to be applied."""
 
     letter: str
 
@@ -137,4 +137,4 @@ class Quarantined(SessionEvent, kind="quarantined"):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost(SessionEvent, kind="lost"):
-    """The transport ended; what was under way is forgotten."""
+    """The transport ended; unfinished exchanges are forgotten."""

@@ -1,7 +1,7 @@
-"""What every replica holds from its first moment (reference 2.6): the common objects, and its own.
+"""The initial content of every replica (reference 2.6): the common objects and its own object.
 
-Source 0 made the common ones, and they are the same bytes everywhere: 0-1 the class of 0-2, whose field 0-2-1
-maps global names to IDs, and 0-3 the class of what replicas say of themselves.
+Source 0 made the common objects, and they are the same bytes everywhere: 0-1 is the class of 0-2, whose field
+0-2-1 maps global names to IDs, and 0-3 is the class of the objects in which replicas describe themselves.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from culm_models.chotki.rdx.version_vector import write_vector
 
 SYSTEM_SOURCE: Final = 0
 NAMES_ID: Final = Id.make(0, 2, 1)
-"""The map of global names."""
+"""The id of the map of global names."""
 REPLICA_CLASS_ID: Final = Id.make(0, 3)
 REPLICA_CLASS: Final = (ClassField(0, "S", "Name"), ClassField(1, "V", "Ack"), ClassField(2, "S", "Addr"))
-"""What a replica says of itself; in its own object the fields have the numbers 1 to 3."""
+"""The fields in which a replica describes itself; in its own object they have the numbers 1 to 3."""
 OWN_FIELDS: Final = 3
 
 
 def names_map(names: Iterable[tuple[str, Id]]) -> bytes:
-    """An M of terms to references, unstamped; ``names`` are in order."""
+    """Return an unstamped M of terms to references; ``names`` must be in order."""
     return b"".join(
         write_element(ord("T"), 0, 0, name.encode()) + write_element(ord("R"), 0, 0, id.zip())
         for name, id in names
@@ -40,11 +40,11 @@ COMMON_FIELDS: Final = {
     ),
     object_key(REPLICA_CLASS_ID, "C"): write_class(REPLICA_CLASS),
 }
-"""Store key to value of the common objects."""
+"""The common objects, as store key to value."""
 
 
 def own_object(src: int, name: str) -> dict[bytes, bytes]:
-    """Store key to value of the object in which a replica says its name; its other fields are empty."""
+    """Return the object that names a replica, as store key to value; its other fields are empty."""
     return {
         object_key(Id(src, 0), "Y"): b"",
         object_key(Id.make(src, 0, 1), "S"): write_first(0, src, name.encode()),
@@ -54,13 +54,13 @@ def own_object(src: int, name: str) -> dict[bytes, bytes]:
 
 
 def common_store() -> dict[bytes, bytes]:
-    """The store of the common objects alone, with its vectors: of one who listens and is no replica yet."""
+    """Return a store of the common objects and their vectors, for a listener that is not a replica yet."""
     vector = write_vector({SYSTEM_SOURCE: REPLICA_CLASS_ID.pro})
     return {**COMMON_FIELDS, GLOBAL_VECTOR_KEY: vector, vector_key(Id(0, 0)): vector}
 
 
 def fresh_store(src: int, name: str = "") -> dict[bytes, bytes]:
-    """The store, key to value in key order, of a replica of source ``src`` that was never used."""
+    """Return the store, key to value in key order, of a replica of source ``src`` that was never used."""
     assert src != SYSTEM_SOURCE, "source 0 is the system's"
     own = Id.make(src, 0, OWN_FIELDS)
     store = {**common_store(), **own_object(src, name)}

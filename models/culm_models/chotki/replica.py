@@ -1,7 +1,7 @@
-"""A whole peer in memory: store, counter, sessions, and what a hub forwards (reference 2.4, 4.2).
+"""A complete peer in memory: store, counter, sessions, and forwarding as a hub (reference 2.4, 4.2).
 
-Every call answers with what is to be written to which session, and what happened. A replica behind which
-there is more than one process, an edge, has a `Host` of its own and only shares `Session`.
+Every call returns the records to write to each session, and the events. An edge, whose replica spans several
+processes, has its own `Host` and shares only `Session`.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from culm_models.chotki.tlv import record
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one step caused: records for sessions, events of sessions, sessions that it closed."""
+    """The results of one step: records for sessions, events of sessions, and sessions that it closed."""
 
     sends: dict[str, list[bytes]] = field(default_factory=dict)
     events: list[tuple[str, SessionEvent]] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
 
     def of(self, session: str) -> list[bytes]:
-        """The records for one session."""
+        """Return the records for one session."""
         return self.sends.get(session, [])
 
     def events_of(self, session: str) -> list[SessionEvent]:
-        """The events of one session."""
+        """Return the events of one session."""
         return [event for name, event in self.events if name == session]
 
 
 class Committed(NamedTuple):
-    """A local change: its id, its packet, and what it caused."""
+    """A local change: its id, its packet and the output that it caused."""
 
     id: Id
     packet: bytes
@@ -62,8 +62,10 @@ class Committed(NamedTuple):
 class Replica:
     """One replica with its store in memory.
 
-    `src` names it among all replicas, so no two may share one. Without a store it begins with what every
-    replica holds, and its `name`.
+    content of every replica and its `name`.
+    `src` identifies it among all replicas, so no two may share one. Without a store it starts with the
+    initial content of every replica and its `name`.
+    content of every replica and its `name`.
     """
 
     def __init__(
@@ -86,11 +88,11 @@ class Replica:
 
     @property
     def src(self) -> int:
-        """Its source."""
+        """The source of this replica."""
         return self._src
 
     def is_ours(self, src: int) -> bool:
-        """See `Host.is_ours`."""
+        """Whether a source is this replica's own."""
         return src == self._src
 
     @property
@@ -104,7 +106,7 @@ class Replica:
         return Id(self._src, self._counter)
 
     def vector(self) -> dict[int, int]:
-        """The global vector: of every source the last that it holds."""
+        """Return the global vector: for every source the progress of the last change held."""
         return parse_vector(self.store.get(GLOBAL_VECTOR_KEY) or b"")
 
     # Sessions.
@@ -118,7 +120,7 @@ class Replica:
         trace: bytes | None = None,
         settings: ChotkiSettings | None = None,
     ) -> Output:
-        """A connection under a name that is free or whose session is over. The output has its H."""
+        """Open a session under a name that is free or whose session is over. The output has its H."""
         former = self.sessions.get(session)
         assert former is None or former.is_over, "a session that is not over keeps its name"
         self.sessions[session] = Session(
@@ -132,13 +134,13 @@ class Replica:
         return self._output(now_ms)
 
     def receive(self, session: str, data: bytes, now_ms: int) -> Output:
-        """One read of a session's transport, in any pieces."""
+        """Take the data of one read of a session's transport, split anywhere."""
         was_closed = self.sessions[session].closed
         self.sessions[session].receive(data, now_ms)
         return self._output(now_ms, () if was_closed else (session,))
 
     def tick(self, now_ms: int) -> Output:
-        """Whatever is due in any session."""
+        """Do everything that is due in any session."""
         open_ones = [name for name, session in self.sessions.items() if not session.closed]
         for name in open_ones:
             self.sessions[name].tick(now_ms)
@@ -151,12 +153,12 @@ class Replica:
         return self._output(now_ms, () if was_closed else (session,))
 
     def lose_session(self, session: str, now_ms: int) -> Output:
-        """The transport of a session ended."""
+        """Handle the end of a session's transport."""
         self.sessions[session].lost()
         return self._output(now_ms)
 
     def next_due_ms(self) -> int | None:
-        """When `tick` has something to do."""
+        """Return the time at which `tick` is due, or None if nothing is planned."""
         due_ms = (session.next_due_ms() for session in self.sessions.values())
         return min((each for each in due_ms if each is not None), default=None)
 
@@ -172,9 +174,9 @@ class Replica:
     # Local changes.
 
     def commit(self, letter: str, ref: Id, body: bytes, now_ms: int) -> Committed:
-        """A change of this replica: C, O, E or Y with what follows R.
+        """Make a change of this replica: C, O, E or Y, with ``body`` behind R.
 
-        Raises what a receiver would refuse it for.
+        Raises the errors with which a receiver would refuse it.
         """
         if letter not in LIVE_LETTERS:
             raise LetterUnknown(f"no change has the letter {letter!r}")
@@ -192,26 +194,26 @@ class Replica:
         self.forward(None, packet)
         return Committed(id, packet, self._output(now_ms))
 
-    # What its sessions need: see `Host`.
+    # The methods of `Host`.
 
     def raise_counter(self, pro: int) -> None:
-        """See `Host.raise_counter`."""
+        """Raise the counter to an id of the own source that returned."""
         self._counter = max(self._counter, pro)
 
     def snapshot(self) -> StoreSnapshot:
-        """See `Host.snapshot`."""
+        """Return the store as it is now."""
         return self.store.snapshot()
 
     def open_spool(self) -> MemorySpool:
-        """See `Host.open_spool`."""
+        """Return a place for the fields of an open sync."""
         return MemorySpool()
 
     def apply(self, live: LivePacket) -> None:
-        """See `Host.apply`."""
+        """Apply a live packet."""
         self.store.merge(writes_of_live(live), checked=self.compat is Compat.DEFAULT)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """See `Host.commit_sync`."""
+        """Apply a whole sync; return its own entry if that was beyond the counter, which it raised."""
         self.store.merge(_writes_of_sync(sync, vectors), checked=self.compat is Compat.DEFAULT)
         own = parse_vector(sync.vector).get(self._src, 0)
         if self.compat is Compat.GO or own <= self._counter:
@@ -220,14 +222,14 @@ class Replica:
         return Id(self._src, own)
 
     def forward(self, session: object, record: bytes) -> None:
-        """See `Host.forward`."""
+        """Send a record of one session to all others."""
         for other in self.sessions.values():
             if other is not session:
                 other.send_live(record)
 
 
 def writes_of_live(live: LivePacket) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-    """What a live packet merges into a store: its fields, the vector of its block, the global one."""
+    """Yield the writes of a live packet: its fields, the vector of its block, the global vector."""
     entry = record("V", live.entry.zip())
     for key, value in live.writes:
         yield key, value, entry
@@ -239,7 +241,7 @@ def writes_of_live(live: LivePacket) -> Iterator[tuple[bytes, bytes, bytes | Non
 def _writes_of_sync(
     sync: OpenSync, vectors: list[tuple[Id, bytes]]
 ) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-    """Fields, vectors of blocks, the global one. A field brings with it what its block's vector says."""
+    """Yield fields, vectors of blocks, the global vector. A field gets its block's vector as seen vector."""
     seen: dict[tuple[bytes, int], bytes] = {}
     for block, vector in vectors:
         place = (block.src.to_bytes(8, "big"), block.pro >> BLOCK_BITS)

@@ -1,4 +1,4 @@
-"""Times and bounds of a connection (reference 4.0); a `max_…` bounds what a peer can make this side keep."""
+"""Times and limits of a connection (reference 4.0); `max_…` limits what a peer can make this side keep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from culm_models.chotki.errors import ChotkiError
 from culm_models.chotki.tlv import LONG_MAX
 from culm_models.errors import require
 
-# Bytes, counts and milliseconds alike: far above what any of them can usefully be.
+# For bytes, counts and milliseconds alike: far above any useful value.
 LARGEST_SETTING: Final = (1 << 50) - 1
 
 Unreadable: TypeAlias = Literal["refuse", "quarantine"]
@@ -23,31 +23,31 @@ class SettingsUnfit(ChotkiError, code="chotki.settings"):
 
 @dataclass(frozen=True, slots=True)
 class ChotkiSettings:
-    """Settings of a `Session`. Times are in milliseconds. Raises `SettingsUnfit` for unfit ones."""
+    """Settings of a `Session`; times are in milliseconds. Raises `SettingsUnfit` for impossible values."""
 
     ping_period_ms: int = 20_000
-    """A ping is due when nothing came for so long: two thirds of what Go waits, so that pings never cross."""
+    """Time without received data after which a ping is due: two thirds of Go's, so that pings never cross."""
     ping_wait_ms: int = 10_000
-    """How long a ping waits for any record, and a new connection for the peer's handshake."""
+    """Time to wait for any record after a ping, and for the peer's handshake on a new connection."""
     deaf_check_ms: int = 60_000
-    """A ping is also due so long after the last pong, whatever else comes: a deaf peer goes on writing."""
+    """Time since the last pong after which a ping is due even if data arrives: a deaf peer still writes."""
     deaf_wait_ms: int = 30_000
     close_wait_ms: int = 1_000
-    """How long the transport stays open for the peer's B after a one-shot session's own."""
+    """Time for which the transport stays open for the peer's B after the own B."""
     max_record_bytes: int = 134_217_728
-    """A header that announces more is refused before a byte of the body is kept."""
+    """Largest body of a record: a larger header is refused before a byte of the body is kept."""
     max_parcel_bytes: int = 100_000_000
-    """A D beyond it gets no further field."""
+    """Size from which a D gets no further field."""
     sync_cut_bytes: int | None = 268_435_456
-    """A diff whose values exceed it is cut into parts that the peer keeps one by one. None: never."""
+    """Size of values from which a diff is cut into parts that the peer keeps one by one. None: never."""
     max_sync_bytes: int = 8_589_934_592
-    """All D's of one sync."""
+    """Largest total size of the D packets of one sync."""
     max_open_syncs: int = 64
-    """Syncs open at a time on one connection."""
+    """Largest number of syncs open at a time on one connection."""
     sync_expiry_ms: int = 600_000
-    """A sync whose next D did not come for so long is forgotten."""
+    """Time after which a sync is forgotten if its next D does not arrive."""
     unreadable_values: Unreadable = "refuse"
-    """What becomes of a diff with a value that does not parse: refused, or taken without that value."""
+    """Handling of a diff with a value that does not parse: refuse it, or accept it without that value."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -63,7 +63,7 @@ class ChotkiSettings:
 
     @classmethod
     def for_compat(cls, compat: Compat) -> Self:
-        """The defaults of our own behaviour, or of the Go replica's."""
+        """Return the defaults of Culm's own behaviour, or of the Go replica's."""
         if compat is Compat.GO:
             return cls(ping_period_ms=30_000, sync_cut_bytes=None)
         return cls()

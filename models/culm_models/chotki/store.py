@@ -1,9 +1,9 @@
-"""What a replica needs of its store, and a store in memory (reference 1.3, 4.1).
+"""The interface that a replica needs of its store, and a store in memory (reference 1.3, 4.1).
 
 A store maps keys of 18 bytes to values: fields under O, vectors under V. Values change by merging operands
-into them. Beside the fields of types that are always sent whole it keeps *seen vectors*: per source the
-last id that was merged into the field, as far as that is known of everything in it. They let a diff leave
-such fields out.
+into them. For fields of types that are always sent whole, it also keeps *seen vectors*: per source the last
+id that was merged into the field, if that is known for everything in it. With them a diff can leave such
+fields out.
 """
 
 from __future__ import annotations
@@ -17,65 +17,66 @@ from culm_models.chotki.rdx import merge
 SEEN_TYPES: Final = frozenset(b"NZELMCV")
 """Types of fields that have seen vectors."""
 MERGED_ALONE: Final = frozenset(b"COYFIRSTNZELM")
-"""Types of which one value that parses, merged alone, is itself; vectors are put in order."""
+"""Types whose valid values do not change if they are merged alone; a vector is sorted by a merge."""
 _VECTORS_FROM: Final = b"V"
 _SIZED_AT_A_TIME: Final = 4_096
 
 
 class StoreSnapshot(Protocol):
-    """A store as it is at one moment, whatever is merged later. Whoever took it releases it."""
+    """A store at one moment, unaffected by later merges. The caller that took it must release it."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key."""
         ...
 
     def fields(self, start: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-        """Fields in the order of their keys, from the first key at or after ``start`` on.
+        """Yield fields in the order of their keys, from the first key at or after ``start``.
 
-        Key, value, seen vector (TLV); None of a field where not all that was merged into it is known.
+        Yields key, value and seen vector (TLV), which is None if not everything merged into the field is
+        known.
         """
         ...
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
-        """The bytes of the values from ``start`` up to ``end``, by some thousand fields at a time.
+        """Yield the total bytes of values between ``start`` and ``end``, for some thousand fields at a time.
 
-        0: nothing is known yet, and others are to have their turn.
+        A 0 means that no size is known yet and others may run.
         """
         ...
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """All vectors in the order of their keys; the one of everything is the first."""
+        """Yield all vectors in the order of their keys; the global vector is the first."""
         ...
 
     def release(self) -> None:
-        """It is not needed any more."""
+        """Release the snapshot; it must not be used any more."""
         ...
 
 
 class Store(Protocol):
-    """What is kept of a replica."""
+    """The stored state of a replica."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key."""
         ...
 
     def snapshot(self) -> StoreSnapshot:
-        """The store as it is now."""
+        """Return the store as it is now."""
         ...
 
     def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]], *, checked: bool = False) -> None:
-        """Merge operands, in this order and all or nothing: key, operand, seen vector of what it brings.
+        """Merge operands in this order, all or nothing: key, operand, seen vector of the operand.
 
-        `checked`: every operand parses as its type, so that one alone needs no merge.
+        `checked`: every operand parses as its type, so that an operand alone needs no merge.
 
         A seen vector is kept for new fields of `SEEN_TYPES` and grows with each operand; an operand without
-        one leaves the field without for ever.
+        one removes it from the field for ever.
         """
         ...
 
 
 class MemorySnapshot:
-    """A `MemoryStore` at one moment: it shares the dictionaries, which nobody changes any more."""
+    """A `MemoryStore` at one moment: it shares the dictionaries, which are no longer changed."""
 
     __slots__ = ("_keys", "_seen", "_values")
 
@@ -85,31 +86,31 @@ class MemorySnapshot:
         self._keys = keys
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key."""
         return self._values.get(key)
 
     def fields(self, start: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-        """See `StoreSnapshot.fields`."""
+        """Yield fields from a key on, in order, with their seen vectors."""
         keys, values, seen = self._keys, self._values, self._seen
         for place in range(bisect_left(keys, start), bisect_left(keys, _VECTORS_FROM)):
             key = keys[place]
             yield key, values[key], seen.get(key)
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
-        """See `StoreSnapshot.sizes`."""
+        """Yield the bytes of the values between two keys, for some thousand fields at a time."""
         keys, values = self._keys, self._values
         first, last = bisect_left(keys, start), bisect_left(keys, end)
         for place in range(first, last, _SIZED_AT_A_TIME):
             yield sum(len(values[key]) for key in keys[place : min(place + _SIZED_AT_A_TIME, last)])
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """See `StoreSnapshot.vectors`."""
+        """Yield all vectors in the order of their keys."""
         for place in range(bisect_left(self._keys, _VECTORS_FROM), len(self._keys)):
             key = self._keys[place]
             yield key, self._values[key]
 
     def release(self) -> None:
-        """Nothing: a snapshot costs one copy of the dictionaries at the first merge after it."""
+        """Do nothing: a snapshot costs one copy of the dictionaries at the first merge after it."""
 
 
 class MemoryStore:
@@ -118,7 +119,7 @@ class MemoryStore:
     __slots__ = ("_keys", "_new_keys", "_seen", "_shared", "_values")
 
     def __init__(self, values: Mapping[bytes, bytes] | None = None) -> None:
-        """A store of these values, of which no seen vector is known."""
+        """Make a store of these values, for which no seen vector is known."""
         self._values = dict(values or {})
         self._seen: dict[bytes, bytes] = {}
         self._keys = sorted(self._values)
@@ -129,19 +130,19 @@ class MemoryStore:
         return len(self._values)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key."""
         return self._values.get(key)
 
     def values(self) -> dict[bytes, bytes]:
-        """A copy of everything, in the order of the keys."""
+        """Return a copy of everything, in the order of the keys."""
         return {key: self._values[key] for key in sorted(self._values)}
 
     def seen(self, key: bytes) -> bytes | None:
-        """The seen vector of a field."""
+        """Return the seen vector of a field."""
         return self._seen.get(key)
 
     def snapshot(self) -> MemorySnapshot:
-        """See `Store.snapshot`."""
+        """Return the store as it is now."""
         if self._new_keys:
             self._keys = sorted(self._keys + self._new_keys)
             self._new_keys = []
@@ -149,7 +150,7 @@ class MemoryStore:
         return MemorySnapshot(self._values, self._seen, self._keys)
 
     def merge(self, writes: Iterable[tuple[bytes, bytes, bytes | None]], *, checked: bool = False) -> None:
-        """See `Store.merge`."""
+        """Merge operands in this order."""
         as_they_come = MERGED_ALONE if checked else frozenset()
         if self._shared:
             self._values, self._seen, self._shared = dict(self._values), dict(self._seen), False

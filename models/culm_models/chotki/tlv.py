@@ -1,4 +1,4 @@
-"""Records: a letter, a length, a body; in three forms (reference 1.1).
+"""Records: a letter, a length and a body, in three forms (reference 1.1).
 
 | form | header | body length | letter |
 |---|---|---|---|
@@ -6,8 +6,8 @@
 | short | lower case, a byte | 0 to 255 | kept |
 | long | upper case, 4 bytes little-endian | 0 to 2^31 - 1 | kept |
 
-Readers take any form anywhere. `probe` looks at one header, `spans` and `records` take apart what is whole,
-and `RecordReader` finds whole records in a stream without taking memory on a header's word.
+Readers accept any form anywhere. `probe` reads one header, `spans` and `records` split complete data, and
+`RecordReader` finds whole records in a stream without allocating memory for a length that a header announces.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from culm_models.chotki.errors import ChotkiError, PacketMalformed, RecordMalformed, RecordTooLarge
 
 TINY: Final = "0"
-"""The letter that a tiny record is read with."""
+"""The letter with which a tiny record is read."""
 TINY_MAX: Final = 9
 SHORT_MAX: Final = 0xFF
 LONG_MAX: Final = 0x7FFFFFFF
@@ -33,7 +33,7 @@ _LETTERS: Final = tuple(chr(code) for code in range(256))
 
 
 def header(letter: str, length: int) -> bytes:
-    """The header of so long a body: of a letter in lower case tiny where it fits, in upper case never."""
+    """Return the header of a body of this length; lower case allows the tiny form, upper case does not."""
     assert 0 <= length <= LONG_MAX, "no record is as long"
     code = ord(letter)
     if code >= 0x61:
@@ -47,27 +47,27 @@ def header(letter: str, length: int) -> bytes:
 
 
 def record(letter: str, *bodies: bytes) -> bytes:
-    """A record of these parts, with the `header` of its letter's case."""
+    """Encode a record of these parts; the case of its letter matters as in `header`."""
     body = bodies[0] if len(bodies) == 1 else b"".join(bodies)
     return header(letter, len(body)) + body
 
 
 def long_header(letter: str, length: int) -> bytes:
-    """The long header, whatever the length."""
+    """Return the long header, whatever the length."""
     assert 0 <= length <= LONG_MAX, "no record is as long"
     return letter.upper().encode("ascii") + length.to_bytes(4, "little")
 
 
 def long_record(letter: str, *bodies: bytes) -> bytes:
-    """A record of these parts in the long form, whatever its length."""
+    """Encode a record of these parts in the long form, whatever its length."""
     return long_header(letter, sum(map(len, bodies))) + b"".join(bodies)
 
 
 def probe(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, int, int]:
-    """The header at ``at``: (letter's code, header length, body length). The body need not be there.
+    """Read the header at ``at``: (letter's code, header length, body length). The body may be absent.
 
-    `INCOMPLETE` where the data end inside the header, `MALFORMED` where none begins there; a tiny record has
-    the code of the digit 0.
+    Returns `INCOMPLETE` if the data ends inside the header and `MALFORMED` if no header begins there. A tiny
+    record has the code of the digit 0.
     """
     if at >= len(data):
         return INCOMPLETE
@@ -85,9 +85,9 @@ def probe(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, int, 
 
 
 def spans(data: bytes, *, refuse: type[ChotkiError] | None = None) -> Iterator[tuple[int, int, int]]:
-    """The whole records that ``data`` begins with, as (letter's code, start and end of the body).
+    """Yield the whole records at the beginning of ``data`` as (letter's code, start and end of the body).
 
-    Before what is no whole record it ends, or raises ``refuse``.
+    At anything else it ends, or raises ``refuse``.
     """
     at, size = 0, len(data)
     while at < size:
@@ -110,16 +110,16 @@ def spans(data: bytes, *, refuse: type[ChotkiError] | None = None) -> Iterator[t
 
 
 def records(data: bytes) -> list[tuple[str, bytes]]:
-    """The records, letter and body, that ``data`` consists of; `PacketMalformed` on anything left over."""
+    """Split ``data`` into records of letter and body. Raises `PacketMalformed` if anything is left over."""
     return [(_LETTERS[code], data[start:end]) for code, start, end in spans(data, refuse=PacketMalformed)]
 
 
 class RecordReader:
-    """Whole records out of a stream of bytes that comes in any pieces.
+    """Finds whole records in a stream of bytes that is split anywhere.
 
-    Holds the bytes of at most one incomplete record and of what was fed last. A header that announces a body
+    Holds the bytes of at most one incomplete record and of the data fed last. A header that announces a body
     of more than ``max_record_bytes`` is refused before a byte of the body is kept. After an error the stream
-    cannot be read on: every further call raises that error.
+    cannot be read further: every later call raises that error.
     """
 
     __slots__ = ("_buffer", "_failure", "_max_record_bytes", "_wanted")
@@ -127,19 +127,19 @@ class RecordReader:
     def __init__(self, max_record_bytes: int) -> None:
         self._max_record_bytes = max_record_bytes
         self._buffer = bytearray()
-        # So many bytes must be there before another look is worth it.
+        # The number of bytes that must be present before the next attempt can succeed.
         self._wanted = 1
         self._failure: ChotkiError | None = None
 
     @property
     def pending_bytes(self) -> int:
-        """The bytes of the record that is not complete yet."""
+        """The number of bytes held of the record that is not complete yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The records that are whole with ``data``, header and body; take all of them before feeding on.
+        """Yield the records that ``data`` completes, header and body; exhaust it before the next call.
 
-        `RecordMalformed` or `RecordTooLarge` is raised when what came before it has been taken.
+        Raises `RecordMalformed` or `RecordTooLarge` after the records before the error.
         """
         if self._failure is None:
             self._buffer += data
@@ -171,7 +171,7 @@ class RecordReader:
                 at = end
                 self._wanted = 1
                 if length > _LARGE:
-                    # Whoever takes its time with it need not have it twice in memory.
+                    # A slow consumer should not hold the record in memory twice.
                     del buffer[:at]
                     at = 0
                 yield found

@@ -1,8 +1,8 @@
-"""Values of hash-indexed fields, and which objects have the same one (reference 10, 4).
+"""Values of hash-indexed fields, and the objects with equal ones (reference 10, 4).
 
-A Go replica refuses a second object of a class with a value that another one has in such a field, and reads
-nothing more on that connection. Culm refuses no value; it tells of two that are equal. Values are equal when
-their bytes are, without the stamp; an empty one is a value.
+A Go replica refuses a second object of a class with an equal value in such a field, and then reads nothing
+more on that connection. Culm refuses no value; it reports equal ones. Values are equal if their bytes without
+the stamp are; an empty value counts, too.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ INDEXED_TYPES: Final = frozenset("FIRST")
 
 
 class Holder(NamedTuple):
-    """An object that has a value, and the source that wrote it there."""
+    """An object that has a value, and the source that wrote it."""
 
     object: Id
     writer: int
 
 
 class Duplicate(NamedTuple):
-    """A value that several objects of a class have in one field; ``value`` is bare."""
+    """A value that several objects of a class have in one field; ``value`` includes the stamp."""
 
     class_id: Id
     offset: int
@@ -36,11 +36,11 @@ class Duplicate(NamedTuple):
 
 
 _Name = tuple[Id, int, bytes]
-"""Class, field number, value bytes."""
+"""Class, field number and value bytes."""
 
 
 class UniqueValues:
-    """The index: at most `most` values; beyond that new ones are not looked at (`is_full`)."""
+    """The index of at most `most` values; further values are ignored (`is_full`)."""
 
     def __init__(self, most: int) -> None:
         self.is_full = False
@@ -48,17 +48,17 @@ class UniqueValues:
         self._fields: dict[Id, frozenset[int]] = {}
         self._holders: dict[_Name, tuple[Holder, ...]] = {}
         self._name_of: dict[Id, _Name] = {}
-        """By the ID of a field: what it holds."""
+        """The indexed value of each field, by the field's ID."""
         self._shared: dict[_Name, tuple[str, bytes]] = {}
-        """Values that several objects have: letter and bare value."""
+        """Values that several objects have, with letter and stored value."""
 
     @property
     def classes(self) -> Mapping[Id, frozenset[int]]:
-        """Of each class with hash-indexed fields their numbers."""
+        """The numbers of the hash-indexed fields of each class that has any."""
         return self._fields
 
     def learn_class(self, class_id: Id, value: bytes) -> bool:
-        """The entries of a class; whether it has hash-indexed fields now that it did not have before."""
+        """Read the entries of a class. Returns whether that added hash-indexed fields."""
         try:
             found = {one.offset for one in parse_class(value) if one.index == HASH_INDEX}
         except ChotkiError:
@@ -70,9 +70,9 @@ class UniqueValues:
         return True
 
     def take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Duplicate | None:
-        """A field's value, as it is now; what it is a duplicate of, once, if another object has it.
+        """Index a field's current value. Returns the duplicate, once, if another object has the same value.
 
-        ``field`` is the object's ID with the number of the field; others than indexed ones are passed over.
+        ``field`` is the object's ID with the number of the field; fields that are not indexed are skipped.
         """
         if letter not in INDEXED_TYPES or field.off not in self._fields.get(class_id, ()):
             return None
@@ -95,7 +95,7 @@ class UniqueValues:
         return Duplicate(class_id, field.off, letter, value, holders)
 
     def duplicates(self) -> list[Duplicate]:
-        """All values that several objects have now."""
+        """Return all values that several objects have now."""
         return [
             Duplicate(name[0], name[1], letter, value, self._holders[name])
             for name, (letter, value) in self._shared.items()
@@ -116,5 +116,5 @@ class UniqueValues:
 
 
 def texts(holders: Iterable[Holder]) -> str:
-    """Objects and who wrote them, as warnings name them."""
+    """Return objects and their writers as text for warnings."""
     return ", ".join(f"{one.object} (written by {one.writer:x})" for one in holders)

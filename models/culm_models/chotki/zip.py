@@ -1,7 +1,7 @@
-"""Integers without their zero bytes: one, a signed one, a double, and a pair of them (reference 1.2).
+"""Integers without their zero bytes: unsigned, signed, doubles, and pairs of integers (reference 1.2).
 
-Everything is little-endian. A pair is two integers in one string without a separator: the total length alone
-tells the two widths, which therefore are not free (`pack_pair`).
+Everything is little-endian. A pair is two integers in one string without a separator: the two widths follow
+from the total length alone, which limits the possible widths (`pack_pair`).
 """
 
 from __future__ import annotations
@@ -30,74 +30,75 @@ PAIR_WIDTHS: Final = {
     12: (8, 4),
     16: (8, 8),
 }
-"""Total length of a pair: the widths of its first and its second integer."""
+"""The widths of the first and the second integer of a pair, by its total length."""
 
-# By the bytes that an integer needs.
+# By the number of bytes that an integer needs.
 _LEAST_WIDTH: Final = (0, 1, 2, 4, 4, 8, 8, 8, 8)
 _REVERSED_BITS: Final = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _NAN_BITS: Final = 0x7FF8000000000001
 
 
 def pack_uint(n: int) -> bytes:
-    """``n``, 0 to 2^64 - 1, without leading zero bytes: 0 is the empty string."""
+    """Encode ``n``, 0 to 2^64 - 1, without leading zero bytes: 0 is the empty string."""
     return n.to_bytes((n.bit_length() + 7) >> 3, "little")
 
 
 def unpack_uint(data: bytes) -> int:
-    """An integer of at most 8 bytes; `ValueMalformed` beyond."""
+    """Decode an integer. Raises `ValueMalformed` for more than 8 bytes."""
     if len(data) > WIDTH_MAX:
         raise ValueMalformed(f"an integer of {len(data)} bytes")
     return int.from_bytes(data, "little")
 
 
 def zigzag(n: int) -> int:
-    """A signed integer of 64 bits as an unsigned one: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    """Map a signed integer of 64 bits to an unsigned one: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return n << 1 if n >= 0 else (-n << 1) - 1
 
 
 def unzigzag(n: int) -> int:
-    """What `zigzag` was given."""
+    """Invert `zigzag`."""
     return (n >> 1) ^ -(n & 1)
 
 
 def pack_int(n: int) -> bytes:
-    """A signed integer of 64 bits, zigzagged."""
+    """Encode a signed integer of 64 bits, zigzagged."""
     return pack_uint(zigzag(n))
 
 
 def unpack_int(data: bytes) -> int:
-    """A signed integer of at most 8 bytes; `ValueMalformed` beyond."""
+    """Decode a signed integer. Raises `ValueMalformed` for more than 8 bytes."""
     return unzigzag(unpack_uint(data))
 
 
 def pack_float_bits(bits: int) -> bytes:
-    """The 64 bits of a double in reversed order, without leading zero bytes."""
-    # Bits reversed are bytes reversed, each in itself reversed: so big-endian written becomes little-endian.
+    """Encode the 64 bits of a double in reversed order, without leading zero bytes."""
+    # Reversing the bits reverses the bytes and the bits within each byte, so a big-endian string becomes
+    # little-endian.
     return bits.to_bytes(8, "big").translate(_REVERSED_BITS).rstrip(b"\0")
 
 
 def unpack_float_bits(data: bytes) -> int:
-    """The 64 bits of a double; `ValueMalformed` beyond 8 bytes."""
+    """Decode the 64 bits of a double. Raises `ValueMalformed` for more than 8 bytes."""
     if len(data) > WIDTH_MAX:
         raise ValueMalformed(f"a float of {len(data)} bytes")
     return int.from_bytes(data.ljust(8, b"\0").translate(_REVERSED_BITS), "big")
 
 
 def pack_float(value: float) -> bytes:
-    """A double; every NaN is written as one."""
+    """Encode a double; all NaN values have one encoding."""
     if math.isnan(value):
         return pack_float_bits(_NAN_BITS)
     return struct.pack(">d", value).translate(_REVERSED_BITS).rstrip(b"\0")
 
 
 def unpack_float(data: bytes) -> float:
-    """A double; `ValueMalformed` beyond 8 bytes."""
+    """Decode a double. Raises `ValueMalformed` for more than 8 bytes."""
     value: float = struct.unpack(">d", unpack_float_bits(data).to_bytes(8, "big"))[0]
     return value
 
 
 def pack_pair(big: int, lil: int) -> bytes:
-    """Two integers, 0 to 2^64 - 1, in the least widths that a length can tell apart."""
+    """Encode two integers, 0 to 2^64 - 1, in the least widths that a length can distinguish."""
     x = _LEAST_WIDTH[(big.bit_length() + 7) >> 3]
     y = _LEAST_WIDTH[(lil.bit_length() + 7) >> 3]
     if y <= 1:
@@ -111,7 +112,7 @@ def pack_pair(big: int, lil: int) -> bytes:
 
 
 def unpack_pair(data: bytes, *, compat: Compat = Compat.DEFAULT) -> tuple[int, int]:
-    """The two integers; a length that no pair has is `PairLength`, or (0, 0) with `Compat.GO`."""
+    """Decode two integers. An impossible length raises `PairLength`, or gives (0, 0) with `Compat.GO`."""
     widths = PAIR_WIDTHS.get(len(data))
     if widths is None:
         if compat is Compat.GO:

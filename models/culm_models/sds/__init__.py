@@ -1,8 +1,8 @@
 """SDS (Scalable Data Sync), free of I/O: reliable broadcast in channels, in three wire profiles.
 
-`channel` is the door (`settings` and `events` are what passes it); inside, over the record of its
-`channel_state`, `receive` and `send` take and make messages. `wire/`: messages and bytes. `frames/`: what an
-edge and a client say to each other. `bloom/`: the filters, byte for byte. `delivery/`: received messages
-until the application has them. `acks/`: whether others have ours. `sync/` and `repair/`: catching up.
-`state/`: restarts. `timing`: what is due when, and every draw. Errors in `errors`.
+`channel` is the interface, with `settings` as input and `events` as output. Behind it, on the state in
+`channel_state`, `receive` and `send` process and create messages. `wire/`: messages and bytes. `frames/`: the
+protocol between an edge and a client. `bloom/`: the filters, byte for byte. `delivery/`: received messages
+until the application has them. `acks/`: acknowledgements of own messages. `sync/` and `repair/`: catch-up.
+`state/`: restarts. `timing`: due times and random draws. `errors`: all errors.
 """

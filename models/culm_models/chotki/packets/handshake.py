@@ -1,7 +1,7 @@
-"""H, the handshake: who speaks, what it wants and what it holds (reference 2.1, 4.3).
+"""H, the handshake: who the sender is, what it wants and what it holds (reference 2.1, 4.3).
 
-It opens a connection; later ones announce syncs: of replicas behind the peer, or the next part of its own
-diff.
+A handshake opens a connection. Later handshakes announce syncs: of replicas behind the peer, or of the next
+part of its own diff.
 """
 
 from __future__ import annotations
@@ -30,17 +30,20 @@ MODES: Final = {
     "wl": WRITE | LIVE,
     "rwl": MODE_MAX,
 }
-"""Modes by the names that people write."""
+"""Modes by the names that users write."""
 
 TRACE_SIZE: Final = 10
 READS_FILTERED_DIFFS: Final = 1
-"""The feature bit that says: diffs may leave out fields that the vector covers."""
+"""The feature bit of a peer that accepts diffs without the fields that its vector covers."""
 _EXTENSION: Final = b"culm"
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """`t`: the sender's own entry in its `vector` (TLV), which marks its diff. `features`: of its X."""
+    """A decoded H.
+
+    `t` is the sender's own entry in its `vector` (TLV) and marks its diff. `features` are the bits of its X.
+    """
 
     t: Id
     mode: int
@@ -50,7 +53,7 @@ class Handshake:
 
 
 class Agreed(NamedTuple):
-    """What two modes come to: who sends diffs and live packets, and whether the session stays live."""
+    """The result of two modes: who sends diffs and live packets, and whether the session stays live."""
 
     sends: bool
     receives: bool
@@ -58,7 +61,7 @@ class Agreed(NamedTuple):
 
 
 def agree(own: int, peer: int, compat: Compat) -> Agreed:
-    """What both modes come to (reference 4.3). With `Compat.GO` diffs go both ways, whatever they are."""
+    """Combine both modes (reference 4.3). With `Compat.GO` diffs always go both ways."""
     live = bool(own & peer & LIVE)
     if compat is Compat.GO:
         return Agreed(True, True, live)
@@ -66,7 +69,10 @@ def agree(own: int, peer: int, compat: Compat) -> Agreed:
 
 
 def write_handshake(t: Id, mode: int, vector: bytes, trace: bytes, *, features: int | None = None) -> bytes:
-    """H. ``features`` goes into the first one of a connection alone, and never towards what imitates Go."""
+    """Encode H.
+
+    ``features`` belongs in the first H of a connection only, and never in one to a peer that imitates Go.
+    """
     extension = () if features is None else (record("X", _EXTENSION, bytes([features])),)
     return record(
         "H",
@@ -79,7 +85,7 @@ def write_handshake(t: Id, mode: int, vector: bytes, trace: bytes, *, features: 
 
 
 def read_handshake(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> Handshake:
-    """What H says; what stands behind the trace id is ignored but for our own extension.
+    """Decode H. Records behind the trace id are ignored, except for Culm's own extension.
 
     Raises `HandshakeMalformed`, `PairLength` (of an entry of the vector), then `ModeUnknown`.
     """
@@ -109,6 +115,6 @@ def read_handshake(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> Handsh
 
 
 def trace_pair(own: bytes, peer: bytes) -> str:
-    """Both ends' trace ids in hex as logs write them: the larger first, with a dash."""
+    """Return both ends' trace ids in hex as logs write them: the larger first, with a dash."""
     larger, smaller = sorted((own.hex(), peer.hex()), reverse=True)
     return f"{larger}-{smaller}"

@@ -1,7 +1,7 @@
-"""Live packets: C, O, E and Y, one change of one source each (reference 2.4, 3.3).
+"""Live packets: C, O, E and Y, each of them one change of one source (reference 2.4, 3.3).
 
-`read_live` turns a packet into what it does: operands for store keys, stamped with the packet's source, and
-the entry that it sets in the vector of a block and in the global one.
+`read_live` turns a packet into its effects: operands for store keys, stamped with the packet's source, and
+the entry that it sets in the vector of a block and in the global vector.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from culm_models.chotki.tlv import TINY, probe, record, records
 from culm_models.chotki.zip import WIDTH_MAX
 
 _STAMPED: Final = frozenset("FIRSTELM")
-"""Types whose stamps get the packet's source; the others carry their sources themselves."""
+"""Types whose stamps get the packet's source; values of the other types carry their sources themselves."""
 _OF_ELEMENTS: Final = frozenset("ELM")
-"""Of these each element has a stamp."""
+"""Types whose elements each have a stamp."""
 
 
 class LivePacket(NamedTuple):
-    """What a live packet does.
+    """The effects of a live packet.
 
-    ``writes``: store keys and the operands to merge there. ``entry``: what the vector of ``block`` gets;
-    ``counts`` says that the global vector gets it too. ``record``: the packet as it came.
+    ``writes``: store keys and the operands to merge there. ``entry``: the entry for the vector of ``block``;
+    ``counts`` is true if the global vector gets it, too. ``record``: the packet as received.
     """
 
     letter: str
@@ -46,16 +46,16 @@ class LivePacket(NamedTuple):
 
 
 def write_live(letter: str, id: Id, ref: Id, body: bytes) -> bytes:
-    """The packet of a change; ``body`` is what follows R."""
+    """Encode the packet of a change; ``body`` is what follows R."""
     return record(letter, record("I", id.zip()), record("R", ref.zip()), body)
 
 
 def read_live(packet: Packet, whole: bytes, *, compat: Compat = Compat.DEFAULT) -> LivePacket:
-    """What the packet does; ``whole`` are its bytes.
+    """Return the effects of a packet; ``whole`` are its bytes.
 
     Raises `PacketMalformed`, `ReferenceWrong`, then in the order of the bytes `OffsetWrong`,
-    `FieldLetterUnknown`, `ValueMalformed` and `PairLength`. With `Compat.GO` only what cannot be stamped is
-    refused as a value.
+    `FieldLetterUnknown`, `ValueMalformed` and `PairLength`. With `Compat.GO` a value is refused only if it
+    cannot be stamped.
     """
     letter, id, ref = packet.letter, packet.id, packet.ref
     if letter == "E" and len(packet.inner) % 2:
@@ -104,7 +104,7 @@ def _creation(packet: Packet, whole: bytes, compat: Compat) -> LivePacket:
 
 
 def _write(at: Id, letter: str, value: bytes, src: int, compat: Compat) -> tuple[bytes, bytes]:
-    """The key of a field and the operand for it."""
+    """Return the key of a field and its operand."""
     check_field(letter, value, compat)
     if letter not in _STAMPED:
         return object_key(at, letter), value
@@ -114,7 +114,7 @@ def _write(at: Id, letter: str, value: bytes, src: int, compat: Compat) -> tuple
 
 
 def _check_stamps(letter: str, value: bytes) -> None:
-    """Raise `ValueMalformed` unless there are stamps to put a source in, which is all that Go asks."""
+    """Raise `ValueMalformed` unless there are stamps to put a source in: Go checks nothing else."""
     try:
         elements = [element for _, element in records(value)] if letter in _OF_ELEMENTS else [value]
     except PacketMalformed as error:
@@ -126,10 +126,12 @@ def _check_stamps(letter: str, value: bytes) -> None:
 
 
 def check_field(letter: str, value: bytes, compat: Compat) -> None:
-    """Raise unless a field may have this type and value.
+    """Check that a field may have this type and value.
 
-    A record that has lost its letter is `FieldLetterUnknown` in any case; else nothing is asked with
-    `Compat.GO`.
+    raises; with `Compat.GO` nothing else is checked.
+    Raises `FieldLetterUnknown` for a record that lost its letter. By default it also raises the errors of
+    `check_value`; with `Compat.GO` nothing else is checked.
+    raises; with `Compat.GO` nothing else is checked.
     """
     if letter == TINY:
         raise FieldLetterUnknown("a value without the letter of its type")

@@ -1,8 +1,8 @@
 """The form of every packet, and P and B, which have no more than that (reference 2, 2.5).
 
-A packet is a record that begins with an id, T in H, D and V and I in all others, or a tiny record in its
-place; then R where there is a reference. `parse` takes any packet so far apart. The form of a whole packet
-is checked before anything that it says, so nothing is half read.
+A packet is a record that begins with an id: T in H, D and V, I in all others, or a tiny record in place of
+either. R follows if there is a reference. `parse` splits any packet up to that point. The form of a whole
+packet is checked before its content, so that no packet is processed halfway.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, records
 LETTERS: Final = frozenset("HDVBPCOEY")
 LIVE_LETTERS: Final = frozenset("COEY")
 _FREE_TEXT: Final = frozenset("BP")
-"""Packets whose inside is not made of records only."""
+"""Packets whose content does not consist of records only."""
 _BEGIN_WITH_T: Final = frozenset("HDV")
 
 REASON_MAX_BYTES: Final = 256
@@ -28,7 +28,7 @@ _TEXTS: Final = tuple(chr(code) for code in range(256))
 
 
 class Packet(NamedTuple):
-    """A packet taken apart. ``inner``: the records that follow id and reference; none of B and P are read."""
+    """A parsed packet. ``inner``: the records behind id and reference; empty for B and P."""
 
     letter: str
     id: Id
@@ -38,12 +38,12 @@ class Packet(NamedTuple):
 
 
 def outer_letter(packet: bytes) -> str:
-    """The letter of a whole record; "0" of a tiny one."""
+    """Return the letter of a whole record, or "0" for a tiny one."""
     return _TEXTS[probe(packet)[0]]
 
 
 class PacketHead(NamedTuple):
-    """What a packet begins with; behind it, from byte ``start`` on, is what it says."""
+    """The beginning of a packet: letter, id and reference. The content begins at byte ``start``."""
 
     letter: str
     id_bytes: bytes
@@ -51,13 +51,13 @@ class PacketHead(NamedTuple):
     start: int
 
     def ids(self, compat: Compat) -> tuple[Id, Id]:
-        """Id and reference. Raises `PairLength`."""
+        """Return id and reference. Raises `PairLength`."""
         ref = Id.unzip(self.ref_bytes, compat=compat) if self.ref_bytes else ZERO_ID
         return Id.unzip(self.id_bytes, compat=compat), ref
 
 
 def read_head(packet: bytes) -> PacketHead:
-    """How a whole record begins. Raises `LetterUnknown`, then `PacketMalformed`."""
+    """Parse the beginning of a whole record. Raises `LetterUnknown`, then `PacketMalformed`."""
     code, header_length, length = probe(packet)
     letter = _TEXTS[code]
     if header_length == 0 or header_length + length != len(packet):
@@ -75,9 +75,9 @@ def read_head(packet: bytes) -> PacketHead:
 
 
 def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
-    """A whole record as a packet; for a D, which may be large, see `parcels`.
+    """Parse a whole record as a packet. For a D, which may be large, use `parcels`.
 
-    Raises `LetterUnknown`, then `PacketMalformed`, then `PairLength` of its id or reference.
+    Raises `LetterUnknown`, then `PacketMalformed`, then `PairLength` for its id or reference.
     """
     head = read_head(packet)
     body = packet[head.start :]
@@ -86,7 +86,7 @@ def parse(packet: bytes, *, compat: Compat = Compat.DEFAULT) -> Packet:
 
 
 def _record_at(data: bytes, at: int) -> tuple[str, bytes, int]:
-    """The letter and body of the record at ``at``, and where the next one begins."""
+    """Return the letter and body of the record at ``at``, and the position behind it."""
     code, header_length, length = probe(data, at)
     end = at + header_length + length
     if header_length == 0 or end > len(data):
@@ -95,12 +95,12 @@ def _record_at(data: bytes, at: int) -> tuple[str, bytes, int]:
 
 
 def write_ping(word: bytes) -> bytes:
-    """P with `PING` or `PONG`."""
+    """Encode a P with `PING` or `PONG`."""
     return record("P", record("t"), word)
 
 
 def read_ping(packet: bytes) -> bytes:
-    """The word of a P: what follows its stamp, which may have any form. `PacketMalformed` without a stamp."""
+    """Return the word of a P, behind its stamp of any form. Raises `PacketMalformed` without a stamp."""
     header_length = probe(packet)[1]
     first, _, at = _record_at(packet, header_length)
     if first not in ("T", "I", TINY):
@@ -109,7 +109,7 @@ def read_ping(packet: bytes) -> bytes:
 
 
 def write_bye(t: Id, reason: str) -> bytes:
-    """B: the session is over. T is left empty when it would not fit a tiny record, which Go needs."""
+    """Encode a B, which ends the session. T is left empty unless it fits the tiny record that Go needs."""
     t_bytes = t.zip()
     if len(t_bytes) > TINY_MAX:
         t_bytes = b""
@@ -117,7 +117,7 @@ def write_bye(t: Id, reason: str) -> bytes:
 
 
 def read_bye(packet: bytes) -> str:
-    """The reason of a B of any form: what follows T, or all of it; its first 256 bytes, readable."""
+    """Return the first 256 bytes of the reason of a B as text: the body behind T, or all of it without T."""
     header_length = probe(packet)[1]
     reason = packet[header_length:]
     code, inner_header, inner_length = probe(reason)

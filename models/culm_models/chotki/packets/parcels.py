@@ -1,4 +1,4 @@
-"""The packets of a diff: D, fields of one block that the peer lacks, and V, its end (reference 2.2, 2.3).
+"""The packets of a diff: D, fields of one block that a peer is missing, and V, the end (reference 2.2, 2.3).
 
 Both are always written in the long form. The body of D is read in pairs by position, since F is also the
 letter of a float.
@@ -27,7 +27,7 @@ _LETTER_BYTES: Final = {chr(code): bytes([code]) for code in range(256)}
 
 
 class UnreadableField(NamedTuple):
-    """A field of a diff that was set aside, and why."""
+    """A field of a diff that was set aside, with the error."""
 
     id: Id
     letter: str
@@ -36,7 +36,7 @@ class UnreadableField(NamedTuple):
 
 
 class Parcel(NamedTuple):
-    """One D: ``fields`` are store keys and operands."""
+    """A decoded D: ``fields`` are store keys and operands."""
 
     t: Id
     block: Id
@@ -45,12 +45,12 @@ class Parcel(NamedTuple):
 
 
 def parcel_head(t: Id, block: Id) -> bytes:
-    """What the body of a D begins with: T and R."""
+    """Return T and R, which the body of a D begins with."""
     return record("T", t.zip()) + record("R", block.zip())
 
 
 def write_parcel(t: Id, block: Id, fields: list[tuple[bytes, bytes]]) -> bytes:
-    """D of these store keys and operands, in this order."""
+    """Encode a D of these store keys and operands, in this order."""
     parts = [parcel_head(t, block)]
     for key, value in fields:
         offset = int.from_bytes(key[9:17], "big") - block.pro & PRO_MASK
@@ -60,10 +60,10 @@ def write_parcel(t: Id, block: Id, fields: list[tuple[bytes, bytes]]) -> bytes:
 
 
 class ParcelReader:
-    """A D taken apart piece by piece, for it may have 100 MB: `check`, then `slices`.
+    """Reads a D of up to 100 MB piece by piece: first `check`, then `slices`.
 
-    Both are to be gone through to their ends; after each step there is a good moment to let others run. What
-    they hold beside the packet itself is one slice of some thousand fields.
+    Both iterators must be exhausted; between two steps the caller may let other work run. Besides the packet
+    itself they hold one slice of up to 512 fields.
     """
 
     __slots__ = ("_compat", "_cuts", "_fault", "_packet", "_set_aside", "block", "t", "unreadable")
@@ -71,7 +71,7 @@ class ParcelReader:
     def __init__(self, packet: bytes, *, compat: Compat = Compat.DEFAULT, set_aside: bool = False) -> None:
         self.t = self.block = ZERO_ID
         self.unreadable: list[UnreadableField] = []
-        """With ``set_aside``: the values that do not parse, as far as `slices` has come."""
+        """The values that do not parse, as far as `slices` has read; empty unless ``set_aside``."""
         self._packet = packet
         self._compat = compat
         self._set_aside = set_aside
@@ -79,7 +79,7 @@ class ParcelReader:
         self._fault: PacketMalformed | None = None
 
     def check(self) -> Iterator[None]:
-        """Look at the form of the whole packet, and know `t` and `block`.
+        """Check the form of the whole packet and set `t` and `block`.
 
         Raises `LetterUnknown`, `PacketMalformed` and `PairLength` as `packet.parse` does.
         """
@@ -88,7 +88,7 @@ class ParcelReader:
         at, size, cuts = head.start, len(packet), [head.start]
         pair = 0
         while at < size:
-            # The usual forms without a call; what they overlook is found by `_end_of`.
+            # The usual forms without a call; `_end_of` handles all others.
             if packet[at] == _SHORT_F and at + 2 < size and (length := packet[at + 1]) <= WIDTH_MAX:
                 at += 2 + length
             else:
@@ -115,7 +115,7 @@ class ParcelReader:
         self.t, self.block = head.ids(self._compat)
 
     def _end_of(self, at: int) -> tuple[int, int, int]:
-        """The letter's code, the length of the body and the end of the record at ``at``."""
+        """Return the letter's code, the length of the body and the end of the record at ``at``."""
         code, header_length, length = probe(self._packet, at)
         end = at + header_length + length
         if not header_length or end > len(self._packet):
@@ -125,17 +125,17 @@ class ParcelReader:
     def _end_of_offset(self, at: int) -> int:
         code, length, end = self._end_of(at)
         if (code not in (_F, _TINY) or length > WIDTH_MAX) and self._fault is None:
-            # The form of everything is looked at before what it says.
+            # The form of the whole packet is checked before its content.
             self._fault = PacketMalformed(
                 f"a record {chr(code)} of {length} bytes where a diff has an offset"
             )
         return end
 
     def slices(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """The fields in their order, as store keys and operands.
+        """Yield the fields in their order, as store keys and operands.
 
         Raises `PacketMalformed`, then in the order of the bytes `FieldLetterUnknown`, `ValueMalformed` and
-        `PairLength`; with ``set_aside`` a value that does not parse is put among the unreadable ones instead.
+        `PairLength`. With ``set_aside`` a value that does not parse is added to `unreadable` instead.
         """
         if self._fault is not None:
             raise self._fault
@@ -159,7 +159,7 @@ class ParcelReader:
         return fields
 
     def readable(self) -> bytes:
-        """The packet without what was set aside."""
+        """Return the packet without the fields that were set aside."""
         if not self.unreadable:
             return self._packet
         aside = {(one.id.pro, one.letter, one.value) for one in self.unreadable}
@@ -178,7 +178,7 @@ def _no_record(at: int, size: int) -> PacketMalformed:
 
 
 def read_parcel(packet: bytes, *, compat: Compat = Compat.DEFAULT, set_aside: bool = False) -> Parcel:
-    """What a D brings, all of it. Raises what `ParcelReader` does."""
+    """Decode a whole D. Raises the errors of `ParcelReader`."""
     reader = ParcelReader(packet, compat=compat, set_aside=set_aside)
     for _ in reader.check():
         pass
@@ -187,17 +187,17 @@ def read_parcel(packet: bytes, *, compat: Compat = Compat.DEFAULT, set_aside: bo
 
 
 def block_vector(block: Id, vector: bytes) -> bytes:
-    """The record inside V for one D: the block and its whole vector."""
+    """Encode the record inside V for one D: the block and its whole vector."""
     return record("V", record("R", block.zip()), vector)
 
 
 def write_end(t: Id, block_vectors: list[bytes]) -> bytes:
-    """V of these `block_vector` records."""
+    """Encode a V of these `block_vector` records."""
     return long_record("V", record("T", t.zip()), *block_vectors)
 
 
 def read_end(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> list[tuple[Id, bytes]]:
-    """The blocks that V names, with their vectors.
+    """Return the blocks that V names, with their vectors.
 
     Raises `PacketMalformed`, then `PairLength` and `ValueMalformed`.
     """

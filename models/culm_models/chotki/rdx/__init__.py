@@ -1,13 +1,13 @@
-"""Values that merge ("RDX"): their form, merge, difference, stamps (reference 1.4 and 3).
+"""Values that merge ("RDX"): their form, merge, difference and stamps (reference 1.4 and 3).
 
-- `first`: stamps and elements, which all but a few types are made of. `version_vector`: vectors.
-- `values` says whether bytes parse as their type.
-- `merge` merges one field; `batch` many at once that stand in a `column`; the latter two need numpy and
+- `first`: stamps and elements, which most types consist of. `version_vector`: vectors.
+- `values` checks whether bytes parse as their type.
+- `merge` merges one field, `batch` many fields of a `column` at once; `batch` and `column` need numpy and
   are not imported here.
-- `diff` finds what a peer lacks (`xdiff`) and what makes one value into another (`delta`); `stamp` puts a
-  source in.
+- `diff` finds what a peer is missing (`xdiff`) and what turns one value into another (`delta`); `stamp` sets
+  the source.
 - `classes` reads class definitions.
-- `text` reads and prints values: those of one stamp by `scalars`, sets and maps by `braces`.
+- `text` reads and prints values: values of one stamp with `scalars`, sets and maps with `braces`.
 """
 
 from culm_models.chotki.rdx.classes import ClassField, parse_class, write_class

@@ -1,9 +1,9 @@
-"""Many fields of one type merged at once, with numpy (reference 3.1). Imported by those that have numpy.
+"""Merge of many fields of one type at once, with numpy (reference 3.1). Imported only if numpy is installed.
 
-Operands stand one behind the other in a `Column`, those of one field side by side, the stored one first.
-FIRST, N, Z and V are merged in arrays, in pieces that stay in the processor's cache; fields that this does
-not fit, for a record in an unusual form or elements out of order, go one by one through `merge`, as all other
-types do. So the result is that of `merge`, byte for byte.
+Operands follow one another in a `Column`. The operands of one field are adjacent, the stored one first.
+FIRST, N, Z and V are merged in arrays, in pieces that fit the processor's cache. Fields with a record in an
+unusual form or with elements out of order go through `merge` one by one, as all other types do. So the
+result is that of `merge`, byte for byte.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 PIECE_OPERANDS: Final = 1 << 13
 PIECE_BYTES: Final = 1 << 20
-"""As many operands and bytes are worked on at a time, or those of one field if they are more."""
+"""The limits of a piece in operands and bytes; a piece has at least one whole field."""
 SERIES_BYTES_MAX: Final = 1 << 10
-"""Longer series are merged one by one: an array of the n-th records is short where n is large."""
+"""Longer series are merged one by one: few series have so many records, and arrays of few do not pay."""
 RECORD_BYTES_MAX: Final = 24
-"""Records longer than three words are compared one by one."""
+"""Records of more than three words are compared one by one."""
 _PADDING: Final = RECORD_BYTES_MAX + 8
 _PAYS_FROM: Final = dict.fromkeys(FIRST_LETTERS, 128) | dict.fromkeys("NZV", 32)
-"""From so many fields on arrays are faster than `merge`."""
+"""The number of fields from which arrays are faster than `merge`."""
 
-# By the length of a pair: where its second integer begins, what is left of a word for each, and the least
-# integers that are written so. Lengths that no pair has are read as zeros, and nothing is written so.
+# By the length of a pair: where its second integer begins, the mask of each integer in its word, and the
+# least integers that are written so. A length that no pair has reads as zeros, and nothing is written so.
 _MIDDLE: Final = np.zeros(256, np.int64)
 _BIG_MASK: Final = np.zeros(256, np.uint64)
 _LIL_MASK: Final = np.zeros(256, np.uint64)
@@ -49,7 +49,7 @@ for _size, (_big, _lil) in PAIR_WIDTHS.items():
     _LEAST_BIG[_size] = _LEAST[_big] if _big > _lil else 0
     _LEAST_LIL[_size] = 0 if (_lil, _big > 1) == (1, True) else _LEAST[_lil]
 _MIDDLE_BITS: Final = (8 * _MIDDLE).astype(np.uint64)
-# By the number of bytes that count, 0 to 8: a word's first ones in memory, and its uppermost ones.
+# By the number of bytes that count, 0 to 8: the first ones of a word in memory, and its uppermost ones.
 _LOW_MASK: Final = np.array([(1 << 8 * width) - 1 for width in range(9)], np.uint64)
 _HIGH_MASK: Final = np.array(
     [((1 << 64) - 1) ^ ((1 << 8 * (8 - width)) - 1) for width in range(9)], np.uint64
@@ -59,7 +59,7 @@ _LOWEST_RAW: Final = np.uint64(LOWEST_RAW)
 
 
 class _Piece(NamedTuple):
-    """Some fields' operands: ``data`` is padded; ``field`` says, for each operand, which one it is of."""
+    """Operands of several fields: ``data`` is padded; ``field`` has the number of each operand's field."""
 
     data: Bytes
     words: Words
@@ -70,9 +70,9 @@ class _Piece(NamedTuple):
 
 
 class _Segments(NamedTuple):
-    """What the merged values are put together of: bytes of a piece, in order of their fields.
+    """The parts of the merged values: ranges of a piece's bytes, in the order of their fields.
 
-    Fields of ``left`` have none: they are for `merge`.
+    Fields of ``left`` have no segments: `merge` merges them.
     """
 
     field: Ints
@@ -82,7 +82,7 @@ class _Segments(NamedTuple):
 
 
 def merge_many(letter: str, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
-    """A value for each field from its operands, of which each has at least one: in arrays where it pays."""
+    """Merge the operands of each field, at least one per field; in arrays if that is faster."""
     if len(fields) < _PAYS_FROM.get(letter, len(fields) + 1):
         return [merge(letter, operands) for operands in fields]
     counts = np.fromiter(map(len, fields), np.int64, len(fields))
@@ -91,7 +91,7 @@ def merge_many(letter: str, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
 
 
 def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
-    """A value for each field; the operands of field i, at least one, are those from ``first[i]`` on."""
+    """Merge each field; the operands of field i, at least one, begin at ``first[i]``."""
     bounds = np.append(first, len(operands))
     assert bool((np.diff(bounds) > 0).all()), "a field has at least one operand"
     work = _merge_first if letter in FIRST_LETTERS else _SERIES.get(letter)
@@ -106,7 +106,7 @@ def merge_fields(letter: str, operands: Column, first: Ints) -> Column:
 
 
 def _pieces(bounds: Ints, offsets: Ints) -> Iterator[tuple[int, int]]:
-    """(first field, end of the fields) of each piece."""
+    """Yield (first field, end of the fields) of each piece."""
     at, fields = 0, len(bounds) - 1
     places = offsets[bounds]
     while at < fields:
@@ -140,7 +140,7 @@ def _merge_piece(
 
 
 def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints) -> Column:
-    """The values of these fields alone."""
+    """Merge these fields only."""
     data = operands.data.tobytes()
     at = operands.offsets.tolist()
     return Column.of(
@@ -152,7 +152,7 @@ def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints)
 
 
 def _joined(found: _Segments, left: Ints, rest: Column, shift: int) -> _Segments:
-    """The segments, with those of the fields that were left, whose bytes lie ``shift`` further on."""
+    """Insert the segments of the fields that were left, whose bytes lie ``shift`` further on."""
     field = np.concatenate([found.field, left])
     order = np.argsort(field, kind="stable")
     starts = np.concatenate([found.starts, rest.offsets[:-1] + shift])
@@ -170,7 +170,7 @@ def _gathered(data: Bytes, segments: _Segments, fields: int) -> Column:
 
 
 def _read_pairs(piece: _Piece, at: Ints, size: Ints | Bytes) -> tuple[Words, Words]:
-    """The pairs at ``at`` of these lengths, below 256."""
+    """Read the pairs at ``at`` with these lengths, which are below 256."""
     word = piece.words[at]
     big = word & _BIG_MASK.take(size)
     lil = (word >> _MIDDLE_BITS.take(size)) & _LIL_MASK.take(size)
@@ -182,9 +182,9 @@ def _read_pairs(piece: _Piece, at: Ints, size: Ints | Bytes) -> tuple[Words, Wor
 
 
 def _read_stamps(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Ints, Flags]:
-    """The stamps at ``at``: raw revision, source, end, and whether there is a tiny or a short one."""
+    """Return the stamps at ``at``: raw revision, source, end, and whether the stamp is tiny or short."""
     size = piece.data.take(at) - np.uint8(0x30)
-    # A digit is at most 9 now; what was below 0x30 has wrapped round.
+    # A digit is at most 9 now; values below 0x30 have wrapped round.
     fits = size <= 9
     start = at + 1
     if not fits.all():
@@ -199,7 +199,7 @@ def _read_stamps(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Int
 
 
 def _merge_first(piece: _Piece) -> _Segments:
-    """F I R S T: which operand wins, by magnitude, value bytes, source and place."""
+    """Merge F I R S T: the winning operand by magnitude, value bytes, source and place."""
     is_empty = piece.starts == piece.ends
     raw, src, at, fits = _read_stamps(piece, np.where(is_empty, 0, piece.starts), piece.ends)
     fields = len(piece.first)
@@ -213,7 +213,7 @@ def _merge_first(piece: _Piece) -> _Segments:
     ranks = ((raw >> _ONE) + (raw & _ONE), prefix, np.minimum(length, 9), src)
     for place, rank in enumerate(ranks):
         if place == 3:
-            # What lies behind the first word has not been compared.
+            # The bytes behind the first word have not been compared.
             long = np.bincount(piece.field[alive & (length > 8)], minlength=fields)
             left |= long > 1
         best = np.maximum.reduceat(np.where(alive, rank, 0), piece.first)
@@ -228,7 +228,7 @@ def _merge_first(piece: _Piece) -> _Segments:
 
 
 class _Entries(NamedTuple):
-    """Records of sources, of all operands: whose they are, what ranks them, and where they lie."""
+    """Records of all operands, each about one source: their fields, ranks and positions."""
 
     field: Ints
     src: Words
@@ -240,7 +240,7 @@ class _Entries(NamedTuple):
 def _merge_sources(
     piece: _Piece, read: Callable[[_Piece, Ints, Ints], tuple[Words, Words, Flags]]
 ) -> _Segments:
-    """N, Z and V: of each source the record of the highest rank, by source."""
+    """Merge N, Z and V: the record of the highest rank of each source, ordered by source."""
     left = np.zeros(len(piece.first), np.bool_)
     entries = _taken_apart(piece, read, left)
     if len(entries.field) == 0:
@@ -256,7 +256,7 @@ def _merge_sources(
     field = entries.field[order]
     twins = at_best[~is_first]
     if len(twins):
-        # Records that only their bytes tell apart: which of them comes out, only the heap knows.
+        # Records of one rank with different bytes: which of them is kept depends on the heap's steps.
         ones = chosen[run[twins]]
         left[field[twins[_differ(piece, starts, lengths, ones, twins)]]] = True
         chosen = chosen[~left[field[chosen]]]
@@ -275,7 +275,7 @@ def _differ(piece: _Piece, starts: Ints, lengths: Ints, ones: Ints, others: Ints
 def _taken_apart(
     piece: _Piece, read: Callable[[_Piece, Ints, Ints], tuple[Words, Words, Flags]], left: Flags
 ) -> _Entries:
-    """The entries of all operands, record by record; what does not fit marks its field in ``left``."""
+    """Read the entries of all operands, record by record; a misfit marks its field in ``left``."""
     rounds: list[_Entries] = []
     sizes = piece.ends - piece.starts
     left[piece.field[sizes > SERIES_BYTES_MAX]] = True
@@ -314,12 +314,12 @@ def _taken_apart(
 
 
 def _by_field_and_source(entries: _Entries) -> tuple[Ints, Flags]:
-    """The order of the entries by field and source, and where in it another source or field begins."""
+    """Return the order of the entries by field and source, and flags where a field or source begins."""
     field, src = entries.field.astype(np.uint64), entries.src
     begins = np.ones(len(field), np.bool_)
     bits = int(src.max()).bit_length()
     if int(field.max()).bit_length() + bits <= 64:
-        # Both in one word are put in order several times as fast.
+        # Sorting both in one word is several times as fast.
         both = (field << np.uint64(bits % 64)) | src
         order = np.argsort(both)
         ordered = both[order]
@@ -343,7 +343,7 @@ def _read_counter(letter: str) -> Callable[[_Piece], _Segments]:
 def _read_entry(piece: _Piece, at: Ints, ends: Ints) -> tuple[Words, Words, Flags]:
     size = piece.data.take(at + 1)
     src, pro = _read_pairs(piece, at + 2, size)
-    # A merge writes vectors anew: only entries that would look the same again may be taken as they are.
+    # A merge rewrites vectors: only entries that would be written the same way may be copied.
     fits = (piece.data.take(at) == ord("v")) & (pro <= PRO_MASK)
     fits &= (src >= _LEAST_BIG.take(size)) & (pro >= _LEAST_LIL.take(size))
     return src, pro, fits

@@ -1,7 +1,7 @@
 """The text of sets and maps: ``{a,b}`` and ``{k:v}`` (reference 3.4).
 
-Inside, ``"…"`` is a string, digits with a dash between are a reference, decimal digits with a point or an
-exponent a float, other digits an integer, and a word is a term. Blanks around them are skipped.
+Inside, ``"…"`` is a string, hex digits with dashes between them are a reference, decimal digits with a point
+or an exponent are a float, other digits an integer, and a word is a term. Blanks around them are skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Part = tuple[int, bytes]
 
 
 def read_set(text: str, compat: Compat) -> bytes:
-    """An E, by value bytes and each value once; with `Compat.GO` as written and without terms."""
+    """Parse an E, sorted by value bytes, each value once; with `Compat.GO` as written, without terms."""
     if compat is Compat.GO:
         try:
             parts = [part for part in _split(text, compat) if part[0] != _T]
@@ -39,7 +39,7 @@ def read_set(text: str, compat: Compat) -> bytes:
 
 
 def read_map(text: str, compat: Compat) -> bytes:
-    """An M, by key letter and key value; a key that is there twice is refused, or stays with `Compat.GO`."""
+    """Parse an M, sorted by key letter and key value. A repeated key is refused, or kept with `Compat.GO`."""
     try:
         parts = _split(text, compat, values=True)
     except TextMalformed:
@@ -53,12 +53,12 @@ def read_map(text: str, compat: Compat) -> bytes:
 
 
 def write_set(data: bytes) -> str:
-    """The elements in stored order, removed ones left out."""
+    """Return the text of the elements in stored order, without removed elements."""
     return "{" + ",".join(_written(element) for element in elements(data) if not element[1] & 1) + "}"
 
 
 def write_map(data: bytes) -> str:
-    """The pairs in stored order: without those whose key is removed; a removed value is ``null``."""
+    """Return the text of the pairs in stored order, without removed keys; a removed value is ``null``."""
     found = list(elements(data))
     texts = []
     for at in range(0, len(found), 2):
@@ -76,7 +76,7 @@ def _written(element: Element) -> str:
 
 
 def _split(text: str, compat: Compat, *, values: bool = False) -> list[Part]:
-    """What stands between the braces, in order; keys and values in turn when there are ``values``."""
+    """Return the parts between the braces, in order; with ``values`` keys and values alternate."""
     parts: list[Part] = []
     tokens = _tokens(text)
     last = len(tokens) - 1
@@ -84,7 +84,7 @@ def _split(text: str, compat: Compat, *, values: bool = False) -> list[Part]:
         raise refusal(text, "in braces")
     if last == 1:
         return parts
-    # Parts stand at odd places, and what separates them between.
+    # Parts have odd positions, and their separators even ones.
     for at in range(1, last + 1):
         if at % 2:
             parts.append(_part(tokens[at], compat))
@@ -121,7 +121,7 @@ def _letter(token: str, compat: Compat) -> str:
         return "R"
     match = _FLOAT.fullmatch(token)
     if match is not None:
-        # The Go replica's reader of braces knows no float without an exponent.
+        # The Go replica's reader of braces accepts no float without an exponent.
         if compat is Compat.GO and match[1] is None:
             raise refusal(token, "a float with an exponent")
         return "F"

@@ -1,4 +1,4 @@
-"""Classes: which fields the objects of a class have (reference 1.4, type C)."""
+"""Classes: the definitions of the fields that the objects of a class have (reference 1.4, type C)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from culm_models.chotki.zip import unzigzag, zigzag
 
 NO_INDEX: Final = 0
 HASH_INDEX: Final = ord("H")
-"""The Go replica refuses a second object with one value in such a field: never make one."""
+"""Index type of a unique field, which Culm never creates: Go refuses a second object with an equal value."""
 FULL_SCAN_INDEX: Final = ord("F")
 
 _T: Final = ord("T")
@@ -21,7 +21,7 @@ _T: Final = ord("T")
 
 @dataclass(frozen=True, slots=True)
 class ClassField:
-    """A field of a class: its number, type and name; ``index`` is any byte."""
+    """A field of a class: its number, type and name; ``index`` may be any byte."""
 
     offset: int
     letter: str
@@ -30,16 +30,18 @@ class ClassField:
 
 
 REFERENCE_FIELD: Final = ClassField(0, "R", "_ref")
-"""The class of an object, which every list of fields begins with."""
+"""The class of an object; every list of fields begins with it."""
 
 
 def parse_class(value: bytes, *, compat: Compat = Compat.DEFAULT) -> list[ClassField]:
-    """The fields in the order of their entries; of two names for one field the later holds.
+    """Return the fields in the order of their entries; of two names for one field the later one counts.
 
-    With `Compat.GO` both are there, as in the Go replica's list.
+    With `Compat.GO` both are returned, as in the Go replica's list.
 
-    Reading stops at the first entry that is no term or is empty. `ValueMalformed` on an entry that is a type
-    and nothing else: it ends the Go replica's process.
+    of a type only: such an entry ends the Go replica's process.
+    Reading stops at the first entry that is not a term or is empty. Raises `ValueMalformed` if an entry
+    consists of a type only: such an entry ends the Go replica's process.
+    of a type only: such an entry ends the Go replica's process.
     """
     fields = [REFERENCE_FIELD]
     for code, raw, _, entry, _ in elements(value):
@@ -59,7 +61,7 @@ def parse_class(value: bytes, *, compat: Compat = Compat.DEFAULT) -> list[ClassF
 
 
 def write_class(fields: Iterable[ClassField]) -> bytes:
-    """The entries of these fields, by offset and name."""
+    """Encode these fields as entries, sorted by offset and name."""
     entries = {
         (zigzag(field.offset), bytes([ord(field.letter), field.index]) + field.name.encode())
         for field in fields

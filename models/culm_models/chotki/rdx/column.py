@@ -1,4 +1,4 @@
-"""Many byte strings in one array, as Arrow and Spark hand them over. Imported by those that have numpy."""
+"""Byte strings in one array, as Arrow and Spark provide them. Imported only if numpy is installed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Ints: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Byte strings one behind the other, as in Arrow: string i is ``data[offsets[i]:offsets[i + 1]]``."""
+    """Concatenated byte strings, as in Arrow: string i is ``data[offsets[i]:offsets[i + 1]]``."""
 
     data: Bytes
     offsets: Ints
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> Column:
-        """The column of these strings."""
+        """Return the column of these strings."""
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         return cls(np.frombuffer(b"".join(values), np.uint8), offsets_of(lengths))
 
@@ -36,7 +36,7 @@ class Column:
 
 
 def offsets_of(lengths: Ints) -> Ints:
-    """The offsets of strings of these lengths: one more than there are, from 0."""
+    """Return the offsets of strings of these lengths: one more than there are strings, from 0."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

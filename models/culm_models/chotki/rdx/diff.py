@@ -1,4 +1,7 @@
-"""What of a value a peer lacks, and the operand that makes one value into another (reference 3.2)."""
+"""The parts of a value that a peer is missing, and the operand that turns one value into another.
+
+Reference 3.2.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _I64_SPAN: Final = 1 << 64
 
 
 def xdiff(letter: str, value: bytes, wanted: Mapping[int, int]) -> bytes:
-    """What of a stored value goes to a peer that lacks the sources of ``wanted``: all of it, or nothing.
+    """Return what a peer that is missing the sources of ``wanted`` needs of a value: all of it, or nothing.
 
     The numbers of ``wanted`` do not matter.
     """
@@ -41,10 +44,10 @@ def xdiff(letter: str, value: bytes, wanted: Mapping[int, int]) -> bytes:
 
 
 def delta(letter: str, old: bytes, new: bytes, *, src: int = 0, compat: Compat = Compat.DEFAULT) -> bytes:
-    """The operand that makes ``old`` into ``new``, empty when there is nothing to say.
+    """Return the operand that turns ``old`` into ``new``, empty if there is nothing to change.
 
-    Its stamps have source 0, which the packet's source overwrites, but for N and Z, which name ``src``.
-    `ValueMalformed` when ``new`` is nothing that a value of this type can become.
+    Its stamps have source 0, which the packet's source overwrites; the stamps of N and Z name ``src``.
+    Raises `ValueMalformed` if no value of this type can become ``new``.
     """
     if letter in FIRST_LETTERS:
         return _first_delta(old, new)
@@ -59,10 +62,12 @@ def delta(letter: str, old: bytes, new: bytes, *, src: int = 0, compat: Compat =
 
 
 def outranks(letter: str, operand: bytes, old: bytes) -> bool:
-    """Whether the operand's revisions are all above those that ``old`` has of the same things.
+    """Whether all revisions of the operand are above those that ``old`` has for the same things.
 
-    A `delta` is not if the highest revision there is was reached: merged, it changes nothing or leaves two
-    values under one stamp.
+    leaves two values under one stamp.
+    This does not hold for a `delta` once the highest possible revision was reached: its merge changes nothing
+    or leaves two values under one stamp.
+    leaves two values under one stamp.
     """
     known = _revisions(letter, old)
     revisions = _revisions(letter, operand)
@@ -70,7 +75,7 @@ def outranks(letter: str, operand: bytes, old: bytes) -> bool:
 
 
 def _revisions(letter: str, value: bytes) -> dict[object, int]:
-    """The revision of each thing that a value says something of; none of types that have no revisions."""
+    """Return the revision of each thing that a value describes; empty for types without revisions."""
     if letter in FIRST_LETTERS:
         stamp = read_stamp(value)
         return {} if stamp is None else {letter: magnitude(stamp[0])}
@@ -93,12 +98,12 @@ def _first_delta(old: bytes, new: bytes) -> bytes:
 
 
 def natural_sum(value: bytes) -> int:
-    """What an N amounts to, as 64 bits."""
+    """Return the sum of an N, as 64 bits."""
     return sum(raw for _, raw, _, _, _ in elements(value)) & U64_MAX
 
 
 def counter_sum(value: bytes) -> int:
-    """What a Z amounts to, as 64 bits with a sign; `ValueMalformed` on a number of more than 8 bytes."""
+    """Return the sum of a Z, as 64 bits with a sign. Raises `ValueMalformed` for numbers of over 8 bytes."""
     return _signed(sum(unpack_int(part) for _, _, _, part, _ in elements(value)))
 
 
@@ -144,14 +149,14 @@ def _map_delta(old: bytes, new: bytes, compat: Compat) -> bytes:
             code, _, _, now, _ = came[1]
             if (code, now) == (value_code, value):
                 continue
-        # By default what decides a merge, the key's stamp, counts too; correct writers give both the same.
+        # By default the key's stamp, which decides a merge, counts, too; correct writers stamp both alike.
         raw = value_raw if compat is Compat.GO else max(key_raw, value_raw, key=magnitude)
         parts += [write_element(key[0], next_raw(raw), 0, key[1]), write_element(code, next_raw(raw), 0, now)]
     return b"".join(parts)
 
 
 def _by_key(value: bytes) -> dict[tuple[int, bytes], tuple[Element, Element]]:
-    """The pairs of an M; of a key that is there twice the last occurrence counts."""
+    """Return the pairs of an M by key; of a repeated key the last occurrence counts."""
     return {(key[0], key[3]): (key, part) for key, part in pairs(value)}
 
 
@@ -188,12 +193,12 @@ def _class_delta(old: bytes, new: bytes) -> bytes:
 
 
 def _only_first(old: bytes, new: bytes) -> bytes:
-    """An object has one class: what is there stays."""
+    """Return the delta of a class reference: an object has one class, so an existing value stays."""
     return b"" if old else new
 
 
 def _grown(old: bytes, new: bytes) -> bytes:
-    """L and unknown types are only ever appended to."""
+    """Return the delta of L and of unknown types, which only grow by appending."""
     if not new.startswith(old):
         raise ValueMalformed("a value of this type can only grow")
     return new[len(old) :]

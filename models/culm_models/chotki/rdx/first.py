@@ -1,8 +1,8 @@
-"""Stamps, and the elements that carry them: what most values are made of (reference 1.4).
+"""Stamps, and the elements that carry them; most values consist of these (reference 1.4).
 
-A stamp is a tiny record T with a pair, revision and source; where the pair is too long for that, a short one.
-A revision is kept zigzagged, as it is written, and then called ``raw``: most rules compare these, some the
-`magnitude`, which has no sign. Stamps that are stored are read as the Go replica reads them: a pair of an
+A stamp is a tiny record T with a pair of revision and source, or a short record if the pair is too long.
+A revision is kept zigzagged, as it is written, and is then called ``raw``. Most rules compare raw revisions,
+some the `magnitude`, which has no sign. Stored stamps are read as the Go replica reads them: a pair of an
 impossible length is (0, 0).
 """
 
@@ -16,12 +16,12 @@ from culm_models.chotki.tlv import TINY, TINY_MAX, probe, record, spans
 from culm_models.chotki.zip import PAIR_WIDTHS, pack_pair
 
 FIRST_LETTERS: Final = "FIRST"
-"""Floats, integers, references, strings, terms: one stamp, one value, the last writer wins."""
+"""Floats, integers, references, strings and terms: one stamp and one value; the last writer wins."""
 EMPTY_STAMP: Final = b"0"
 """The stamp of revision 0 of source 0, and the least value of a FIRST."""
 
 LOWEST_RAW: Final = (1 << 64) - 1
-"""Revision -2^63, which has no magnitude: the Go replica leaves out a FIRST that has it."""
+"""Revision -2^63, which has no magnitude: the Go replica ignores a FIRST that has it."""
 MAGNITUDE_MAX: Final = (1 << 63) - 1
 """The highest revision."""
 _T: Final = ord("T")
@@ -29,11 +29,11 @@ _TINY: Final = ord(TINY)
 _NO_PAIR: Final = (0, 0)
 
 Element = tuple[int, int, int, bytes, int]
-"""(letter's code, raw revision, source, value, end of the record in what was read)."""
+"""(letter's code, raw revision, source, value, end of the record in the bytes read)."""
 
 
 def read_stamp(data: bytes, at: int = 0, end: int | None = None) -> tuple[int, int, int] | None:
-    """The stamp at ``at``: (raw revision, source, where it ends); None where no whole stamp is."""
+    """Return the stamp at ``at`` as (raw revision, source, end), or None if there is no whole stamp."""
     if end is None:
         end = len(data)
     if at >= end:
@@ -56,22 +56,22 @@ def read_stamp(data: bytes, at: int = 0, end: int | None = None) -> tuple[int, i
 
 @lru_cache(maxsize=1_024)
 def write_stamp(raw: int, src: int) -> bytes:
-    """The stamp of a raw revision and a source."""
+    """Encode the stamp of a raw revision and a source."""
     return record("t", pack_pair(raw, src))
 
 
 def magnitude(raw: int) -> int:
-    """The revision without its sign."""
+    """Return the revision without its sign."""
     return (raw + 1) >> 1
 
 
 def next_raw(raw: int) -> int:
-    """The raw revision after ``raw``, whatever its sign; the greatest that there is has itself behind it."""
+    """Return the raw revision after ``raw``, whatever its sign; `MAGNITUDE_MAX` has no greater successor."""
     return min(magnitude(raw) + 1, MAGNITUDE_MAX) << 1
 
 
 def read_first(value: bytes) -> tuple[int, int, bytes]:
-    """(raw revision, source, value bytes) of a FIRST; nothing, or what has no stamp, is an empty one."""
+    """Return (raw revision, source, value bytes) of a FIRST; without a stamp, those of an empty value."""
     stamp = read_stamp(value)
     if stamp is None:
         return 0, 0, b""
@@ -80,17 +80,17 @@ def read_first(value: bytes) -> tuple[int, int, bytes]:
 
 
 def write_first(raw: int, src: int, value: bytes) -> bytes:
-    """A FIRST: stamp and value bytes."""
+    """Encode a FIRST: stamp and value bytes."""
     return write_stamp(raw, src) + value
 
 
 def write_element(code: int, raw: int, src: int, value: bytes) -> bytes:
-    """The record of an element, by its letter's code."""
+    """Encode the record of an element; ``code`` is its letter's code."""
     return record(chr(code), write_stamp(raw, src), value)
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The elements that ``data`` begins with, up to the first byte that begins none.
+    """Yield the elements at the beginning of ``data``, up to the first byte that begins no element.
 
     As in the Go replica, an element without a whole stamp is an empty one of revision 0 and source 0.
     """
@@ -105,6 +105,6 @@ def elements(data: bytes) -> Iterator[Element]:
 
 
 def pairs(data: bytes) -> Iterator[tuple[Element, Element]]:
-    """The pairs, key and value, that ``data`` begins with; a key without a value is left out."""
+    """Yield the pairs of key and value at the beginning of ``data``; a key without a value is left out."""
     found = elements(data)
     return zip(found, found, strict=False)

@@ -1,11 +1,11 @@
-"""Merging operands of one field, the stored one first (reference 3.1).
+"""Merge of the operands of one field, the stored one first (reference 3.1).
 
-FIRST: one wins. V: the greatest of each source. N Z E M C: series of elements, each with a key that says what
-it is about and a rank that says which of two holds. These are merged by the Go replica's heap of iterators;
-series in strictly ascending order, which is all that correct writers make, need no heap as long as no two
-elements of one key and one rank differ. L and unknown types are put one behind the other.
+FIRST: one operand wins. V: the greatest progress of each source. N Z E M C: series of elements, each with a
+key (its subject) and a rank that decides between two of one key. The Go replica merges these with a heap of
+iterators. Series in strictly ascending order, as all correct writers make them, need no heap unless two
+elements of one key and rank differ. L and unknown types are concatenated.
 
-No bytes make a merge fail: what cannot be read any further is left out.
+No bytes make a merge fail: a rest that cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from culm_models.chotki.rdx.first import (
 from culm_models.chotki.rdx.version_vector import merge_vectors
 
 Ranked = tuple[Any, Any, bytes]
-"""(key, rank, record as it came): of two with one key the one of the greater rank holds."""
+"""(key, rank, record as received): of two with one key the one of the greater rank is kept."""
 LISTED_BYTES_MAX: Final = 1 << 20
-"""Elements of more bytes are not all held at once: each is many times larger in memory than on the wire."""
+"""The size from which elements are not all held at once: in memory each is many times larger than encoded."""
 
 _Waiting = tuple[Ranked, Iterator[Ranked]]
-"""The next element of a series, and those behind it."""
+"""The next element of a series, and an iterator over the rest."""
 
 
 def merge(letter: str, operands: Sequence[bytes]) -> bytes:
-    """The value that these operands of a field of this type merge to."""
+    """Merge the operands of a field of this type."""
     if letter in FIRST_LETTERS:
         return _merge_first(operands)
     read = _SERIES.get(letter)
@@ -49,7 +49,7 @@ def merge(letter: str, operands: Sequence[bytes]) -> bytes:
 
 
 def _merge_first(operands: Sequence[bytes]) -> bytes:
-    """The operand of the highest revision, value bytes and source; the later one of equals."""
+    """Return the operand of the highest revision, value bytes and source; the later one if they are equal."""
     best: tuple[int, bytes, int] | None = None
     winner = b""
     for operand in operands:
@@ -63,7 +63,7 @@ def _merge_first(operands: Sequence[bytes]) -> bytes:
 
 
 def _by_source(data: bytes) -> Iterator[Ranked]:
-    """N and Z: of each source the greatest raw revision, which in N is the value itself."""
+    """Read N and Z: for each source the greatest raw revision is kept, which in N is the value itself."""
     start = 0
     for _, raw, src, _, end in elements(data):
         yield src, raw, data[start:end]
@@ -71,7 +71,7 @@ def _by_source(data: bytes) -> Iterator[Ranked]:
 
 
 def _by_value(data: bytes) -> Iterator[Ranked]:
-    """E: of each value, whatever its letter, the latest stamp."""
+    """Read E: for each value, whatever its letter, the latest stamp is kept."""
     start = 0
     for _, raw, src, value, end in elements(data):
         yield value, (raw, src), data[start:end]
@@ -79,7 +79,7 @@ def _by_value(data: bytes) -> Iterator[Ranked]:
 
 
 def _by_map_key(data: bytes) -> Iterator[Ranked]:
-    """M: of each key the latest stamp of the key; the value comes along."""
+    """Read M: for each key the latest stamp of the key is kept, with the value of that pair."""
     start = 0
     for (code, raw, src, key, _), (*_, end) in pairs(data):
         yield (code, key), (raw, src), data[start:end]
@@ -87,7 +87,7 @@ def _by_map_key(data: bytes) -> Iterator[Ranked]:
 
 
 def _by_class_entry(data: bytes) -> Iterator[Ranked]:
-    """C: every entry that differs in offset, letter or value stays."""
+    """Read C: every entry that differs in offset, letter or value is kept."""
     start = 0
     for code, raw, _, value, end in elements(data):
         yield (raw, code, value), 0, data[start:end]
@@ -104,7 +104,7 @@ _SERIES: Final[dict[str, Callable[[bytes], Iterator[Ranked]]]] = {
 
 
 def merge_series(inputs: list[list[Ranked]]) -> bytes:
-    """The series' records merged, without the heap where its result does not depend on it."""
+    """Merge the records of several series, without the heap if the result does not depend on it."""
     inputs = [series for series in inputs if series]
     if len(inputs) == 1:
         return b"".join([found for _, _, found in inputs[0]])
@@ -124,10 +124,12 @@ def merge_series(inputs: list[list[Ranked]]) -> bytes:
 
 
 def merge_by_heap(inputs: Iterable[Iterable[Ranked]]) -> bytes:
-    """The series' records merged in the order in which a binary heap of them gives them up.
+    """Merge the records of several series in the order in which a binary heap returns them.
 
-    What comes out of series that are not sorted depends on every step of the heap, so these are the
-    reference's, one by one. Of each series one record is held at a time.
+    Each series has one record in memory at a time.
+    The result for unsorted series depends on every step of the heap, so these steps are those of the
+    reference. Each series has one record in memory at a time.
+    Each series has one record in memory at a time.
     """
     heap: list[_Waiting] = []
     for series in inputs:
@@ -143,12 +145,12 @@ def merge_by_heap(inputs: Iterable[Iterable[Ranked]]) -> bytes:
 
 
 def _supersedes(one: Ranked, other: Ranked) -> bool:
-    """Whether both are about one key, and ``one`` holds: also when nothing tells them apart."""
+    """Whether both have one key, and ``one`` is kept; also if they are equal."""
     return bool(one[0] == other[0] and one[1] >= other[1])
 
 
 def _is_before(one: _Waiting, other: _Waiting) -> bool:
-    """Whether ``one`` comes out of the heap before ``other``: also when nothing tells them apart."""
+    """Whether ``one`` leaves the heap before ``other``; also if they are equal."""
     (one_key, one_rank, _), (other_key, other_rank, _) = one[0], other[0]
     return bool(one_key < other_key or (one_key == other_key and one_rank >= other_rank))
 

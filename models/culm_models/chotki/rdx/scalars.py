@@ -1,6 +1,6 @@
-"""The text of a float, an integer, a reference, a string and a term, by itself (reference 3.4).
+"""The text of a single float, integer, reference, string or term (reference 3.4).
 
-Readers give the bytes behind the stamp and raise `TextMalformed`; writers take them.
+Readers return the bytes behind the stamp and raise `TextMalformed`; writers take these bytes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 
 def refusal(text: str, what: str) -> TextMalformed:
-    """The error for a text that is not ``what`` it should be."""
+    """Return the error for a text that is not ``what`` it should be."""
     return TextMalformed(f"{text[:100]!r} is not {what}")
 
 
 def read_integer(text: str, least: int, most: int, *, signs: bool = True) -> int:
-    """An integer in decimal digits between ``least`` and ``most``, leading zeros allowed."""
+    """Parse an integer in decimal digits between ``least`` and ``most``; leading zeros are allowed."""
     match = _INTEGER.fullmatch(text)
     if match is None or (match[1] and not signs):
         raise refusal(text, "an integer in digits of 64 bits")
@@ -73,7 +73,7 @@ def _read_f(text: str, compat: Compat) -> bytes:
 
 
 def read_id(text: str, compat: Compat) -> Id:
-    """An ID that the text is from end to end; with `Compat.GO` what `read_id_text` makes of any text."""
+    """Parse an ID that is the whole text; with `Compat.GO` return `read_id_text` of any text."""
     found = read_id_text(text)
     if compat is Compat.DEFAULT and (found == BAD_ID or _ID.fullmatch(text) is None):
         raise refusal(text, "an ID")
@@ -97,7 +97,7 @@ def _read_s(text: str, compat: Compat) -> bytes:
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         raise refusal(text, "in double quotes")
     match = _QUOTED.fullmatch(text)
-    # Half a surrogate pair cannot be written; an escape that does not exist has been made into one.
+    # Half a surrogate pair cannot be encoded; an unknown escape has been replaced by one.
     content = _ESCAPE.sub(_unescaped, match[1]) if match is not None else chr(_LAST_SURROGATE)
     try:
         return content.encode()
@@ -146,7 +146,7 @@ READ: Final[dict[str, Callable[[str, Compat], bytes]]] = {
     "S": _read_s,
     "T": _read_t,
 }
-"""Text to value bytes, by letter."""
+"""Functions from text to value bytes, by letter."""
 WRITE: Final[dict[str, Callable[[bytes], str]]] = {
     "F": _write_f,
     "I": _write_i,
@@ -154,4 +154,4 @@ WRITE: Final[dict[str, Callable[[bytes], str]]] = {
     "S": _write_s,
     "T": _write_t,
 }
-"""Value bytes to text, by letter; `ValueMalformed` on a number of more than 8 bytes."""
+"""Functions from value bytes to text, by letter; they raise `ValueMalformed` for numbers of over 8 bytes."""

@@ -1,4 +1,4 @@
-"""Stamping a value with the source of the packet that brought it (reference 3.3)."""
+"""Stamping of a value with the source of the packet that contains it (reference 3.3)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, read_stamp, wr
 
 
 def stamp(letter: str, value: bytes, src: int) -> bytes:
-    """The value with ``src`` in its stamps: FIRST, E, L and M; all others name their sources themselves.
+    """Set ``src`` in the stamps of FIRST, E, L and M; values of other types name their sources themselves.
 
-    What has that source already stays byte for byte, of a series up to the first element that has another.
+    A value that already has that source is not changed, nor a series up to its first other source.
     """
     if letter in FIRST_LETTERS:
         found = read_stamp(value)

@@ -1,7 +1,7 @@
 """Values as text and back (reference 3.4): a parsed value has empty stamps, numbers are decimal.
 
-By default a text that is not understood is refused with `TextMalformed`. With `Compat.GO` it becomes what the
-Go replica makes of it, and is refused only where that replica says that it is an error.
+By default an unknown text is refused with `TextMalformed`. With `Compat.GO` it becomes the value that the Go
+replica makes of it, and is refused only if that replica reports an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from culm_models.chotki.zip import U64_MAX, pack_int
 
 
 def parse_text(letter: str, text: str, *, compat: Compat = Compat.DEFAULT) -> bytes:
-    """The value of this type that a text says."""
+    """Parse the text of a value of this type."""
     if letter in FIRST_LETTERS:
         return EMPTY_STAMP + READ[letter](text, compat)
     read = _READ.get(letter)
@@ -32,7 +32,7 @@ def parse_text(letter: str, text: str, *, compat: Compat = Compat.DEFAULT) -> by
 
 
 def print_text(letter: str, value: bytes) -> str:
-    """The text of a value; `ValueMalformed` where it is no text's, hex where the type is unknown."""
+    """Return the text of a value, hex for an unknown type. Raises `ValueMalformed` if it has no text."""
     if letter in FIRST_LETTERS:
         return WRITE[letter](read_first(value)[2])
     return _WRITE.get(letter, bytes.hex)(value)
@@ -49,7 +49,7 @@ def _read_counter(text: str, compat: Compat) -> bytes:
 def _read_vector(text: str, compat: Compat) -> bytes:
     if not text:
         return b""
-    # The Go replica never comes back from a comma.
+    # The Go replica never returns from a comma.
     texts = [text] if compat is Compat.GO else text.split(",")
     entries: dict[int, int] = {}
     for one in texts:

@@ -1,7 +1,7 @@
-"""Whether bytes parse as a value of their type (reference 1.4).
+"""Checks that bytes parse as a value of their type (reference 1.4).
 
-Asked at every door: bytes that do not parse never reach another peer, since some of them end the Go replica's
-process. Order, repeats and UTF-8 are not asked for.
+All received values are checked: bytes that do not parse never reach another peer, since some of them end the
+Go replica's process. Order, repetition and UTF-8 are not checked.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _F, _I, _R, _T, _V = map(ord, "FIRTV")
 _FIRST_CODES: Final = frozenset(map(ord, "FIRST"))
 _TINY: Final = ord(TINY)
 _USUAL_STAMPS: Final = frozenset(size for size in PAIR_WIDTHS if size <= WIDTH_MAX)
-"""Lengths of tiny stamps whose revision is not the lowest."""
+"""Lengths of tiny stamps whose revision cannot be the lowest."""
 _USUAL_NUMBERS: Final = frozenset(size for size in PAIR_WIDTHS if size <= WIDTH_MAX)
-"""Lengths that a number and a reference may have alike."""
+"""Lengths that both a number and a reference may have."""
 
 
 def check_value(letter: str, value: bytes, *, compat: Compat = Compat.DEFAULT) -> None:
-    """Nothing, if ``value`` parses as its type.
+    """Check that ``value`` parses as its type.
 
-    `ValueMalformed` when it does not, `PairLength` when only the length of an id or a stamp is impossible,
-    which is taken with `Compat.GO`, and `FieldLetterUnknown` when there is no such type.
+    Raises `ValueMalformed` if it does not, `PairLength` if only the length of an id or a stamp is impossible
+    (accepted with `Compat.GO`), and `FieldLetterUnknown` if there is no such type.
     """
     check = _CHECKS.get(letter)
     if check is None:
@@ -38,7 +38,7 @@ def check_value(letter: str, value: bytes, *, compat: Compat = Compat.DEFAULT) -
 
 
 def _check_stamp(data: bytes, at: int, end: int, compat: Compat) -> int:
-    """Where the stamp at ``at`` ends."""
+    """Check the stamp at ``at`` and return its end."""
     size = data[at] - 0x30 if at < end else -1
     stop = at + 1 + size
     if not 0 <= size <= TINY_MAX:
@@ -52,7 +52,7 @@ def _check_stamp(data: bytes, at: int, end: int, compat: Compat) -> int:
 
 
 def _check_first(code: int, data: bytes, at: int, end: int, compat: Compat) -> None:
-    """A FIRST of this letter's code between ``at`` and ``end``."""
+    """Check a FIRST of this letter's code between ``at`` and ``end``."""
     size = end - _check_stamp(data, at, end, compat)
     if code == _R:
         if size not in PAIR_WIDTHS and compat is Compat.DEFAULT:
@@ -63,7 +63,7 @@ def _check_first(code: int, data: bytes, at: int, end: int, compat: Compat) -> N
 
 def _check_of(code: int) -> Callable[[bytes, Compat], None]:
     def check(data: bytes, compat: Compat) -> None:
-        # The usual form, without a call: a tiny stamp, and a value that every type may have.
+        # The usual form, without a call: a tiny stamp, and a length that every type may have.
         size = len(data)
         stamp_size = data[0] - 0x30 if size else -1
         rest = size - stamp_size - 1
@@ -94,7 +94,7 @@ def _check_integer_counter(data: bytes, compat: Compat) -> None:
 
 
 def _check_elements(data: bytes, compat: Compat) -> int:
-    """How many elements there are."""
+    """Check the elements and return their number."""
     count = 0
     for code, start, end in spans(data, refuse=ValueMalformed):
         if code not in _FIRST_CODES:
@@ -144,4 +144,4 @@ _CHECKS: Final[dict[str, Callable[[bytes, Compat], object]]] = {
 }
 
 FIELD_LETTERS: Final = frozenset(_CHECKS)
-"""Every type that a field can have, with C, O and Y of the objects themselves."""
+"""The letters of all field types, with C, O and Y of the objects themselves."""

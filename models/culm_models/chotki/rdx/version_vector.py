@@ -1,7 +1,7 @@
-"""Version vectors: how far each source is known (reference 1.4, type V).
+"""Version vectors: the highest known progress of each source (reference 1.4, type V).
 
-Records V, each a pair of source and progress, by source. What is stored is read as far as it can be read:
-`values.check_value` says whether bytes are a vector throughout.
+A vector is a series of records V, sorted by source, each a pair of source and progress. Stored vectors are
+read up to the first unreadable byte; `values.check_value` checks whether bytes are a vector throughout.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _NO_PAIR: Final = (0, 0)
 
 
 def parse_vector(data: bytes) -> dict[int, int]:
-    """Source to progress, the greatest of each; a rest that cannot be read is left out."""
+    """Return source to greatest progress; a rest that cannot be read is left out."""
     entries: dict[int, int] = {}
     raise_vector(entries, data)
     return entries
 
 
 def raise_vector(entries: dict[int, int], data: bytes) -> None:
-    """Raise ``entries`` to those of a vector's bytes."""
+    """Raise ``entries`` to those of an encoded vector."""
     for _, start, end in spans(data):
         middle = start + PAIR_WIDTHS.get(end - start, _NO_PAIR)[0]
         # A pair of an impossible length is read as 0-0, so both of its halves are empty.
@@ -35,12 +35,12 @@ def raise_vector(entries: dict[int, int], data: bytes) -> None:
 
 
 def write_vector(entries: Mapping[int, int]) -> bytes:
-    """The bytes of a vector, by source as a number."""
+    """Encode a vector, sorted by source as a number."""
     return b"".join([record("V", pack_pair(src, entries[src] & PRO_MASK)) for src in sorted(entries)])
 
 
 def merge_vectors(vectors: Iterable[bytes]) -> bytes:
-    """The vector of the greatest progress of each source."""
+    """Return the vector of the greatest progress of each source."""
     entries: dict[int, int] = {}
     for vector in vectors:
         raise_vector(entries, vector)
@@ -48,5 +48,5 @@ def merge_vectors(vectors: Iterable[bytes]) -> bytes:
 
 
 def entries_beyond(new: Mapping[int, int], old: Mapping[int, int]) -> dict[int, int]:
-    """The entries in which ``new`` is beyond ``old``, or that ``old`` has not at all."""
+    """Return the entries of ``new`` that are beyond those of ``old`` or that ``old`` does not have."""
     return {src: pro for src, pro in new.items() if src not in old or pro > old[src]}

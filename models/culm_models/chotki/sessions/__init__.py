@@ -1,6 +1,6 @@
 """One connection between two replicas.
 
-`session` is its state machine. `sync_receiver` takes the peer's diffs, `own_diff` makes ours, `outgoing` is
-what there is to send, `clock` knows when to ping and whom not to wait for any longer. `own_ids` is what comes
-back of the own source. `host` says what a session needs of the replica that it belongs to.
+`session` is its state machine. `sync_receiver` takes the peer's diffs, `own_diff` makes the own one,
+`outgoing` queues the records to send, `clock` keeps the times of pings and time-outs. `own_ids` handles ids
+of the own source that return. `host` is the interface that a session needs of its replica.
 """

@@ -1,8 +1,8 @@
-"""When a session is to ping, and when a peer is late, silent or deaf (reference 4.4).
+"""Times of a session: when a ping is due, and when a peer is late, silent or deaf (reference 4.4).
 
-Two questions have two timers. Is the peer there? A ping goes out when nothing came for a while, and
-anything is an answer. Does it read? A peer that went deaf writes on, so now and then a ping goes out
-whatever comes, and only a pong is an answer.
+Two questions have two timers. Is the peer present? A ping is sent if nothing was received for a while, and
+any record answers it. Does the peer read? A peer that does not read may go on sending, so a ping is also sent
+regularly regardless of what is received, and only a pong answers it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from culm_models.chotki.settings import ChotkiSettings
 
 
 class SessionClock:
-    """The times that count for one session; all in milliseconds, all given by the caller."""
+    """The times of one session, in milliseconds and supplied by the caller."""
 
     __slots__ = (
         "_asked_at_ms",
@@ -33,47 +33,47 @@ class SessionClock:
         self._diff_heard_at_ms = now_ms
         self._bye_at_ms = now_ms
         self._asked_at_ms: int | None = None
-        """The ping that anything answers."""
+        """The time of the ping that any record answers."""
         self._deaf_asked_at_ms: int | None = None
-        """The ping that only a pong answers."""
+        """The time of the ping that only a pong answers."""
 
     def start_live(self, now_ms: int) -> None:
-        """The own V is out, or none is due."""
+        """Start the live phase: the own V was sent, or no diff is due."""
         self._heard_at_ms = max(self._heard_at_ms, now_ms)
         self._pong_at_ms = now_ms
 
     def received(self, now_ms: int) -> None:
-        """Bytes came."""
+        """Record that bytes were received."""
         self._heard_at_ms = now_ms
         self._asked_at_ms = None
 
     def received_diff(self, now_ms: int) -> None:
-        """The peer is sending its diff: it reads, but Go answers no ping before it is through."""
+        """Record that the peer is sending its diff: it reads, but Go answers no ping before its diff ends."""
         self._diff_heard_at_ms = now_ms
         self._deaf_asked_at_ms = None
 
     def received_pong(self, now_ms: int) -> None:
-        """A pong came."""
+        """Record that a pong was received."""
         self._pong_at_ms = now_ms
         self._deaf_asked_at_ms = None
 
     def sent_ping(self, now_ms: int) -> None:
-        """A ping goes out. It asks both questions, as far as they are due."""
+        """Record that a ping is sent. It asks both questions, as far as they are due."""
         if self._asked_at_ms is None:
             self._asked_at_ms = now_ms
         if self._deaf_asked_at_ms is None and now_ms >= self._deaf_check_at_ms():
             self._deaf_asked_at_ms = now_ms
 
     def sent_bye(self, now_ms: int) -> None:
-        """B goes out."""
+        """Record that B is sent."""
         self._bye_at_ms = now_ms
 
     def is_ping_due(self, now_ms: int) -> bool:
-        """Whether one of the questions is to be asked."""
+        """Whether one of the two questions is due."""
         return now_ms >= self._next_ping_ms()
 
     def check_answers(self, now_ms: int) -> None:
-        """Raise `PingTimeout` if nothing answered a ping, `PeerDeaf` if other things than a pong did."""
+        """Raise `PingTimeout` if nothing answered a ping, `PeerDeaf` if records but no pong did."""
         settings = self._settings
         if self._asked_at_ms is not None and now_ms >= self._asked_at_ms + settings.ping_wait_ms:
             raise PingTimeout(f"nothing came in {settings.ping_wait_ms} ms after a ping")
@@ -81,23 +81,23 @@ class SessionClock:
             raise PeerDeaf(f"records but no pong came in {settings.deaf_wait_ms} ms after a ping")
 
     def is_handshake_late(self, now_ms: int) -> bool:
-        """Whether the peer's handshake should have come."""
+        """Whether the peer's handshake is late."""
         return now_ms >= self.handshake_late_at_ms()
 
     def is_bye_old(self, now_ms: int) -> bool:
-        """Whether the peer's B need not be waited for any longer."""
+        """Whether the wait for the peer's B is over."""
         return now_ms >= self.bye_old_at_ms()
 
     def handshake_late_at_ms(self) -> int:
-        """When the peer's handshake is late."""
+        """Return the time from which the peer's handshake is late."""
         return self._opened_at_ms + self._settings.ping_wait_ms
 
     def bye_old_at_ms(self) -> int:
-        """When the transport is closed after an own B."""
+        """Return the time at which the transport is closed after the own B."""
         return self._bye_at_ms + self._settings.close_wait_ms
 
     def next_ping_or_timeout_ms(self) -> int:
-        """When a live session has something to do."""
+        """Return the time of the next ping or time-out of a live session."""
         due_ms = [self._next_ping_ms()]
         if self._asked_at_ms is not None:
             due_ms.append(self._asked_at_ms + self._settings.ping_wait_ms)

@@ -1,4 +1,4 @@
-"""What a session needs of the replica that it belongs to: one in memory, or an edge with a store."""
+"""The interface that a session needs of its replica: one in memory, or an edge with a store."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ class Host(Protocol):
 
     @property
     def src(self) -> int:
-        """Its source."""
+        """The source of this replica."""
         ...
 
     def is_ours(self, src: int) -> bool:
-        """Whether a source is its own, or that of another edge of the same deployment."""
+        """Whether a source is the replica's own, or that of another edge of the same deployment."""
         ...
 
     @property
     def counter(self) -> int:
-        """The progress of the last id that its source gave."""
+        """The progress of the last id that the source issued."""
         ...
 
     def raise_counter(self, pro: int) -> None:
-        """An id of its source came back."""
+        """Raise the counter to an id of the own source that returned."""
         ...
 
     def snapshot(self) -> StoreSnapshot:
-        """Its store as it is now, with the global vector that a handshake announces."""
+        """Return the store as it is now, with the global vector that a handshake announces."""
         ...
 
     def open_spool(self) -> Spool:
-        """A place for the fields of a sync that is open."""
+        """Return a place for the fields of an open sync."""
         ...
 
     def apply(self, live: LivePacket) -> None:
-        """A live packet takes effect."""
+        """Apply a live packet."""
         ...
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """A sync takes effect at once: its fields, these vectors of blocks, its vector.
+        """Apply a whole sync at once: its fields, these vectors of blocks, its vector.
 
-        Answers with the own entry of the sync's vector if it is beyond the counter, which it raised.
+        Returns the own entry of the sync's vector if it is beyond the counter, which the call raised.
         """
         ...
 
     def forward(self, session: object, record: bytes) -> None:
-        """A record of ``session``, which is one of its own, was taken: a hub gives it to the others."""
+        """Take an applied record of ``session``, one of the own sessions; a hub sends it to the others."""
         ...

@@ -1,4 +1,4 @@
-"""The own diff of a session: what the snapshot of its handshake has and the peer lacks (reference 4.1)."""
+"""The own diff of a session: what its handshake's snapshot has and the peer is missing (reference 4.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 class OwnDiff:
     """The snapshot of one session, and the diff that is made from it.
 
-    `announced` is what the handshake says that it holds, `t` the own entry in that.
+    `announced` is the vector in the handshake, `t` the own entry in it.
     """
 
     __slots__ = ("_compat", "_diff", "_settings", "_snapshot", "_vector", "announced", "t")
@@ -32,12 +32,12 @@ class OwnDiff:
         self.t = Id(src, self.announced.get(src, 0))
 
     def handshake(self, mode: int, trace: bytes) -> bytes:
-        """The H that opens the connection."""
+        """Return the H that opens the connection."""
         features = READS_FILTERED_DIFFS if self._compat is Compat.DEFAULT else None
         return write_handshake(self.t, mode, self._vector, trace, features=features)
 
     def records(self, peer: Handshake, mode: int, trace: bytes) -> Iterator[bytes]:
-        """The diff for this peer, see `Diff.records`."""
+        """Yield the records of the diff for this peer, as `Diff.records` does."""
         assert self._snapshot is not None, "a snapshot is kept until the diff is out"
         is_go = self._compat is Compat.GO
         request = DiffRequest(
@@ -54,11 +54,11 @@ class OwnDiff:
         return self._diff.records()
 
     def progress(self) -> Progress:
-        """How far it is; all 0 before it is begun."""
+        """Return the progress of the diff; all 0 before it begins."""
         return self._diff.progress() if self._diff is not None else NO_PROGRESS
 
     def release(self) -> None:
-        """It is out, or never will be; again does nothing."""
+        """Release the snapshot: the diff was sent, or never will be. A second call does nothing."""
         if self._snapshot is not None:
             self._snapshot.release()
             self._snapshot = None

@@ -1,4 +1,4 @@
-"""Ids of the own source that a peer brings: edits of before a crash, or a second user's (reference 4.2)."""
+"""Ids of the own source from a peer: edits from before a crash, or of a second user (reference 4.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from culm_models.chotki.sessions.host import Host
 
 
 class OwnIds:
-    """Raises the host's counter to ids that come back, and reports them."""
+    """Raises the host's counter to own ids that return, and reports them."""
 
     __slots__ = ("_host", "_report")
 
@@ -20,9 +20,9 @@ class OwnIds:
         self._report = report
 
     def is_beyond(self, id: Id) -> bool:
-        """Whether it is of the own source and beyond the counter.
+        """Whether an id is of the own source and beyond the counter.
 
-        Raises `OwnIdMalformed` if the source gives no such ids.
+        Raises `OwnIdMalformed` if the source issues no such ids.
         """
         if id.src != self._host.src or id.pro <= self._host.counter:
             return False
@@ -31,6 +31,6 @@ class OwnIds:
         return True
 
     def take(self, id: Id) -> None:
-        """The counter goes on from it."""
+        """Raise the counter to an id and report it."""
         self._host.raise_counter(id.pro)
         self._report(events.OwnSource(id))

@@ -1,8 +1,8 @@
 """One connection between two replicas, as a state machine without I/O (reference 4).
 
-`Session` gets bytes and the time, and gives records to send (`take`) and events. It checks what comes,
-sends its own diff from the snapshot that its H announced, keeps the peer's until V, and answers and sends
-pings. What takes effect goes to its `Host`: a `Replica` in memory, or an edge with its own store behind it.
+`Session` takes bytes and the time, and returns records to send (`take`) and events. It checks received
+records, sends its own diff from the snapshot that its H announced, keeps the peer's diff until V, and answers
+and sends pings. Changes that take effect go to its `Host`: a `Replica` in memory, or an edge with its store.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _GO_REASON: Final = "closing"
 
 
 class Session:
-    """One connection; its H is to be sent as soon as it is made.
+    """One connection; its H is queued for sending on construction.
 
-    `closed`: write what `take` gives, then close the transport. After that nothing is received any more.
+    `closed`: write what `take` returns, then close the transport. After that nothing is received.
     """
 
     def __init__(
@@ -94,38 +94,39 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Whether B was sent or received, or the transport lost."""
+        """Whether B was sent or received, or the transport was lost."""
         return self.state is SessionState.NONE
 
     @property
     def open_syncs(self) -> list[OpenSync]:
-        """Syncs whose V has not come."""
+        """Syncs whose V has not arrived."""
         return self._syncs.open_syncs
 
     def progress(self) -> tuple[Progress, Progress]:
-        """How far the own diff and the peer's are; all 0 before its handshake."""
+        """Return the progress of the own diff and of the peer's; all 0 before the peer's handshake."""
         return self._diff.progress(), self._syncs.progress.now()
 
     @property
     def is_making_diff(self) -> bool:
-        """Whether there is more to `take`, although it gave nothing: it lets others run now and then."""
+        """Whether there is more to `take` although it returned nothing: it pauses so that others can run."""
         return self._outgoing.has_diff
 
     @property
     def is_sent_live_packets(self) -> bool:
-        """Whether live packets go to the peer, now or when the own V is out."""
+        """Whether live packets go to the peer, now or when the own V was sent."""
         return not self.is_over and (self.peer is None or (self.live and self.sends))
 
     def take_events(self) -> list[events.SessionEvent]:
-        """What happened since the last call."""
+        """Return the events since the last call."""
         found, self._events = self._events, []
         return found
 
     def take(self, now_ms: int, max_bytes: int | None = None) -> list[bytes]:
-        """Records to send, in order; with ``max_bytes`` no further one when so many are taken.
+        """Return records to send, in order; with ``max_bytes`` stop once that many bytes are taken.
 
-        A diff is made while it is taken, so a caller that takes little keeps little; with ``max_bytes`` there
-        may also be less, see `is_making_diff`. What comes meanwhile is sent behind it, but for pongs.
+        A diff is made while it is taken, so a caller that takes little keeps little. With ``max_bytes`` the
+        result may also be shorter, see `is_making_diff`. Records that are queued meanwhile follow the diff,
+        except for pongs.
         """
         taken: list[bytes] = []
         size = 0
@@ -144,14 +145,14 @@ class Session:
         return taken
 
     def receive(self, data: bytes, now_ms: int) -> None:
-        """What one read of the transport gave, in any pieces."""
+        """Take the data of one read of the transport, split anywhere."""
         for _ in self.receive_in_turns(data, now_ms):
             pass
 
     def receive_in_turns(self, data: bytes, now_ms: int) -> Iterator[None]:
-        """As `receive`; after a record, and within a D, others may run: `take`, `tick`, `close` among them.
+        """Do the work of `receive` and yield after each record and within a D, so that others may run.
 
-        To be gone through to its end before more is received.
+        They may call `take`, `tick` and `close`. The iterator must be exhausted before more data is received.
         """
         if self.closed or not data:
             return
@@ -178,11 +179,11 @@ class Session:
             self._refuse(error, b"" if isinstance(error, SpoolFull) else at_fault, now_ms)
             return
         if not count and self.peer is not None and self.receives and not self._syncs.peer_diff_is_in:
-            # In the middle of a record of the diff that is awaited.
+            # The data ends in the middle of a record of the awaited diff.
             self._clock.received_diff(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due: pings, time-outs, expired syncs."""
+        """Do what is due: pings, time-outs and the expiry of syncs."""
         if self.closed:
             return
         if self.is_over:
@@ -190,7 +191,7 @@ class Session:
                 self._shut()
             return
         if self._is_in_parcel:
-            # The peer is not silent: what came of it is still being taken in.
+            # The peer is not silent: its data is still being processed.
             self._clock.received(now_ms)
             self._clock.received_diff(now_ms)
         try:
@@ -204,7 +205,7 @@ class Session:
             self._refuse(error, b"", now_ms)
 
     def next_due_ms(self) -> int | None:
-        """When `tick` has something to do; None when only receiving changes anything."""
+        """Return the time at which `tick` is due, or None if nothing is planned."""
         if self.closed:
             return None
         if self.is_over:
@@ -217,7 +218,7 @@ class Session:
         return min((each for each in due_ms if each is not None), default=None)
 
     def send_live(self, record: bytes) -> None:
-        """A packet of this or another replica is to reach the peer, behind the own V."""
+        """Send a packet of this or another replica to the peer, behind the own V."""
         if not self.is_sent_live_packets:
             return
         if self._own_diff_is_out:
@@ -233,12 +234,12 @@ class Session:
         self._shut()
 
     def fail(self, error: ChotkiError, now_ms: int) -> None:
-        """End the session for something that its owner found: the peer is told the code."""
+        """End the session because of an error that its owner found: the peer receives the code."""
         if not self.closed:
             self._refuse(error, b"", now_ms)
 
     def lost(self) -> None:
-        """The transport ended."""
+        """Handle the end of the transport."""
         if self.closed and self.is_over:
             return
         self._report(events.ConnectionLost())
@@ -325,7 +326,7 @@ class Session:
     # The own diff.
 
     def _end_own_diff(self, now_ms: int) -> None:
-        """The own V is out, or none is due."""
+        """End the own diff: its V was sent, or no diff is due."""
         self._outgoing.end_diff()
         self._diff.release()
         if self.is_over:
@@ -346,7 +347,7 @@ class Session:
     # Pings.
 
     def _answer_ping(self) -> None:
-        """One pong a read, also in the middle of an own diff: the peer waits for nothing else."""
+        """Answer one ping per read, also in the middle of an own diff: the peer waits for nothing else."""
         if self.is_over or not self._pong_is_due:
             return
         self._pong_is_due = False
@@ -379,13 +380,13 @@ class Session:
         self._enter(SessionState.NONE)
 
     def _end(self) -> None:
-        """B came, or the transport ended: what was to be sent before may still be, nothing else follows."""
+        """End without B: B arrived, or the transport ended. Queued records may still be sent."""
         if not self.is_over:
             self._enter(SessionState.NONE)
         self._shut()
 
     def _shut(self) -> None:
-        """Nothing is received any more; what waits to be sent may still be."""
+        """Stop receiving; queued records may still be sent."""
         self.closed = True
         self._syncs.forget_all()
         self._outgoing.drop_held()

@@ -1,6 +1,6 @@
-"""The receiving half of a session: the peer's diff, and those that it forwards, from H over D's to V.
+"""The receiving half of a session: the peer's diff and the diffs that it forwards, from H to V.
 
-Reference 4.2. Nothing takes effect before V; then all of it does, and the replica forwards what it took.
+Reference 4.2. Nothing takes effect before V. Then everything does, and the replica forwards what it accepted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from culm_models.chotki.sync.progress import IncomingProgress
 class SyncReceiver:
     """Takes H, D and V of any sync on one connection.
 
-    `report` gets events, `forward` the records that were taken. Its methods raise what is to end the session.
+    `report` gets events, `forward` the accepted records. The methods raise errors that end the session.
     """
 
     __slots__ = (
@@ -62,24 +62,24 @@ class SyncReceiver:
         self._peer_t: Id | None = None
         self._announced: dict[int, int] = {}
         self.progress = IncomingProgress(0)
-        """Of the peer's own diff."""
+        """The progress of the peer's own diff."""
         self.peer_diff_is_in = False
-        """Whether V of the peer's own diff came: of a long one that of the part which claims all of it."""
+        """Whether V of the peer's own diff arrived; for a long one, V of the part that claims all of it."""
 
     @property
     def open_syncs(self) -> list[OpenSync]:
-        """Syncs whose V has not come."""
+        """Syncs whose V has not arrived."""
         return list(self._syncs)
 
     def begin(self, peer: Handshake, record: bytes, own: Mapping[int, int], now_ms: int) -> None:
-        """The peer's first H; ``own`` is the vector of ours."""
+        """Take the peer's first H; ``own`` is the vector in the own H."""
         self._peer_t = peer.t
         self._announced = parse_vector(peer.vector)
         self.progress = IncomingProgress.expected(self._announced, own)
         self._open(peer, record, now_ms)
 
     def open(self, packet: Packet, record: bytes, now_ms: int) -> None:
-        """H of a sync: of the peer itself, or of a replica behind it."""
+        """Take H of a sync, either of the peer itself or of a replica behind it."""
         if self._is_loop(packet.id):
             return
         found = read_handshake(packet, compat=self._compat)
@@ -93,12 +93,12 @@ class SyncReceiver:
         self._forward(record)
 
     def read_parcel(self, record: bytes) -> ParcelReader:
-        """A reader of a D: for its `check`, then for `parcel`."""
+        """Return a reader of a D, for its `check` and then for `parcel`."""
         set_aside = self._settings.unreadable_values == "quarantine"
         return ParcelReader(record, compat=self._compat, set_aside=set_aside)
 
     def parcel(self, parcel: ParcelReader, size: int, now_ms: int) -> Iterator[None]:
-        """D, of ``size`` bytes, whose form is good; after each step others may run."""
+        """Take a D of ``size`` bytes that passed `check`; after each step others may run."""
         if self._is_loop(parcel.t):
             return
         sync = self._syncs.get(parcel.t)
@@ -109,13 +109,13 @@ class SyncReceiver:
         sync.heard_at_ms = now_ms
         for one in parcel.unreadable:
             self._report(events.Quarantined(one.id, one.letter, one.value, one.error.code))
-        # Nobody else gets what does not parse either.
+        # Values that do not parse are not forwarded either.
         self._forward(parcel.readable())
         if sync.is_peers:
             self.progress.take(parcel.block, size)
 
     def _is_loop(self, t: Id) -> bool:
-        """Whether it is an own sync that came round: some other replica passed it on in a circle."""
+        """Whether this is an own sync that returned because some replica passed it on in a circle."""
         is_ours = t.src == self._host.src or (t != self._peer_t and self._host.is_ours(t.src))
         found = is_ours and self._compat is Compat.DEFAULT
         if found:
@@ -123,7 +123,7 @@ class SyncReceiver:
         return found
 
     def end(self, packet: Packet, record: bytes) -> None:
-        """V: the sync takes effect."""
+        """Take V: the sync takes effect."""
         if self._is_loop(packet.id):
             return
         sync = self._syncs.get(packet.id)
@@ -141,7 +141,7 @@ class SyncReceiver:
         return all(claimed.get(src, -1) >= pro for src, pro in self._announced.items())
 
     def check_expiry(self, now_ms: int) -> None:
-        """Forget forwarded syncs of which nothing comes; raise `SyncExpired` if it is the peer's own."""
+        """Forget forwarded syncs that stopped arriving; raise `SyncExpired` for the peer's own."""
         for sync in self._syncs.expired(now_ms):
             if sync.is_peers:
                 raise SyncExpired(f"nothing came for the sync {sync.t} in {self._settings.sync_expiry_ms} ms")
@@ -149,9 +149,9 @@ class SyncReceiver:
             self._syncs.forget(sync.t)
 
     def next_expiry_ms(self) -> int | None:
-        """When `check_expiry` has something to do."""
+        """Return the time at which `check_expiry` is due, or None if no sync is open."""
         return self._syncs.next_expiry_ms()
 
     def forget_all(self) -> None:
-        """The session is over: nothing of what is open takes effect."""
+        """Drop all open syncs because the session is over; they take no effect."""
         self._syncs.forget_all()

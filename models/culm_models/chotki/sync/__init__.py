@@ -1,5 +1,5 @@
 """Diffs between two replicas.
 
-`diff` is the sender: what a snapshot holds that the peer lacks. `open_syncs` is the receiver: what waits
-for its V. `progress` is how far either is.
+`diff` is the sender: it sends what a snapshot holds and the peer is missing. `open_syncs` is the receiver: it
+keeps syncs until their V. `progress` is the progress of either.
 """

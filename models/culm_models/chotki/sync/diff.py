@@ -1,9 +1,9 @@
-"""The sender of diffs: what a snapshot holds that a peer lacks, as D's and V (reference 4.1).
+"""The sender of diffs: the fields that a snapshot holds and a peer is missing, as D packets and V.
 
-`Diff` walks the blocks whose vectors are ahead of the peer's global one. A field whose own source is ahead
-goes out whole, another as its `xdiff`; towards a peer that reads filtered diffs, fields of types that are
-always whole are left out where their seen vector says that the peer holds everything in them. With
-`Compat.GO` the walk has the Go replica's two quirks, see `_as_go_walks`.
+Reference 4.1. `Diff` walks the blocks whose vectors are ahead of the peer's global vector. A field whose own
+source is ahead is sent whole, another field as its `xdiff`. Towards a peer that reads filtered diffs, fields
+of types that are always whole are left out if their seen vector shows that the peer holds everything in them.
+With `Compat.GO` the walk has the Go replica's two quirks, see `_as_go_walks`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TURN_BYTES: Final = 1 << 20
 _TURN_FIELDS: Final = 16_384
 _TURN_VECTORS: Final = 1_024
 _SOME_BYTES: Final = 1_024
-"""What it costs to look at some fields, in bytes of values."""
+"""The cost of looking at a chunk of fields, in bytes of values."""
 _LETTERS: Final = tuple(chr(code) for code in range(256))
 _MERGED: Final = frozenset(b"FIRSTOY")
-"""Types of which `xdiff` may send nothing; all others it sends whole."""
+"""Types for which `xdiff` may send nothing; it sends all others whole."""
 
 
 class BlockAhead(NamedTuple):
-    """A block with something for the peer. ``want``: the sources ahead, with what the peer has of them."""
+    """A block with changes for the peer. ``want``: the sources ahead, with the peer's progress in them."""
 
     block: Id
     vector: bytes
@@ -40,18 +40,18 @@ class BlockAhead(NamedTuple):
 
 
 def wanted(vector: bytes, peer: dict[int, int]) -> dict[int, int]:
-    """The sources of a block's vector that the peer lacks or has less of, with what it has (0: nothing)."""
+    """Return the sources in which a block's vector is ahead of the peer, with its progress (0: nothing)."""
     return {src: peer.get(src, 0) for src, pro in parse_vector(vector).items() if pro > peer.get(src, -1)}
 
 
 @dataclass(frozen=True, slots=True)
 class DiffRequest:
-    """What a diff is made for.
+    """The parameters of a diff.
 
     `t`: the sender's T. `peer`: the peer's global vector. `max_record_bytes`: a D of several fields is never
-    larger; by default no peer takes more. `filtered`: the peer reads diffs that leave out what its vector
-    covers. `handshake` writes H with the vector it is given. `announces`: the vector that the diff's own H
-    claims; None where the connection's first H has done that, and only parts of a long diff need one.
+    larger; by default no peer accepts more. `filtered`: the peer reads diffs that leave out what its vector
+    covers. `handshake` encodes H with a vector. `announces`: the vector that the diff's own H claims, or None
+    if the connection's first H claimed it, so that only the parts of a long diff need their own H.
     """
 
     t: Id
@@ -66,9 +66,9 @@ class DiffRequest:
 
 
 class Diff:
-    """The records of a diff, one by one, each made when it is asked for: D's and V, or several parts of them.
+    """The records of a diff, each made when it is requested: D packets and V, or several parts of them.
 
-    The work between two records is bounded: where it takes longer, something empty comes in between.
+    The work between two records is bounded: if it takes longer, an empty record is yielded in between.
     """
 
     __slots__ = ("_ahead", "_done", "_done_bytes", "_ends", "_request", "_sizes", "_snapshot")
@@ -79,16 +79,16 @@ class Diff:
         self._ahead: list[BlockAhead] = []
         self._ends: list[bytes] = []
         self._sizes: list[int] = []
-        """The bytes of all values of each block."""
+        """The total bytes of the values of each block."""
         self._done = 0
         self._done_bytes = 0
 
     def progress(self) -> Progress:
-        """How far it is; bytes are those of the values of blocks. As Go walks, bytes are not known."""
+        """Return the progress; bytes are those of the values of blocks, and unknown with `Compat.GO`."""
         return Progress(self._done, len(self._ahead), self._done_bytes, sum(self._sizes))
 
     def records(self) -> Iterator[bytes]:
-        """All records, the last of them V; empty ones are none."""
+        """Yield all records, V last; ignore empty ones."""
         yield from self._find_ahead()
         if self._request.compat is Compat.GO:
             yield from self._as_go_walks()
@@ -98,7 +98,7 @@ class Diff:
         yield from self._cut(sum(self._sizes) + 1 if cut_bytes is None else cut_bytes)
 
     def _find_ahead(self) -> Iterator[bytes]:
-        """Find the blocks with something for the peer, in the order of their keys."""
+        """Find the blocks with changes for the peer, in the order of their keys."""
         for number, (key, vector) in enumerate(self._snapshot.vectors(), start=1):
             block = split_vector_key(key)
             if block is not None and (want := wanted(vector, self._request.peer)):
@@ -107,7 +107,7 @@ class Diff:
                 yield b""
 
     def _measure(self) -> Iterator[bytes]:
-        """Look how large the blocks are, before the first of them goes out."""
+        """Measure the blocks before the first of them is sent."""
         looked_at = 0
         for ahead in self._ahead:
             size = 0
@@ -120,7 +120,7 @@ class Diff:
             self._sizes.append(size)
 
     def _cut(self, cut_bytes: int) -> Iterator[bytes]:
-        """Parts of whole blocks, each a sync of its own; where they make one part, H may stand already.
+        """Yield parts of whole blocks, each a sync of its own; a single part needs no H if one was sent.
 
         The vector of a part claims nothing of a source in which a later part is ahead of the peer.
         """
@@ -155,15 +155,15 @@ class Diff:
         return write_end(self._request.t, ends)
 
     def _parcel(self, block: Id, vector: bytes, parts: list[bytes]) -> bytes:
-        """The D of these parts; V will have its block."""
+        """Encode a D of these parts and note its block for V."""
         self._ends.append(block_vector(block, vector))
         return long_record("D", *parts)
 
     def _block(self, ahead: BlockAhead) -> Iterator[bytes]:
-        """The D's of one block."""
+        """Yield the D packets of one block."""
         block, vector, want = ahead
         limit = want.get(block.src)
-        # Fields of so high a progress go out whole.
+        # Fields with at least this progress are sent whole.
         whole_from = U64_MAX if limit is None else limit + 1 if limit else 0
         most, base = self._request.max_parcel_bytes, block.pro
         limit_bytes = self._request.max_record_bytes
@@ -200,7 +200,7 @@ class Diff:
         yield self._parcel(block, vector, parts)
 
     def _difference(self, code: int, value: bytes, seen: bytes | None, want: dict[int, int]) -> bytes:
-        """What of a field goes out whose own source is not ahead; empty where nothing does."""
+        """Return what is sent of a field whose own source is not ahead; empty if nothing is sent."""
         if code in _MERGED:
             return xdiff(_LETTERS[code], value, want)
         if self._request.filtered and seen is not None and code in SEEN_TYPES:
@@ -210,11 +210,11 @@ class Diff:
         return value
 
     def _as_go_walks(self) -> Iterator[bytes]:
-        """The Go replica's walk.
+        """Walk as the Go replica does.
 
-        Quirk (a): a field whose id is the first of the next block goes out with its own block and with the
-        one before. Quirk (b): the iterator over the fields stays where the last D ended; when it stands
-        inside the next block, that block gets a D although it has nothing for the peer.
+        Quirk (a): a field whose id is the first of the next block is sent with its own block and with the
+        previous one. Quirk (b): the iterator over the fields stays where the last D ended; if that is inside
+        the next block, that block gets a D although it has nothing for the peer.
         """
         request = self._request
         fields = _FieldCursor(self._snapshot)
@@ -252,7 +252,7 @@ class Diff:
 
 
 class _FieldCursor:
-    """A place among the fields of a snapshot: none before the first `seek` and behind the last field."""
+    """A position among the fields of a snapshot: no field before the first `seek` and behind the last one."""
 
     __slots__ = ("_rest", "_snapshot", "key", "value")
 
@@ -274,13 +274,13 @@ class _FieldCursor:
 
 
 def _bounds(block: Id) -> tuple[bytes, bytes]:
-    """Where a block begins and the next one does, as beginnings of keys, before all keys of that id."""
+    """Return the prefixes of keys at which a block and the next block begin."""
     prefix = b"O" + block.src.to_bytes(8, "big")
     return prefix + block.pro.to_bytes(8, "big"), prefix + (block.pro + BLOCK_MASK + 1).to_bytes(8, "big")
 
 
 def _field(offset: int, code: int, value: bytes) -> bytes:
-    """F and the value's record."""
+    """Encode F and the value's record."""
     number = offset.to_bytes((offset.bit_length() + 7) >> 3, "little")
     if len(value) <= SHORT_MAX:
         return b"f%c%b%c%c%b" % (len(number), number, code | 0x20, len(value), value)

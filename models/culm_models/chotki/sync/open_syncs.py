@@ -1,7 +1,7 @@
 """The receiver of diffs: syncs that wait for their V (reference 4.2).
 
-Nothing of a sync takes effect before its V; till then its fields wait in a spool and its vector here. A
-sync is known by its T alone: the peer's own, or one of a replica behind it.
+Nothing of a sync takes effect before its V. Until then its fields wait in a spool and its vector here. A sync
+is identified by its T alone: the peer's own, or that of a replica behind it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from culm_models.chotki.settings import ChotkiSettings
 
 
 class Spool(Protocol):
-    """Where the fields of one open sync wait, in their order: on disk, unless there are few."""
+    """Storage of the fields of one open sync, in their order: on disk, unless there are few."""
 
     def extend(self, fields: list[tuple[bytes, bytes]]) -> None:
-        """Keep store keys and operands behind those that are there."""
+        """Append store keys and operands."""
         ...
 
     def fields(self) -> Iterable[tuple[bytes, bytes]]:
-        """All of them, from the first."""
+        """Return all fields, from the first."""
         ...
 
     def drop(self) -> None:
-        """Forget them: the sync is over, one way or the other."""
+        """Delete all fields: the sync was committed or dropped."""
         ...
 
 
@@ -40,21 +40,21 @@ class MemorySpool:
         self._fields: list[tuple[bytes, bytes]] = []
 
     def extend(self, fields: list[tuple[bytes, bytes]]) -> None:
-        """See `Spool.extend`."""
+        """Append store keys and operands."""
         self._fields += fields
 
     def fields(self) -> list[tuple[bytes, bytes]]:
-        """See `Spool.fields`."""
+        """Return all fields, from the first."""
         return self._fields
 
     def drop(self) -> None:
-        """See `Spool.drop`."""
+        """Delete all fields."""
         self._fields = []
 
 
 @dataclass(slots=True)
 class OpenSync:
-    """A sync between its H and its V. `is_peers`: the peer's own, not one that it forwards."""
+    """A sync between its H and its V. `is_peers`: it is the peer's own, not a forwarded one."""
 
     t: Id
     vector: bytes
@@ -67,7 +67,7 @@ class OpenSync:
 
 
 class OpenSyncs:
-    """The syncs that are open on one connection, by T."""
+    """The open syncs of one connection, by T."""
 
     __slots__ = ("_open", "_open_spool", "_settings")
 
@@ -83,7 +83,7 @@ class OpenSyncs:
         return len(self._open)
 
     def open(self, t: Id, vector: bytes, *, is_peers: bool, now_ms: int) -> OpenSync:
-        """Begin a sync; one with its T is forgotten. Raises `SyncsTooMany`."""
+        """Begin a sync; an open sync with its T is forgotten. Raises `SyncsTooMany`."""
         self.forget(t)
         if len(self._open) >= self._settings.max_open_syncs:
             raise SyncsTooMany(f"{len(self._open)} syncs are open on this connection")
@@ -91,14 +91,14 @@ class OpenSyncs:
         return sync
 
     def get(self, t: Id) -> OpenSync:
-        """The sync of a D or V. Raises `SyncUnknown`."""
+        """Return the sync of a D or V. Raises `SyncUnknown`."""
         sync = self._open.get(t)
         if sync is None:
             raise SyncUnknown(f"no sync {t} is open")
         return sync
 
     def take_room(self, sync: OpenSync, size: int) -> None:
-        """A D of ``size`` bytes comes. Raises `SyncTooLarge` where it may not."""
+        """Count a D of ``size`` bytes. Raises `SyncTooLarge` if it exceeds the limit."""
         if sync.bytes + size > self._settings.max_sync_bytes:
             raise SyncTooLarge(f"the diffs of {sync.t} exceed {self._settings.max_sync_bytes} bytes")
         sync.bytes += size
@@ -116,18 +116,18 @@ class OpenSyncs:
             sync.spool.drop()
 
     def forget_all(self) -> None:
-        """End all."""
+        """End all syncs."""
         for t in list(self._open):
             self.forget(t)
 
     def expired(self, now_ms: int) -> list[OpenSync]:
-        """Syncs of which nothing came for too long, the peer's own first."""
+        """Return the syncs that received nothing for too long, the peer's own first."""
         limit_ms = now_ms - self._settings.sync_expiry_ms
         found = [sync for sync in self._open.values() if sync.heard_at_ms <= limit_ms]
         return sorted(found, key=lambda sync: not sync.is_peers)
 
     def next_expiry_ms(self) -> int | None:
-        """When the next one expires."""
+        """Return the time at which the next sync expires, or None if no sync is open."""
         if not self._open:
             return None
         return min(sync.heard_at_ms for sync in self._open.values()) + self._settings.sync_expiry_ms

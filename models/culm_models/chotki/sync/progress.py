@@ -1,4 +1,4 @@
-"""How far a diff is, either way: for those who watch a first sync of many GB (reference 10, 6)."""
+"""Progress of a diff in either direction, for observers of a first sync of many GB (reference 10, 6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from culm_models.chotki.ids import BLOCK_MASK, Id
 
 
 class Progress(NamedTuple):
-    """Blocks and bytes that are through, and how many there are in all; 0 bytes in all: nobody knows."""
+    """Finished and total blocks and bytes; a total of 0 bytes means that it is unknown."""
 
     blocks_done: int
     blocks_total: int
@@ -21,10 +21,10 @@ NO_PROGRESS: Final = Progress(0, 0, 0, 0)
 
 
 class IncomingProgress:
-    """What has come of a peer's diff. The protocol does not say how much there is.
+    """Progress of a received diff. The protocol does not announce its size.
 
-    So the blocks in all are an estimate from both vectors: those that new ids of the peer's sources lie in.
-    Bytes are those of D's.
+    So the total of blocks is an estimate from both vectors: the blocks that contain new ids of the peer's
+    sources. Bytes are those of D packets.
     """
 
     __slots__ = ("_block", "_blocks", "_bytes", "_expected")
@@ -37,7 +37,7 @@ class IncomingProgress:
 
     @classmethod
     def expected(cls, announced: Mapping[int, int], own: Mapping[int, int]) -> IncomingProgress:
-        """Of what a peer announces, towards one that holds ``own``."""
+        """Return the progress before the first D, from the announced vector and the ``own`` one."""
         blocks = 0
         for src, pro in announced.items():
             if pro > (held := own.get(src, -1)):
@@ -45,11 +45,11 @@ class IncomingProgress:
         return cls(blocks)
 
     def take(self, block: Id, size: int) -> None:
-        """A D of this block; those of one block follow each other."""
+        """Count a D of this block; the D packets of one block follow one another."""
         self._blocks += block != self._block
         self._block = block
         self._bytes += size
 
     def now(self) -> Progress:
-        """How far it is."""
+        """Return the current progress."""
         return Progress(self._blocks, max(self._blocks, self._expected), self._bytes, 0)

@@ -1,4 +1,5 @@
-"""Whether others have what was sent (SDS, "acknowledgement", "outgoing buffer").
+"""Acknowledgement of sent messages by others (SDS, "acknowledgement", "outgoing buffer").
 
-`acknowledgement`: who has shown to have which message; `outgoing`: what waits for that, and its re-sends.
+`acknowledgement`: evidence of which participants have which message. `outgoing`: unacknowledged messages and
+their re-sends.
 """
