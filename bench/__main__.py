@@ -76,11 +76,11 @@ def main() -> int:
         talk.print(f"[bold]({case})[/] {(module.__doc__ or '').splitlines()[0]}")
         load_before = os.getloadavg()[0]
         for ratio in module.run(settings):
-            # What else the machine did is part of a figure.
+            # Other load of the machine is part of a figure.
             ratio.details["load_average_before_and_after"] = [load_before, os.getloadavg()[0]]
             ratios.append(ratio)
             talk.print(f"    {ratio.name}: {ratio.ours:,.0f} against {ratio.limit:,.0f} {ratio.unit}")
-        # After every case: a later one that fails must not cost the figures of this one.
+        # After every case, so that a later failure does not lose the figures of this case.
         folder = save(ratios, settings)
     if arguments.json:
         sys.stdout.write(

@@ -1,4 +1,4 @@
-"""Two ends of Bamboo Point-2-Point in one process: entries a second, bytes a piece, memory, growth."""
+"""Two ends of Bamboo Point-2-Point in one process: entries per second, bytes per piece, memory, growth."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Log = Sequence[tuple[HeldEntry, bytes]]
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Stores in memory, so that nothing but the protocol, hashes and signatures is counted."""
+    """Measure with stores in memory, so that only the protocol, hashes and signatures count."""
     count, repeats = (2_000, 1) if settings.quick else (10_000, 3)
     log = made_log(count, _SMALL_BYTES)
-    # What the start left in memory, and the log itself, are none of the collector's business.
+    # The collector need not traverse the objects of the start, nor the log itself.
     gc.collect()
     gc.freeze()
     try:
@@ -88,7 +88,7 @@ def _bytes_a_piece(log: Log) -> Ratio:
 
 
 def _growth(log: Log, repeats: int) -> Ratio:
-    """The exponent of the time of a transfer in the length of the log."""
+    """Measure the exponent of a transfer's processor time in the length of the log."""
     lengths = [len(log) // 16, len(log) // 4, len(log)]
     times = []
     for length in lengths:
@@ -113,7 +113,7 @@ def _growth(log: Log, repeats: int) -> Ratio:
 
 
 def _open_requests(count: int) -> Ratio:
-    """Live requests for as many logs, confirmed; the memory of both ends."""
+    """Open live requests for as many logs, all confirmed, and measure the memory of both ends."""
     two = TwoEnds(PeerSettings(credit=count))
     two.talk()
     tracemalloc.start()

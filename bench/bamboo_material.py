@@ -1,4 +1,4 @@
-"""Signed Bamboo logs to transfer, and two ends in memory that talk."""
+"""Signed Bamboo logs to transfer, and two ends in memory that exchange bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG: LogKey = (AUTHOR.public_key, 0)
 
 
 def made_log(count: int, payload_bytes: int) -> list[tuple[HeldEntry, bytes]]:
-    """Entries 1 to `count` of `LOG`, with payloads that nothing compresses."""
+    """Make entries 1 to `count` of `LOG`, with payloads that do not compress."""
     made = random.Random(15)
     log: list[tuple[HeldEntry, bytes]] = []
     for seq_num in range(1, count + 1):
@@ -38,7 +38,7 @@ def made_log(count: int, payload_bytes: int) -> list[tuple[HeldEntry, bytes]]:
 
 
 class TwoEnds:
-    """Two ends over stores in memory; the first one is proactive."""
+    """Two ends with stores in memory; the first one is proactive."""
 
     def __init__(self, settings: PeerSettings | None = None) -> None:
         self.peers = [
@@ -51,7 +51,7 @@ class TwoEnds:
         self.data_bytes = 0
 
     def talk(self) -> None:
-        """Carry bytes both ways until nothing is left to say."""
+        """Carry bytes both ways until nothing is left to send."""
         while any([self._carry(0), self._carry(1)]):
             pass
 

@@ -1,4 +1,4 @@
-"""Bamboo peers with folders against a bare stream of the same bytes; live entries beside p2panda's."""
+"""Bamboo peers with folders against a bare stream of the same bytes; live entries against p2panda's."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ _SIZES = (4_096, 65_536, 1_048_576)
 _TIMEOUT_S = 120.0
 _LIVE_BYTES = 100
 _PAUSE_S = 0.01
-"""As in `LivePair`."""
+"""The same pause as in `LivePair`."""
 _SETUP = bytes(3)
-"""What either end says first: nothing wanted, no windows."""
+"""First bytes of either end: nothing wanted, no windows."""
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Both ends in one process, over QUIC and over TCP with bymux, by turns with the bare stream.
+    """Measure both ends in one process, over QUIC and over TCP with bymux, alternating with the bare stream.
 
-    Processor time stands beside it: on a busy machine it says more, as two ends use more than one core.
+    The processor time is recorded, too: on a busy machine it is more reliable, as two ends use more than one
+    core.
     """
     total, rounds, blocks, block = (4_000_000, 1, 2, 10) if settings.quick else (40_000_000, 3, 10, 30)
     ratios: list[Ratio] = []
@@ -93,7 +94,7 @@ async def _throughput(scheme: Scheme, size: int, count: int, rounds: int) -> Rat
 
 
 async def _bare_rate(scheme: Scheme, total: int) -> float:
-    """The bytes of a transfer over the same channels, with nobody to look at them."""
+    """Carry the bytes of a transfer over the same channels without processing them."""
     data = os.urandom(_TURN_BYTES)
     async with _two_channels(scheme) as (sender, receiver):
 
@@ -113,7 +114,7 @@ async def _bare_rate(scheme: Scheme, total: int) -> float:
 
 
 async def _live(blocks: int, block: int) -> list[Ratio]:
-    """From publishing an entry to its being stored at the other end, by turns with p2panda's peers."""
+    """Measure from publishing an entry to its storage at the other end, alternating with p2panda's peers."""
     taken: dict[str, list[float]] = {"quic": [], "tcp": [], "p2panda": []}
     async with AsyncExitStack() as stack:
         once = {
@@ -144,7 +145,9 @@ async def _live(blocks: int, block: int) -> list[Ratio]:
 
 @asynccontextmanager
 async def _live_bamboo(scheme: Scheme) -> AsyncIterator[Callable[[], Awaitable[float]]]:
-    """Two peers with an open range; publishes an entry, and says how long it took until it was stored."""
+    """Yield a function that publishes an entry over an open range and returns the seconds until its
+    storage.
+    """
     arrived: asyncio.Queue[float] = asyncio.Queue()
 
     def heard(_: RemotePeer, event: BambooP2pEvent) -> None:
@@ -168,7 +171,7 @@ async def _live_bamboo(scheme: Scheme) -> AsyncIterator[Callable[[], Awaitable[f
 
 @asynccontextmanager
 async def _live_p2panda() -> AsyncIterator[Callable[[], Awaitable[float]]]:
-    """The same of two reference peers in live mode. Neither kind waits for the disk with an entry."""
+    """Yield that function for two reference peers in live mode. Neither kind syncs an entry to disk."""
     with TemporaryDirectory() as name:
         writer, reader = (
             ReferencePeer(
@@ -201,7 +204,7 @@ async def _two_peers(
 
 @asynccontextmanager
 async def _two_channels(scheme: Scheme) -> AsyncIterator[tuple[TwoChannels, TwoChannels]]:
-    """The bare channels of a connection: who called, and who was called."""
+    """Yield the bare channels of a connection: the caller's, and the listener's."""
     settings = BambooPeerSettings()
     called: asyncio.Future[TwoChannels] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()

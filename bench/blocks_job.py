@@ -22,7 +22,7 @@ _SCHEMAS = ("venues_0020" + "ab" * 32, "events_0020" + "cd" * 32)
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, logs, rounds = (10_000, 4_000, 1) if settings.quick else (250_000, 100_000, 3)
     cores = os.cpu_count() or 1
     with Rig() as rig:
@@ -60,7 +60,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 def _produce(kafka: KafkaSettings, count: int, logs: int) -> None:
-    """Records as the job `logs` writes them, about 350 bytes: many logs that grow by turns."""
+    """Produce records as the job `logs` writes them, about 350 bytes, for many logs in random order."""
     source = random.Random(1)
     keys = [log_key(source.randbytes(32), 0) for _ in range(logs)]
     heights = [0] * logs

@@ -1,7 +1,7 @@
 """A connector that starts with an empty index: serving from `blocks` against reading all of `logs` first.
 
-A million logs of one entry (CULM_BENCH_BOOT_LOGS for another number), on one broker: `logs` and `blocks` are
-written as their jobs would write them. Each start is a process of its own with a new folder.
+There are a million logs of one entry (or CULM_BENCH_BOOT_LOGS) on one broker; `logs` and `blocks` are written
+as their jobs would write them. Each start is a separate process with a new folder.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _START_TIMEOUT_S = 900.0
 _SCHEMA = SCHEMAS[0]
 Keys = NDArray[np.uint8]
 _GOAL = 0.1
-"""Serving from `blocks` in a tenth of the time."""
+"""Goal: serving from `blocks` in a tenth of the time."""
 
 
 def run(settings: Settings) -> list[Ratio]:
@@ -91,7 +91,7 @@ def _start(rig: Rig, kafka: KafkaSettings, name: str) -> dict[str, float]:
 
 
 def _entries(keys: Keys) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Public key, entry and operation of logs of one entry. Unsigned: `logs` is not verified again."""
+    """Yield public key, entry and operation of logs of one entry. Unsigned: `logs` is not verified again."""
     writer = LogWriter(KeyPair.generate(bytes(32)), 0, _SCHEMA)
     entry, operation = writer.append({"title": "reed", "count": 1})
     for key in keys:
@@ -108,7 +108,7 @@ def _write_logs(kafka: KafkaSettings, keys: Keys) -> None:
 
 
 def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
-    """Chunks and summaries of all blocks; returns how many records."""
+    """Write chunks and summaries of all blocks. Returns the number of records."""
     client, topic = producer(kafka), kafka.topic("blocks")
     version = ((0, len(keys)),)
     zeros, ones = np.zeros(len(keys), np.uint64), np.ones(len(keys), np.uint64)
@@ -137,7 +137,7 @@ def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
 
 
 def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
-    """Start a connector, tell when it serves and when its index is whole, and stop it."""
+    """Start a connector, measure when it serves and when its index is complete, and stop it."""
     import asyncio
 
     from culm_connectors.connector import Connector

@@ -1,4 +1,4 @@
-"""Catching one peer up, everything verified and stored, against a bare QUIC stream of the same bytes."""
+"""Catching up one peer, with verification and storage, against a bare QUIC stream of the same bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from culm_models.p2panda.wire.codec import encode_entry_message
 
 _GOAL = 0.3
 _AQUADOGGO_ENTRIES_PER_S = 175
-"""Two nodes of aquadoggo 0.9.1 on one machine, measured elsewhere: for scale only."""
+"""Rate of two aquadoggo 0.9.1 nodes on one machine, measured elsewhere; for scale only."""
 _APPEND = 5_000
 _READY_TIMEOUT_S = 60.0
 _SYNC_TIMEOUT_S = 300.0
@@ -33,7 +33,7 @@ _SCHEMA_FLAGS = tuple(part for schema in SCHEMAS for part in ("--schema", schema
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """`culm p2panda peer`: `sync` from `serve`, each a process of its own, at two datagram sizes."""
+    """Run `culm p2panda peer sync` against `serve`, as separate processes, at two datagram sizes."""
     count, rounds = (5_000, 1) if settings.quick else (100_000, 2)
     ratios = []
     with Rig(broker=False) as rig:
@@ -105,7 +105,9 @@ def _bare(rig: Rig, total_bytes: int, datagram_bytes: int) -> float:
 
 
 def _sync(rig: Rig, name: str, count: int, datagram_bytes: int) -> tuple[float, dict[str, float]]:
-    """Seconds of one synchronisation from nothing, connecting and all, and what processors it used."""
+    """Return the seconds of one synchronisation from nothing, with connecting, and the processor time
+    used.
+    """
     (port,) = free_ports(1)
     where = f"127.0.0.1:{port}"
     size = {"CULM_PEER__DATAGRAM_SIZE": str(datagram_bytes)}

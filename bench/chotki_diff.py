@@ -1,4 +1,4 @@
-"""Diff sync of Chotki: to a fresh replica, beside the Go replica; how it grows; what one edit costs."""
+"""Diff sync of Chotki: to a fresh replica, beside the Go replica; its growth; the cost of one edit."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from culm_models.chotki.tlv import record
 
 _TIME_GOAL, _BYTES_GOAL, _EXPONENT_GOAL, _EDIT_GOAL = 2.0, 1.0, 1.05, 0.01
 _GO_ELSEWHERE_S = 0.90
-"""100,000 objects of three fields between two tuned Go replicas, as it was measured on such a machine."""
+"""Time of 100,000 objects of three fields between two tuned Go replicas, measured on a comparable machine."""
 _GO_SRC, _GO_FETCHING_SRC = 0xC, 0xD
 _READ_BYTES = 64 * 1024
 _TIMEOUT_S = 300.0
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Ends are processes of their own; growth and edits are of two replicas in one process."""
+    """Measure a transfer between separate processes; growth and edits between two replicas in one process."""
     objects, rounds = (2_000, 1) if settings.quick else (100_000, 3)
     sizes = (1_000, 3_162) if settings.quick else (10_000, 31_623, 100_000, 316_228, 1_000_000)
     block = 2_000 if settings.quick else 65_536
@@ -135,7 +135,7 @@ def _time_ratio(
 
 
 def _fetch(port: int, entry: Id) -> dict[str, float]:
-    """What a fresh replica of ours tells that has called there."""
+    """Return the measurements of a fresh replica of ours that connects to the port."""
     command = [sys.executable, "-m", "bench.chotki_ends", "fetch", str(port), str(entry)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
     told: dict[str, float] = json.loads(done.stdout)
@@ -143,7 +143,7 @@ def _fetch(port: int, entry: Id) -> dict[str, float]:
 
 
 def _go_fetch(program: Path, folder: Path, port: int, entry: Id) -> float:
-    """Seconds until a fresh Go replica that calls there has it all."""
+    """Return the seconds until a fresh Go replica that connects to the port has everything."""
     with chotki_go.running(GoReplica(program, folder, _GO_FETCHING_SRC)) as fresh:
         started_s = time.perf_counter()
         fresh.ask("connect", addr=f"tcp://127.0.0.1:{port}")
@@ -157,12 +157,12 @@ def _go_fetch(program: Path, folder: Path, port: int, entry: Id) -> float:
 
 
 def _growth(sizes: tuple[int, ...]) -> Ratio:
-    """The processor's time of both ends over the number of objects."""
+    """Measure the processor time of both ends by the number of objects."""
     taken: list[float] = []
     for objects in sizes:
         one = Replica(0xA, MemoryStore(material.store(0xA, objects)))
         other = Replica(0xB, MemoryStore(material.store(0xB, 0)))
-        # As in an edge, the collector leaves alone what was there before.
+        # As in an edge, the collector ignores objects that existed before.
         gc.collect()
         gc.freeze()
         started_s = time.process_time()
@@ -185,13 +185,13 @@ def _growth(sizes: tuple[int, ...]) -> Ratio:
 
 
 def _one_edit(objects: int) -> Ratio:
-    """What one counter's edit sends of a full block of them, when the two meet again."""
+    """Measure the bytes that one edit of a counter sends for a full block, when two replicas meet again."""
     one, other = Replica(0xA, name="one"), Replica(0xB, name="other")
     class_body = write_class([ClassField(1, "N", "Count")])
     class_id = one.commit("C", Id(0, 0), class_body, 0).id
     counter = record("N", record("T", write_stamp(1, 0xA)))
     edit = record("f", b"\x01") + record("N", record("T", write_stamp(7, 0xB)))
-    # Own object, class and objects fill the block and no more.
+    # The replica's own object, the class and the objects exactly fill the block.
     made = [one.commit("O", class_id, counter, 0).id for _ in range(objects - 2)]
     whole = _sync(one, other)
     other.commit("E", made[len(made) // 2], edit, 0)
@@ -210,7 +210,7 @@ def _one_edit(objects: int) -> Ratio:
 
 
 def _sync(one: Replica, other: Replica) -> int:
-    """A session of both from its beginning until both diffs are through; the bytes that `one` sends."""
+    """Run a session of both until both diffs are complete. Returns the bytes that `one` sends."""
     name = f"session {len(one.sessions)}"
     sent = 0
     to_other, to_one = one.open_session(name, 0).of(name), other.open_session(name, 0).of(name)

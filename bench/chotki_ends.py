@@ -1,8 +1,8 @@
-"""One end of a diff sync in a process of its own: ``python -m bench.chotki_ends serve|fetch …``.
+"""One end of a diff sync in a separate process: ``python -m bench.chotki_ends serve|fetch …``.
 
-`serve FOLDER OBJECTS` answers as an edge does, from its local store in lmdb, and tells its port; it ends with
-its standard input. `fetch PORT ENTRY` calls as a fresh replica, and tells how long it took until it held what
-that source's entry (an ID) says, and how many bytes came.
+`serve FOLDER OBJECTS` answers as an edge does, from its local store in lmdb, and prints its port; it ends
+with its standard input. `fetch PORT ENTRY` connects as a fresh replica. It prints how long it took until it
+held the source's packets up to that entry (an ID), and how many bytes it received.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _FromStore(Replica):
 
 
 def fill(folder: Path, objects: int) -> ChotkiStore:
-    """An edge's store at one epoch, with so many objects in it."""
+    """Fill an edge's store at one epoch with so many objects."""
     store = ChotkiStore.open(
         folder, Origin("bench", {}), map_size_bytes=_MAP_BYTES, max_size_bytes=_MOST_BYTES
     )

@@ -1,6 +1,6 @@
-"""The Go replica of Chotki beside ours: a program that somebody built by hand, spoken to in lines of JSON.
+"""The Go replica of Chotki beside ours: a separately built program that is driven by lines of JSON.
 
-It is not part of this repository. `CULM_CHOTKI_GO` names it; docs/chotki.md says what it is to do.
+It is not part of this repository. `CULM_CHOTKI_GO` names it; docs/chotki.md describes its commands.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _STOP_TIMEOUT_S = 10.0
 
 
 def implementation() -> Path | None:
-    """Where the program is; None where nobody gave one."""
+    """Return the path of the program; None if it is not configured."""
     named = os.environ.get(VARIABLE)
     return Path(named).resolve(strict=True) if named else None
 
 
 class GoReplica:
-    """One replica of its own folder and source; killed and started again, it goes on from the folder.
+    """One Go replica with its own folder and source; after a kill and a restart it resumes from the folder.
 
-    `read_window_ms`: it looks at what it has read only so often, or when 10 kB are there.
+    `read_window_ms`: how often it processes received bytes, unless 10 kB are there earlier.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class GoReplica:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Process id of the replica."""
         return self._running.pid
 
     @property
     def log(self) -> Path:
-        """What it says on its standard error, of all its runs."""
+        """Standard error of all its runs."""
         return self._folder / "log"
 
     def start(self) -> None:
-        """Run it, and wait until its store is open."""
+        """Start the program, and wait until its store is open."""
         assert self._process is None, "it runs already"
         self._folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -83,14 +83,14 @@ class GoReplica:
             raise RuntimeError(f"the Go replica does not start: {answer}")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL and wait for the end."""
         process, self._process = self._running, None
         process.kill()
         process.wait()
         _close(process)
 
     def stop(self) -> None:
-        """End it in peace if it runs, else not at all."""
+        """End the program in good order if it runs."""
         if self._process is None:
             return
         process, self._process = self._process, None
@@ -102,7 +102,7 @@ class GoReplica:
             process.wait()
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """What it answers to one command. Raises RuntimeError for an error."""
+        """Send one command and return the answer. Raises RuntimeError for an error."""
         stdin = self._running.stdin
         assert stdin is not None, "a pipe"
         stdin.write(json.dumps({"do": do, **arguments}) + "\n")
@@ -113,16 +113,16 @@ class GoReplica:
         return answer
 
     def commit(self, letter: str, ref: str, body: bytes, count: int = 1) -> str:
-        """So many changes with one body; the id of the last one as text."""
+        """Commit so many changes with one body. Returns the id of the last one as text."""
         answer = self.ask("commit", letter=letter, ref=ref, body=body.hex(), count=count)
         return str(answer["id"])
 
     def vector(self) -> str:
-        """Its global vector as text."""
+        """Return the global vector as text."""
         return str(self.ask("vector")["vector"])
 
     def store(self) -> dict[bytes, bytes]:
-        """Fields and vectors, by store key."""
+        """Return fields and vectors by store key."""
         return {bytes.fromhex(key): bytes.fromhex(value) for key, value in self.ask("dump").items()}
 
     @property
@@ -149,7 +149,7 @@ def _close(process: subprocess.Popen[str]) -> None:
 
 @contextlib.contextmanager
 def running(replica: GoReplica) -> Iterator[GoReplica]:
-    """The replica, started; stopped at the end."""
+    """Start the replica, and stop it at the end."""
     replica.start()
     try:
         yield replica

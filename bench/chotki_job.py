@@ -39,7 +39,7 @@ Placed = tuple[str, bytes, bytes, int]
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, rounds = (4_000, 1) if settings.quick else (100_000, 3)
     with Rig() as rig, spark_session(rig) as session:
         return [_throughput(rig, session, shape, batch, rounds) for shape in _SHAPES]
@@ -51,7 +51,8 @@ def _throughput(rig: Rig, session: SparkSession, shape: str, batch: int, rounds:
     elsewhere = rig.topics(f"copy-{prefix}.")
     kept, passed = [], []
     for number in range(rounds):
-        # A job without a checkpoint goes on behind what `chotki.state` covers: each round has its own topics.
+        # A job without a checkpoint starts after what `chotki.state` covers, so each round has its own
+        # topics.
         kafka = rig.topics(f"{prefix}-{number}.")
         say(f"  making {shape}")
         _produce(kafka, make(batch * _BATCHES))
@@ -77,7 +78,7 @@ def _throughput(rig: Rig, session: SparkSession, shape: str, batch: int, rounds:
 
 
 def _diffs(records: int) -> Iterator[Placed]:
-    """What edges write of the diffs of several replicas, by turns: fields of objects."""
+    """Yield the records that edges write for diffs of several replicas, alternating: fields of objects."""
     objects = records // len(_SOURCES) // (len(material.FIELDS) + 1)
     series = [
         (Bringer(_EDGE, src, session), material.fields(src, objects))
@@ -102,19 +103,21 @@ def _diffs(records: int) -> Iterator[Placed]:
 
 
 def _new_objects(records: int) -> Iterator[Placed]:
-    """Live packets of several replicas by turns, each a new object: for one record in, one a field out."""
+    """Yield live packets of several replicas, alternating, each a new object: one output record per field."""
     objects = records // len(_SOURCES)
     return _by_turns({src: material.packets(src, objects) for src in _SOURCES})
 
 
 def _edits(records: int) -> Iterator[Placed]:
-    """Live packets of several replicas by turns, each an edit of one field of one of a thousand objects."""
+    """Yield live packets of several replicas, alternating, each an edit of one field of a thousand
+    objects.
+    """
     count = records // len(_SOURCES)
     return _by_turns({src: itertools.islice(material.edits(src, 1_000), count) for src in _SOURCES})
 
 
 def _by_turns(series: dict[int, Iterator[tuple[int, bytes]]]) -> Iterator[Placed]:
-    """Packets as edges write them; each builds on the one before it."""
+    """Yield packets as edges write them; each builds on the one before it."""
     afters = dict.fromkeys(series, 0)
     places = {src: (source_key(src), source_partition(src, DEFAULT_PARTITIONS)) for src in series}
     for turn in itertools.zip_longest(
@@ -134,7 +137,7 @@ _SHAPES: dict[str, tuple[str, Callable[[int], Iterator[Placed]]]] = {
     "live edits": ("chotki.packets", _edits),
     "new objects": ("chotki.packets", _new_objects),
 }
-"""What is produced, to which topic."""
+"""Generators of records, with their topics, by the name of the case."""
 
 
 def _produce(kafka: KafkaSettings, records: Iterator[Placed]) -> None:

@@ -34,7 +34,7 @@ _WRITING_SRC, _READING_SRC = 0xA, 0xB
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One edit at a time, blocks of ours and of the bare kind by turns."""
+    """Measure one edit at a time, alternating blocks of our edits and of bare records."""
     blocks, block = (2, 20) if settings.quick else (10, 60)
     with Rig() as rig:
         kafka = rig.topics("live.")
@@ -76,7 +76,7 @@ def _edge(rig: Rig, name: str, kafka: KafkaSettings) -> tuple[CulmProcess, int]:
 async def _measure(
     kafka: KafkaSettings, ports: tuple[int, int], blocks: int, block: int
 ) -> tuple[list[float], list[float]]:
-    # Replicas of which nothing is known yet: all that they do is live, and no job is needed.
+    # New replicas have only live packets, so no job is needed.
     writer, reader = (
         ReplicaPeer(Replica(src, MemoryStore(common_store()))) for src in (_WRITING_SRC, _READING_SRC)
     )
@@ -90,7 +90,7 @@ async def _measure(
 
 @contextlib.asynccontextmanager
 async def _joined(peer: ReplicaPeer, port: int) -> AsyncIterator[None]:
-    """A session that is live."""
+    """Hold a session that is live."""
     live = asyncio.Event()
     heard: set[type] = set()
 
@@ -129,7 +129,7 @@ class _Pair:
             self._news.set()
 
     async def once(self) -> float:
-        """Seconds from the call to commit to the other replica's store."""
+        """Return the seconds from the call of commit to the other replica's store."""
         await asyncio.sleep(_PAUSE_S)
         self._edits += 1
         value = record("I", write_first(2 * self._edits, 0, pack_int(self._edits)))

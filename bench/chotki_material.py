@@ -1,4 +1,4 @@
-"""Objects of Chotki for the cases: made as a replica would have made them, without its work."""
+"""Objects of Chotki for the cases, generated directly in the form that a replica would store."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from culm_models.chotki.tlv import record
 from culm_models.chotki.zip import pack_int
 
 FIRST_OBJECT = 2
-"""The sequence number of the first object; the class is before it."""
+"""Sequence number of the first object; the class comes before it."""
 FIELDS = (
     ("S", "Name", write_first(0, 0, b"tide table")),
     ("I", "Height", write_first(0, 0, pack_int(437))),
     ("S", "Note", write_first(0, 0, b"high water at noon")),
 )
-"""Letter, name and value of each field, as a packet brings it: its source is the packet's."""
+"""Letter, name and value of each field as in a packet, whose source the values take."""
 
 
 def class_body() -> bytes:
-    """What follows R in the packet of the class."""
+    """Return what follows R in the packet of the class."""
     return write_class([ClassField(place, letter, name) for place, (letter, name, _) in enumerate(FIELDS, 1)])
 
 
 def object_body() -> bytes:
-    """What follows R in the packet of an object."""
+    """Return what follows R in the packet of an object."""
     return b"".join(record(letter, value) for letter, _, value in FIELDS)
 
 
 def class_id(src: int) -> Id:
-    """The class of all objects of a source."""
+    """Return the id of the class of all objects of a source."""
     return Id.make(src, FIRST_OBJECT - 1)
 
 
 def last_entry(src: int, objects: int) -> int:
-    """How far the source is in vectors when so many objects are made."""
+    """Return the entry of the source in vectors after so many objects."""
     return Id.make(src, FIRST_OBJECT + objects - 1, len(FIELDS)).pro
 
 
 def fields(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
-    """Store keys and values of the class and of so many objects, in the order of the keys."""
+    """Yield store keys and values of the class and of so many objects, in the order of the keys."""
     yield object_key(class_id(src), "C"), class_body()
     class_bytes = class_id(src).zip()
     values = [
@@ -58,7 +58,7 @@ def fields(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def block_vectors(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and vectors of the blocks of these objects."""
+    """Yield keys and vectors of the blocks of these objects."""
     last = last_entry(src, objects)
     block = block_of(Id(src, 0))
     while block.pro <= last:
@@ -69,7 +69,7 @@ def block_vectors(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def store(src: int, objects: int, *, name: str = "") -> dict[bytes, bytes]:
-    """The store of a replica that has made so many objects."""
+    """Return the store of a replica that has made so many objects."""
     found = fresh_store(src, name)
     vector = parse_vector(found[GLOBAL_VECTOR_KEY]) | {src: last_entry(src, objects)}
     found |= {**dict(fields(src, objects)), **dict(block_vectors(src, objects))}
@@ -78,7 +78,7 @@ def store(src: int, objects: int, *, name: str = "") -> dict[bytes, bytes]:
 
 
 def packets(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
-    """The live packets that make the class and so many objects, with the entry that each brings."""
+    """Yield the live packets that make the class and so many objects, each with its entry."""
     yield class_id(src).pro, write_live("C", class_id(src), ZERO_ID, class_body())
     body = object_body()
     for seq in range(FIRST_OBJECT, FIRST_OBJECT + objects):
@@ -87,9 +87,9 @@ def packets(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
 
 
 def edits(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
-    """Live packets without end, each an edit of one field of the next of so many objects, round and round.
+    """Yield live packets without end, each an edit of one field, cycling through so many objects.
 
-    Each with the entry that it brings; the sequence numbers go on behind the objects'.
+    Each comes with its entry; the sequence numbers follow those of the objects.
     """
     for number in itertools.count():
         id = Id.make(src, FIRST_OBJECT + objects + number)

@@ -1,4 +1,4 @@
-"""Merges of Chotki's values a second, by type: many fields at once, as the job does, and one by one."""
+"""Merges of Chotki's values per second, by type: many fields at once, as in the job, and one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ELEMENTS = 10
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """A stored value and one operand a field; the operand is what a packet or a diff would bring."""
+    """Merge a stored value with one operand per field; the operand is like that of a packet or a diff."""
     fields, repeats = (2_000, 1) if settings.quick else (100_000, 3)
     ratios = []
     for letter, (stored, brought) in _CASES.items():

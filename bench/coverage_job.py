@@ -34,18 +34,18 @@ _ENTRY_BYTES: Final = 330
 _PAYLOAD_BYTES: Final = 200
 _PEERS: Final = 50
 _SPARSE: Final = 50
-"""Entries of one log with gaps before them: every other one."""
+"""Number of entries of a log with gaps: every other entry is missing."""
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, logs, rounds = (10_000, 1_000, 1) if settings.quick else (200_000, 10_000, 3)
     cores = os.cpu_count() or 1
     with Rig() as rig:
         whole, mixed, elsewhere = rig.topics("whole."), rig.topics("mixed."), rig.topics("elsewhere.")
         say("  making records")
         _produce(whole, "logs", _in_logs(batch * _BATCHES, logs, seed=1))
-        # Three fifths of what is read are entries of logs without gaps, the rest is fragments and claims.
+        # Three fifths of the records are entries of logs without gaps, the rest are fragments and claims.
         parts = {"logs": batch * 3 // 5, "fragments": batch // 5, "holdings": batch // 5}
         _produce(mixed, "logs", _in_logs(parts["logs"] * _BATCHES, logs, seed=2))
         _produce(
@@ -80,7 +80,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 class _Bench:
-    """Queries in one session, each with a checkpoint of its own."""
+    """Queries in one session, each with its own checkpoint."""
 
     def __init__(self, session: SparkSession, rig: Rig) -> None:
         self._session = session
@@ -92,7 +92,9 @@ class _Bench:
         return str(self._rig.folder / "checkpoints" / str(self._queries))
 
     def coverage(self, kafka: KafkaSettings, takes: dict[str, int]) -> float:
-        """Rows a second of the job; signatures are left to the connectors, since bare verify bounds them."""
+        """Return rows per second of the job; signatures are left to connectors, since bare verify bounds
+        them.
+        """
         given = CoverageSettings(
             verify="chain",
             max_offsets_per_trigger=takes["logs"],
@@ -102,12 +104,12 @@ class _Bench:
         return steady_rate(take_all(self._session, kafka, "coverage", given, self._checkpoint()))
 
     def passthrough(self, source: KafkaSettings, sink: KafkaSettings, takes: dict[str, int]) -> float:
-        """Rows a second of a query that only copies."""
+        """Return rows per second of a query that only copies."""
         return passthrough(self._session, source, sink, takes, "entries", self._checkpoint())
 
 
 _Record = tuple[int, bytes, bytes]
-"""(partition, or -1 for where the key belongs; key; value)."""
+"""(partition, or -1 for the key's own; key; value)."""
 
 
 def _keys(count: int, seed: int) -> list[bytes]:
@@ -116,7 +118,7 @@ def _keys(count: int, seed: int) -> list[bytes]:
 
 
 def _in_logs(count: int, logs: int, seed: int) -> Iterator[_Record]:
-    """Entries of whole logs, the logs by turns at random; what is inside of an entry is not looked at."""
+    """Yield entries of complete logs, in random order of the logs; the content of an entry is not read."""
     chance = random.Random(seed)
     keys, heights = _keys(logs, seed), [0] * logs
     for _ in range(count):
@@ -128,7 +130,7 @@ def _in_logs(count: int, logs: int, seed: int) -> Iterator[_Record]:
 
 
 def _fragments(count: int, partitions: int) -> Iterator[_Record]:
-    """Every other entry of many logs: what a sparse reader brings."""
+    """Yield every other entry of many logs, as a sparse reader sends them."""
     for log in range(-(-count // _SPARSE)):
         key_pair = KeyPair.generate(f"author {log} of the benchmark, of at least 32 bytes".encode())
         key = log_key(key_pair.public_key, 0, YAMF)
@@ -146,7 +148,7 @@ def _fragments(count: int, partitions: int) -> Iterator[_Record]:
 
 
 def _holdings(count: int, logs: int, seed: int) -> Iterator[_Record]:
-    """Each peer says of one log after the other that it holds further entries."""
+    """Yield claims of each peer that it holds further entries of a log."""
     chance = random.Random(seed + 1)
     keys = _keys(logs, seed)
     peers = [chance.randbytes(32) for _ in range(_PEERS)]

@@ -1,4 +1,4 @@
-"""Reading and writing CARs with every hash checked, beside sha2-256 alone over the same blocks."""
+"""Reading and writing CARs with every hash checked, against sha2-256 alone over the same blocks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from culm_models.dag.blocks.cid import RAW, cid_of
 from culm_models.dag.car import CarStream, read_car, write_car
 from culm_models.dag.wire.messages import CHUNK_SIZE
 
-# A shard of the size that a put cuts by default.
+# Size of a shard that a put cuts by default.
 _SHARD_SIZE = 4_194_304
 _GOALS = {1_024: 0.3, 65_536: 0.9}
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One shard of raw blocks; rounds are run in turn, and the middle one counts."""
+    """Measure one shard of raw blocks; the cases alternate, and the middle round counts."""
     rounds = 3 if settings.quick else 15
     folder = libraries()
     ratios: list[Ratio] = []

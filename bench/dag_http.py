@@ -1,4 +1,4 @@
-"""Shards brought to the HTTP door of DAGs, against a bare uvicorn that drops the same bytes."""
+"""Shards sent to the HTTP door of DAGs, against a bare uvicorn that drops the same bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Shards = list[tuple[Cid, bytes]]
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One client on one connection, servers in processes of their own, by turns."""
+    """Measure one client on one connection, alternating between servers in separate processes."""
     total, rounds = (16_000_000, 1) if settings.quick else (256_000_000, 3)
     shards = list(drawn_shards(total))
     size = sum(len(data) for _, data in shards)
@@ -49,7 +49,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 def _upload_rate(port: int, shards: Shards) -> float:
-    """Megabytes a second until the last answer."""
+    """Return megabytes per second until the last answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     started = time.perf_counter()
     for cid, data in shards:
@@ -73,7 +73,7 @@ def _peak_mb(process: int) -> int:
 
 @contextmanager
 def _served(kind: str, folder: str) -> Iterator[tuple[int, int]]:
-    """A server in a process of its own: that process, and its port."""
+    """Run a server in a separate process. Yields its process id and its port."""
     command = [sys.executable, "-m", "bench.dag_http", kind, folder]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -92,7 +92,7 @@ async def _serve_door(folder: Path) -> None:
 
 
 async def _drop(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-    """An application that takes a body and says so."""
+    """Read a body and answer 201."""
     more = True
     while more:
         more = (await receive()).get("more_body", False)
@@ -108,7 +108,7 @@ class _Bare(uvicorn.Server):
 
 
 def main() -> None:
-    """Serve, until killed."""
+    """Serve until killed."""
     kind, folder = sys.argv[1:]
     if kind == "door":
         asyncio.run(_serve_door(Path(folder) / "dags"))

@@ -39,7 +39,7 @@ _GOAL: Final = 0.25
 _BATCHES: Final = 3
 _WRITERS: Final = 50
 _BLOCKS: Final = 13
-"""Of 256 KiB: as many as a shard of the usual size has."""
+"""Number of blocks of 256 KiB in a shard of the usual size."""
 _BLOCK_BYTES: Final = 262_144
 _NOW: Final = 1_800_000_000
 _SOURCE: Final = b"culm bench: the job of DAG replication"
@@ -52,7 +52,7 @@ class _Said(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What is produced, how many records of each topic a micro-batch takes, and in which unit it is told."""
+    """A generator of records, and how many records of each topic a micro-batch takes."""
 
     name: str
     make: Callable[[int], Iterator[_Said]]
@@ -60,7 +60,7 @@ class _Shape(NamedTuple):
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     nodes, publishes, chunks, rounds = (2_000, 500, 8, 1) if settings.quick else (50_000, 10_000, 64, 3)
     shapes = (
         _Shape("appends and joins", _nodes, {"dag.nodes": nodes}),
@@ -114,7 +114,7 @@ def _measured(rig: Rig, session: SparkSession, shape: _Shape, rounds: int) -> li
 
 
 def _for_sign_open(shape: _Shape, count: int) -> list[tuple[bytes, bytes]]:
-    """Of publishes, what bare verification takes: signature and text, and the key."""
+    """Return the input of bare verification for publishes: signature with text, and the key."""
     if "dag.publishes" not in shape.takes:
         return []
     proofs = [
@@ -126,7 +126,7 @@ def _for_sign_open(shape: _Shape, count: int) -> list[tuple[bytes, bytes]]:
 
 
 class _Writer:
-    """One id with its space: what it appends and publishes, each on what it did before."""
+    """One id with its space; each append and publish follows its previous one."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -170,7 +170,10 @@ def _writers(source: random.Random) -> list[_Writer]:
 
 
 def _nodes(count: int) -> Iterator[_Said]:
-    """Of fifty writers by turns: four appends, then two at once and their join; each names a shard."""
+    """Yield the nodes of fifty writers, alternating: four appends, then two concurrent ones and their join.
+
+    Each append names a shard.
+    """
     source = random.Random(_SOURCE)
     writers = _writers(source)
 
@@ -187,7 +190,7 @@ def _nodes(count: int) -> Iterator[_Said]:
 
 
 def _publishes(count: int) -> Iterator[_Said]:
-    """Of fifty ids by turns, each on the one before; what they publish is not here."""
+    """Yield publishes of fifty ids, alternating, each on the one before; their roots are missing."""
     source = random.Random(_SOURCE)
     writers = _writers(source)
     for number in range(count):
@@ -197,7 +200,7 @@ def _publishes(count: int) -> Iterator[_Said]:
 
 
 def _chunks(count: int) -> Iterator[_Said]:
-    """Shards of four chunks, each of 256 KiB blocks."""
+    """Yield shards of four chunks, with blocks of 256 KiB."""
     source = random.Random(_SOURCE)
     made = 0
     while made < count:
@@ -208,7 +211,7 @@ def _chunks(count: int) -> Iterator[_Said]:
 
 
 def _by_turns(count: int) -> Iterator[_Said]:
-    """Small files of fifty writers: each a shard, an append, and a publish that is complete."""
+    """Yield small files of fifty writers: each a shard, an append, and a complete publish."""
     source = random.Random(_SOURCE)
     writers = _writers(source)
     for number in range(count):

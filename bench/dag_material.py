@@ -1,4 +1,4 @@
-"""Nodes, UCANs and blocks for the benches of DAG replication: alike in every run."""
+"""Nodes, UCANs and blocks for the benchmarks of DAG replication, identical in every run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is wrong with this machine, and what to do about it: one function a check, none that changes a thing.
+"""Checks of this machine, each with a remedy: one function per check; none changes anything.
 
-The Kafka check makes a topic of its own and deletes it again.
+Only the Kafka check creates a topic, which it deletes again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WARNED_BELOW_BYTES = 5 << 30
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found; ``advice`` says what to do, where something is to be done."""
+    """Result of a check; ``advice`` is the remedy, if one is needed."""
 
     name: str
     state: State
@@ -41,7 +41,7 @@ class Finding:
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    """Every finding, in the order in which they depend on each other."""
+    """Yield every finding; checks come after those that they depend on."""
     yield check_python()
     for requirement in _REQUIREMENTS:
         yield check_distribution(requirement)
@@ -56,12 +56,12 @@ def examine(settings: Settings) -> Iterator[Finding]:
 
 
 def is_healthy(findings: list[Finding]) -> bool:
-    """Whether nothing failed; warnings and what was skipped do not count."""
+    """Whether no check failed; warnings and skipped checks do not count."""
     return all(finding.state != "failed" for finding in findings)
 
 
 def check_python() -> Finding:
-    """The Python that runs this."""
+    """Check the version of the running Python."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     if (3, 11) <= sys.version_info[:2] <= (3, 13):
         return Finding("python", "ok", f"{version}, {sys.executable}")
@@ -70,7 +70,7 @@ def check_python() -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Versions of a distribution that work: from ``at_least`` on, and below ``below``."""
+    """Supported versions of a distribution: from ``at_least`` on, and below ``below``."""
 
     distribution: str
     at_least: tuple[int, ...]
@@ -89,7 +89,7 @@ _REQUIREMENTS = (
 
 
 def check_distribution(requirement: Requirement) -> Finding:
-    """Whether an installed distribution is one that works."""
+    """Check that the installed version of a distribution is supported."""
     try:
         version = importlib.metadata.version(requirement.distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -115,7 +115,7 @@ def check_distribution(requirement: Requirement) -> Finding:
 
 
 def check_pyspark_python() -> Finding:
-    """Whether Spark's workers would run on this very Python version."""
+    """Check that Spark's workers would run on the same Python version."""
     wanted = os.environ.get("PYSPARK_PYTHON")
     name = "pyspark_python"
     if not wanted:
@@ -141,7 +141,7 @@ def check_pyspark_python() -> Finding:
 
 
 def check_java() -> Finding:
-    """The Java that runs the broker and Spark."""
+    """Check the Java that runs the broker and Spark."""
     try:
         java = find_java()
     except JavaNotFoundError as error:
@@ -150,7 +150,7 @@ def check_java() -> Finding:
 
 
 def check_jars(name: jars.JarSet) -> Finding:
-    """Whether a set of jars is in the cache, with the right sums."""
+    """Check that a set of jars is in the cache, with the right checksums."""
     label = f"jars: {name}"
     states = jars.status(name)
     wrong = [coordinate.file_name for coordinate, state in states if state == "wrong sum"]
@@ -174,7 +174,7 @@ def check_jars(name: jars.JarSet) -> Finding:
 
 
 def check_ports(stack: Stack) -> Finding:
-    """Whether the local stack can listen where it must."""
+    """Check that the local stack can listen on its ports."""
     if stack.status().running:
         return Finding("ports", "ok", f"the stack listens on {stack.bootstrap}")
     taken = [port for port in stack.remembered_ports() if not ports.is_free(port)]
@@ -193,7 +193,7 @@ def check_ports(stack: Stack) -> Finding:
 
 
 def check_disk(directory: Path) -> Finding:
-    """Room where the local stack keeps its data."""
+    """Check the free space for the local stack's data."""
     place = next(path for path in (directory, *directory.parents) if path.exists())
     free_bytes = shutil.disk_usage(place).free
     detail = f"{free_bytes / (1 << 30):.1f} GiB free at {place}"
@@ -204,7 +204,7 @@ def check_disk(directory: Path) -> Finding:
 
 
 def check_kafka(settings: Settings) -> Finding:
-    """A record produced to and consumed from a topic of our own, on the Kafka of the settings."""
+    """Check that a record passes through the configured Kafka, on a topic of its own."""
     try:
         kafka = resolve_kafka(settings)
     except SettingsError as error:

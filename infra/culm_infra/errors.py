@@ -1,4 +1,4 @@
-"""The base of the errors of this package: each has a stable code and may carry a hint on what to do."""
+"""The base of the errors of this package: each has a stable code and may carry a hint with a remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from culm_models.errors import CulmError
 class InfraError(CulmError):
     """An operating error of the command line or the local stack.
 
-    ``hint`` says what the user can do about it; the command line prints it below the message.
+    ``hint`` is a remedy for the user; the command line prints it below the message.
     """
 
     code: ClassVar[str] = "infra"
@@ -27,6 +27,6 @@ class SettingsError(InfraError):
 
 
 class NotReached(InfraError):
-    """Something did not come about while nothing changed any more; nothing was seen to be wrong."""
+    """A condition was not reached while nothing changed any more; nothing is known to be wrong."""
 
     code: ClassVar[str] = "infra.not_reached"

@@ -1,4 +1,4 @@
-"""Waiting of commands, demos and tests: while something changes, however slowly, or for an interrupt."""
+"""Waiting in commands, demos and tests: as long as something changes, or for an interrupt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from culm_infra.errors import NotReached
 
 
 class Patience:
-    """A limit on the time in which nothing changes. `progress` returns what changes while work goes on."""
+    """A limit on the time without changes. `progress` returns a value that changes while work goes on."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Patience:
         self._changed_s = clock_s()
 
     def is_over(self) -> bool:
-        """Look once more; true when nothing has changed for too long."""
+        """Check for changes. Returns true if nothing has changed for longer than the limit."""
         now_s = self._clock_s()
         if (seen := self._progress()) != self._seen:
             self._seen, self._changed_s = seen, now_s
@@ -35,14 +35,14 @@ class Patience:
         return now_s - self._changed_s > self._limit_s
 
     def check(self, what: str | Callable[[], str]) -> None:
-        """Raises NotReached when nothing has changed for too long."""
+        """Raise NotReached if nothing has changed for longer than the limit."""
         if self.is_over():
             what = what if isinstance(what, str) else what()
             raise NotReached(f"not reached in time: {what}; nothing changed for {self._limit_s:.0f} s")
 
 
 def interrupted() -> asyncio.Event:
-    """An event that SIGINT and SIGTERM set from now on."""
+    """Return an event that SIGINT and SIGTERM set from now on."""
     event = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, event.set)

@@ -1,6 +1,6 @@
-"""What each protocol adds to the command line and to the settings: a line in each of these tables.
+"""Each protocol's additions to the command line and the settings: one line per protocol in each table.
 
-Light to import: a noun and a demo are loaded when they are used.
+The module is light to import: a noun and a demo are loaded when they are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOUNS: Final = {
     "bamboo": "bamboo:app",
     "dag": "dag:app",
 }
-"""`culm <noun>`: `module:attribute` below `culm_infra.cli`."""
+"""Modules of `culm <noun>`: `module:attribute` below `culm_infra.cli`."""
 
 DEMOS: Final = {
     "p2panda": "p2panda.demo:demo",
@@ -30,7 +30,7 @@ DEMOS: Final = {
     "bamboo": "bamboo.demo:demo",
     "dag": "dag.demo:demo",
 }
-"""`culm demo <protocol>`; the first is what `culm demo` shows."""
+"""Demos of `culm demo <protocol>`; the first one is the plain `culm demo`."""
 
 
 JOB_SETTINGS: Final = {
@@ -55,11 +55,11 @@ JOB_FLAGS: Final = {
     "sds_interval_ms": ("sds",),
     "sds_cache_entries": ("sds",),
 }
-"""Parameters of `culm job run` that not every job heeds, with those that do."""
+"""Parameters of `culm job run` that only some jobs use, with those jobs."""
 
 
 class PeerSection(BaseModel):
-    """`culm p2panda peer`."""
+    """Settings of `culm p2panda peer`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,13 +72,13 @@ class PeerSection(BaseModel):
 
 
 class ProtocolSections(BaseModel):
-    """Sections of programs of their own."""
+    """Sections of separate programs."""
 
     peer: PeerSection = Field(PeerSection(), description="the reference peer of p2panda")
 
 
 class ProtocolJobs(BaseModel):
-    """Settings of those jobs that have some of their own."""
+    """Settings of those jobs that have their own."""
 
     sds: SdsJobSection = Field(SdsJobSection(), description="the job sds")
     dag: DagJobSection = Field(DagJobSection(), description="the job dag")

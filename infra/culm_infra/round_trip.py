@@ -1,4 +1,4 @@
-"""One record through Kafka and back, on a topic that lives only for this."""
+"""One record through Kafka and back, on a temporary topic."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RoundTripError(InfraError):
 def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
     """Create a topic, produce a record, consume it, delete the topic; each step within ``timeout_s``.
 
-    Raises RoundTripError (with the client's own last word on a broker that does not answer),
+    Raises RoundTripError (with the client's last error if a broker does not answer),
     confluent_kafka.KafkaException, or KafkaSettingsError.
     """
-    # The client tells of connections and logins that fail only here; calls then just run out of time.
+    # The client reports failed connections and logins only here; calls then just time out.
     said: list[str] = []
     admin = clients.admin(_quiet(settings))
     topic = f"{doctor_prefix(settings)}{uuid.uuid4().hex[:12]}"
@@ -57,7 +57,7 @@ def _create(admin: AdminClient, topic: str, settings: KafkaSettings, timeout_s: 
 
 
 def _consume(settings: KafkaSettings, topic: str, payload: bytes, timeout_s: float) -> None:
-    # Assigned by hand, so that no group and no right on one is needed.
+    # Assigned by hand, so that no group and no right on a group is needed.
     consumer = clients.consumer(_quiet(settings), group_id=topic)
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
@@ -77,7 +77,7 @@ def _consume(settings: KafkaSettings, topic: str, payload: bytes, timeout_s: flo
 
 
 def _quiet(settings: KafkaSettings) -> KafkaSettings:
-    # What goes wrong is reported once, by us, and not line by line by the library.
+    # Errors are reported once, by this module, and not line by line by the library.
     return settings.model_copy(update={"options": {**settings.options, "log_level": "0"}})
 
 

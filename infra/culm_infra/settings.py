@@ -1,9 +1,9 @@
 """One settings tree for every command: a flag wins over ``CULM_*``, which wins over ``culm.toml``.
 
-The file is the one ``CULM_CONFIG`` names, else ``culm.toml`` in the working directory, else
-``culm.toml`` in the user's configuration directory. Nested values are spelled with two underscores in
-the environment: ``CULM_CONNECTOR__LISTEN=0.0.0.0:4455``. Secrets come from the file or the
-environment, never from a flag, and are never printed.
+The file is the one that ``CULM_CONFIG`` names, else ``culm.toml`` in the working directory, else
+``culm.toml`` in the user's configuration directory. Nested values are spelled with two underscores in the
+environment: ``CULM_CONNECTOR__LISTEN=0.0.0.0:4455``. Secrets come from the file or the environment, never
+from a flag, and are never printed.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ConnectorSection(ConnectorLimits):
 
 
 class Settings(ProtocolSections, BaseSettings):
-    """Everything that can be set, with its default."""
+    """All settings with their defaults."""
 
     model_config = SettingsConfigDict(
         env_prefix="CULM_",
@@ -179,12 +179,12 @@ class Settings(ProtocolSections, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flag, then environment, then file."""
+        """Return the sources in order of precedence: flag, environment, file."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=config_file())
 
 
 def config_file() -> Path:
-    """The settings file in force; it need not exist unless ``CULM_CONFIG`` names it."""
+    """Return the path of the settings file; the file need not exist unless ``CULM_CONFIG`` names it."""
     named = os.environ.get("CULM_CONFIG")
     if named:
         path = Path(named)
@@ -198,9 +198,9 @@ def config_file() -> Path:
 
 
 def load(**flags: Any) -> Settings:
-    """The settings in force; ``flags`` that are None were not given. A section's flags are a dict.
+    """Load the settings in force; ``flags`` that are None were not given. A section's flags are a dict.
 
-    Raises SettingsError with the name of every value that is wrong.
+    Raises SettingsError with the names of all wrong values.
     """
     try:
         return Settings(**_given(flags))
@@ -212,7 +212,7 @@ def load(**flags: Any) -> Settings:
         place = f"byte {error.start}"
         raise SettingsError(f"{config_file()} is not UTF-8 at {place}", hint="save it as UTF-8") from error
     except MalformedSource as error:
-        # Its cause shows the value, which may be a secret.
+        # The cause would show the value, which may be a secret.
         raise SettingsError(
             f"a variable of the environment is malformed: {error}",
             hint='tables and lists are JSON there: CULM_KAFKA={"security.protocol": "SSL"}',
@@ -222,7 +222,9 @@ def load(**flags: Any) -> Settings:
 
 
 def wrong_values(error: ValidationError, within: str = "") -> SettingsError:
-    """One line that names every wrong value; `within` is where they stand. The values are not repeated."""
+    """Return an error that names all wrong values on one line; `within` is their section. Values are not
+    repeated.
+    """
     names = (
         ".".join(str(part) for part in (*filter(None, [within]), *item["loc"])) for item in error.errors()
     )
@@ -245,9 +247,9 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]:
-    """The ``NAME=VALUE`` pairs of a repeatable flag.
+    """Parse the ``NAME=VALUE`` pairs of a repeatable flag.
 
-    Raises SettingsError that names the flag and the pair: it is malformed, or its name was given before.
+    Raises SettingsError with the flag and the pair: it is malformed, or its name was given before.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -261,7 +263,7 @@ def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]
 
 
 def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
-    """``name=value`` pairs from ``--kafka-option``; a secret among them is refused."""
+    """Parse ``name=value`` pairs from ``--kafka-option``. Raises SettingsError for a secret."""
     from culm_topics.kafka.clients import is_secret
 
     options = named_values("--kafka-option", pairs, example="security.protocol=SASL_SSL")
@@ -274,7 +276,7 @@ def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
 
 
 def redacted(settings: Settings) -> dict[str, Any]:
-    """The settings as plain data, secrets replaced by asterisks."""
+    """Return the settings as plain data, with secrets replaced by asterisks."""
     from culm_topics.kafka.clients import REDACTED, is_secret
 
     shown = settings.model_dump(mode="json")
@@ -283,13 +285,13 @@ def redacted(settings: Settings) -> dict[str, Any]:
 
 
 def _tables_last(table: dict[str, Any]) -> dict[str, Any]:
-    """As a settings file has it: first what stands in a table itself."""
+    """Order a table as a settings file has it: its own values first, then inner tables."""
     inner = {name: _tables_last(value) for name, value in table.items() if isinstance(value, dict)}
     return {name: value for name, value in table.items() if name not in inner} | inner
 
 
 def stack_directory(settings: Settings) -> Path:
-    """Where the local stack of these settings keeps its data."""
+    """Return the data directory of the local stack of these settings."""
     if settings.stack.directory is not None:
         return settings.stack.directory
     from culm_topics.kafka.local import stack_directory as of_name
@@ -298,9 +300,9 @@ def stack_directory(settings: Settings) -> Path:
 
 
 def resolve_kafka(settings: Settings) -> KafkaSettings:
-    """The Kafka to talk to: the given bootstrap servers, else the local stack when it is up.
+    """Return the Kafka to use: the given bootstrap servers, else the local stack if it is running.
 
-    Raises SettingsError when there is neither.
+    Raises SettingsError if there is neither.
     """
     from culm_topics.kafka.clients import KafkaSettings
 
@@ -319,7 +321,7 @@ def resolve_kafka(settings: Settings) -> KafkaSettings:
         return KafkaSettings(
             bootstrap=bootstrap,
             prefix=settings.prefix,
-            # What librdkafka says by itself of a broker that is away, twenty lines a second, helps nobody.
+            # librdkafka's own messages about an unreachable broker, twenty lines a second, help nobody.
             options={"log_level": "2"} | settings.kafka,
             replication_factor=settings.replication_factor,
             min_insync_replicas=settings.min_insync_replicas,

@@ -1,4 +1,4 @@
-"""Settings of the job `dag` that have a place in the settings file."""
+"""Settings of the job `dag` in the settings file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from culm_models.errors import CulmError
 
 
 class DagJobSection(BaseModel):
-    """How much the job takes at once, and the deployment's verdict settings, as its connectors have them."""
+    """Limits of the job's micro-batches, and the deployment's validation settings, equal to its
+    connectors'.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,6 +38,6 @@ class DagJobSection(BaseModel):
         return self
 
     def verdict(self) -> VerdictSettings:
-        """The deployment's rules (R28): the job refuses to start where others are in force."""
+        """Return the deployment's rules (R28); the job refuses to start if other rules are in force."""
         services = tuple(did_from_text(one) for one in self.services)
         return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)

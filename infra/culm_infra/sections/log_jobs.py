@@ -1,4 +1,4 @@
-"""Settings of the jobs of replicated logs that have a place in the settings file."""
+"""Settings of the jobs of replicated logs in the settings file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class VersionVectorsJobSection(BaseModel):
-    """How much the job `version-vectors` takes at once, beside the records of `logs`."""
+    """Limits of the job `version-vectors` per micro-batch, beside that on records of `logs`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -16,7 +16,7 @@ class VersionVectorsJobSection(BaseModel):
 
 
 class BlocksJobSection(BaseModel):
-    """How much the job `blocks` takes at once, beside the records of `logs`."""
+    """Limits of the job `blocks` per micro-batch, beside that on records of `logs`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,7 +26,7 @@ class BlocksJobSection(BaseModel):
 
 
 class CoverageJobSection(BaseModel):
-    """How much the job `coverage` takes at once, beside the records of `logs`."""
+    """Limits of the job `coverage` per micro-batch, beside that on records of `logs`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Settings of the job `sds` that have a flag and a place in the settings file."""
+"""Settings of the job `sds` in the settings file and on the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class SdsJobSection(BaseModel):
-    """How much the job takes at once, and what it keeps in memory."""
+    """Limits of the job's micro-batches and memory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,12 +1,12 @@
 """The local stack: a real single-node Kafka from its published jars, on the machine's own Java.
 
 - `stack`: `Stack`, with up, down, kill, status and bootstrap;
-- `broker`: the one JVM: its configuration, format, start, and whether it answers;
+- `broker`: the JVM: its configuration, format, start, and health;
 - `log_file`: reading the broker's own log while it is written;
-- `record`, `lock`, `process`, `ports`: what a stack remembers, who may change it, whose process it is;
-- `jars`, `coordinates`, `ivy`: the cache of jars, the table of what is in it, and how they are fetched;
-- `java`: which Java runs all this;
-- `errors`: what can go wrong, each with a stable code and a hint.
+- `record`, `lock`, `process`, `ports`: the state of a stack, its lock, its process, its ports;
+- `jars`, `coordinates`, `ivy`: the cache of jars, the table of its contents, and the download;
+- `java`: the choice of the Java installation;
+- `errors`: errors with stable codes and hints.
 """
 
 from __future__ import annotations

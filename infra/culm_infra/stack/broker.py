@@ -1,4 +1,4 @@
-"""One Kafka broker and controller in one JVM (KRaft): its files, its start, and whether it answers."""
+"""One Kafka broker and controller in one JVM (KRaft): its files, its start, and its health."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _PROPERTIES: dict[str, str] = {
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "num.recovery.threads.per.data.dir": "1",
     "num.partitions": "1",
-    # A topic that is made by a misspelt name hides the mistake; ours are created by `culm topics create`.
+    # A topic created by a misspelt name would hide the mistake; `culm topics create` creates ours.
     "auto.create.topics.enable": "false",
-    # Nobody else joins a group on one machine while we wait for them.
+    # On one machine there are no further group members to wait for.
     "group.initial.rebalance.delay.ms": "0",
-    # After a crash the controller takes the broker back when its old session has run out (9 s by default).
+    # After a crash the controller readmits the broker when its old session has expired (9 s by default).
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "offsets.topic.replication.factor": "1",
@@ -69,23 +69,23 @@ _LOG4J = """\
 
 @dataclass(frozen=True, slots=True)
 class BrokerFiles:
-    """Where everything of one broker lies, below the stack's directory."""
+    """Paths of the files of one broker, below the stack's directory."""
 
     directory: Path
 
     @property
     def data(self) -> Path:
-        """The logs of the topics and the metadata."""
+        """Logs of the topics and metadata."""
         return self.directory / "data"
 
     @property
     def properties(self) -> Path:
-        """The broker's configuration, written at each start."""
+        """Configuration of the broker, written at each start."""
         return self.directory / "server.properties"
 
     @property
     def log4j(self) -> Path:
-        """The configuration of the broker's own log."""
+        """Configuration of the broker's own log."""
         return self.directory / "log4j2.xml"
 
     @property
@@ -95,12 +95,12 @@ class BrokerFiles:
 
     @property
     def output(self) -> Path:
-        """What the JVM says on its standard output and error."""
+        """Standard output and error of the JVM."""
         return self.directory / "logs" / "jvm.out"
 
 
 def new_cluster_id() -> str:
-    """A random cluster id in Kafka's form: 22 characters of URL-safe base64, the first not a dash."""
+    """Return a random cluster id in Kafka's form: 22 characters of URL-safe base64, the first not a dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -108,7 +108,7 @@ def new_cluster_id() -> str:
 
 
 def properties(record: StackRecord, data: Path) -> dict[str, str]:
-    """The broker's configuration; the user's own properties win."""
+    """Return the broker's configuration; the user's own properties take precedence."""
     return {
         **_PROPERTIES,
         "listeners": f"PLAINTEXT://{HOST}:{record.port},CONTROLLER://{HOST}:{record.controller_port}",
@@ -127,7 +127,7 @@ def write_files(files: BrokerFiles, record: StackRecord) -> None:
 
 
 def format_data(files: BrokerFiles, record: StackRecord, java: Java, class_path: Sequence[Path]) -> None:
-    """Prepare an empty data directory. Raises StackStartError with what Kafka's tool says."""
+    """Prepare an empty data directory. Raises StackStartError with the output of Kafka's tool."""
     command = [
         str(java.executable),
         "-Xmx256m",
@@ -158,7 +158,7 @@ def format_data(files: BrokerFiles, record: StackRecord, java: Java, class_path:
 def start(
     files: BrokerFiles, record: StackRecord, java: Java, class_path: Sequence[Path], *, quick_start: bool
 ) -> ProcessIdentity | None:
-    """Start the broker's JVM; None when it ended at once."""
+    """Start the broker's JVM. Returns None if it ended at once."""
     command = [
         str(java.executable),
         f"-Xms{min(_INITIAL_HEAP_MB, record.heap_mb)}m",
@@ -166,7 +166,7 @@ def start(
         "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20",
         *([_QUICK_START] if quick_start else []),
-        # A broker without memory must end, not linger half alive.
+        # A broker without memory must end rather than linger in an undefined state.
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={files.log4j.as_uri()}",
@@ -178,7 +178,9 @@ def start(
 
 
 def cluster_id_at(port: int, *, timeout_s: float) -> str | None:
-    """The id of the cluster whose broker answers a metadata request on the port; None if none does."""
+    """Return the id of the cluster whose broker answers a metadata request on the port; None without an
+    answer.
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -198,12 +200,12 @@ def cluster_id_at(port: int, *, timeout_s: float) -> str | None:
 
 
 def _environment(class_path: Sequence[Path]) -> Mapping[str, str]:
-    # The class path goes by the environment: as an argument it would fill every listing of processes.
+    # The class path is passed in the environment: as an argument it would fill every listing of processes.
     return {**os.environ, "CLASSPATH": os.pathsep.join(str(jar) for jar in class_path)}
 
 
 def _escaped(value: str) -> str:
-    """A value for a file that Java reads as ISO 8859-1, backslash being its escape."""
+    """Escape a value for a file that Java reads as ISO 8859-1 with backslash escapes."""
     units = memoryview(value.encode("utf-16-be"))
     pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(chr(unit) if 0x20 < unit < 0x7F and unit != 0x5C else f"\\u{unit:04x}" for unit in pairs)

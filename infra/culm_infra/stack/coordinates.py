@@ -1,4 +1,4 @@
-"""The table of exact coordinates: which jars make a set, and the SHA-256 of each."""
+"""The table of exact coordinates: the jars of each set, with their SHA-256 checksums."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Literal, get_args
 
 JarSet = Literal["broker", "spark", "s3", "gcs", "azure"]
 JAR_SETS: tuple[JarSet, ...] = ("broker", "spark")
-"""What everybody needs."""
+"""Sets that every deployment needs."""
 FILE_SYSTEMS: dict[str, JarSet] = {"s3a": "s3", "gs": "gcs", "abfs": "azure", "abfss": "azure"}
-"""By the scheme of a checkpoint's URL, the set that Spark needs beside its own to read and write there."""
+"""Set that Spark needs beside its own for checkpoints in an object store, by the scheme of their URL."""
 
 _PART = re.compile(r"[A-Za-z0-9._-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -30,7 +30,7 @@ class Coordinate:
 
     @property
     def file_name(self) -> str:
-        """The jar's name in the cache; it tells the sets' versions of one module apart."""
+        """Name of the jar in the cache; different for different versions of one module."""
         return f"{self.module}-{self.revision}.jar"
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Coordinate:
 
 @functools.cache
 def table() -> dict[JarSet, tuple[Coordinate, ...]]:
-    """Every set with its jars, in class path order."""
+    """Return every set with its jars, in class path order."""
     text = resources.files(__package__).joinpath("coordinates.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)
     return {
@@ -49,13 +49,13 @@ def table() -> dict[JarSet, tuple[Coordinate, ...]]:
 
 
 def jar_set(name: JarSet) -> tuple[Coordinate, ...]:
-    """The jars of one set, in class path order."""
+    """Return the jars of one set, in class path order."""
     return table()[name]
 
 
 def _coordinate(key: str, sha256: str) -> Coordinate:
     organisation, module, revision = key.split(":")
-    # These go into file names and XML, so the table itself is held to plain characters.
+    # These parts are used in file names and XML, so the table itself is restricted to plain characters.
     assert all(_PART.fullmatch(part) for part in (organisation, module, revision)), key
     assert _SHA256.fullmatch(sha256), key
     return Coordinate(organisation, module, revision, sha256)

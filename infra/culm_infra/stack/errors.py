@@ -1,4 +1,4 @@
-"""What can go wrong with the local stack, its jars and its Java: each with a stable code and a hint."""
+"""Errors of the local stack, its jars and its Java, with stable codes and hints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StackStartError(StackError):
 
 
 class StackNotRunningError(StackError):
-    """Something needs a running broker, and this stack has none."""
+    """An operation needs a running broker, and this stack has none."""
 
     code: ClassVar[str] = "stack.not_running"
 
@@ -32,7 +32,7 @@ class StackPortError(StackError):
 
 
 class StackStateError(StackError):
-    """The stack's own record of itself cannot be read."""
+    """The record of the stack cannot be read."""
 
     code: ClassVar[str] = "stack.state"
 
@@ -44,7 +44,7 @@ class LockTimeoutError(StackError):
 
 
 class JavaNotFoundError(StackError):
-    """No Java that is new enough was found."""
+    """No Java of a sufficient version was found."""
 
     code: ClassVar[str] = "java.not_found"
 
@@ -56,6 +56,6 @@ class JarError(StackError):
 
 
 class JarSumError(JarError):
-    """A jar's bytes are not the ones of the table."""
+    """A jar's bytes do not match the checksum in the table."""
 
     code: ClassVar[str] = "jars.sum"

@@ -1,8 +1,8 @@
-"""Fetches jars with the Ivy that comes inside pyspark, run as a program: each jar by its own coordinate.
+"""Download of jars by the Ivy in pyspark, run as a program: each jar by its own coordinate.
 
-The settings and the module file are written for each run. With no POM read and nothing transitive, what
-Ivy brings is what was asked for. The repository is the one built into Ivy, unless CULM_MAVEN_REPOSITORY
-names a mirror. Java knows neither the proxy nor the certificate variables of other programs, so they are
+The settings and the module file are written for each run. No POM is read and nothing is transitive, so Ivy
+fetches exactly the requested jars. The repository is the one built into Ivy, unless CULM_MAVEN_REPOSITORY
+names a mirror. Java does not use the proxy and certificate variables of other programs, so they are
 translated for it.
 """
 
@@ -24,7 +24,7 @@ from culm_infra.stack.coordinates import Coordinate
 from culm_infra.stack.errors import JarError
 from culm_infra.stack.java import Java
 
-TRUST_STORE_PASSWORD = "changeit"  # Java's own habit; a trust store holds nothing secret
+TRUST_STORE_PASSWORD = "changeit"  # Java's default; a trust store contains no secrets
 
 _SUCCESSFUL = re.compile(r"\[SUCCESSFUL \]\s+\S+!(\S+)")
 _KEPT_LINES = 400
@@ -32,7 +32,7 @@ _PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFIC
 
 
 def find_ivy() -> Path:
-    """Ivy's jar within the installed pyspark. Raises JarError."""
+    """Return the path of Ivy's jar in the installed pyspark. Raises JarError."""
     spec = importlib.util.find_spec("pyspark")
     found = (
         []
@@ -55,10 +55,10 @@ def fetch(
     timeout_s: float,
     on_fetched: Callable[[str], None],
 ) -> Path:
-    """Fetch every coordinate; returns the folder of the jars, named as `Coordinate.file_name` says.
+    """Fetch every coordinate. Returns the folder of the jars, which are named `Coordinate.file_name`.
 
-    ``work`` is an empty directory of ours; ``on_fetched`` is told each module as it arrives. Sums are not
-    checked here. Raises JarError with what Ivy says about what is missing.
+    ``work`` is an empty directory owned by the caller; ``on_fetched`` is called with the name of each module
+    that arrives. Checksums are not verified here. Raises JarError with Ivy's message about missing jars.
     """
     retrieved = work / "jars"
     (work / "settings.xml").write_text(_settings_xml(work / "cache", os.environ.get("CULM_MAVEN_REPOSITORY")))
@@ -77,7 +77,7 @@ def fetch(
 
 
 def _run(command: list[str], *, timeout_s: float, on_fetched: Callable[[str], None]) -> list[str]:
-    """Run Ivy to its end and return the last lines it said."""
+    """Run Ivy to its end. Returns the last lines of its output."""
     lines: list[str] = []
     with subprocess.Popen(
         command,
@@ -132,7 +132,7 @@ def _module_xml(coordinates: Iterable[Coordinate]) -> str:
 
 
 def _proxy_options() -> list[str]:
-    """HTTP_PROXY, HTTPS_PROXY and NO_PROXY in Java's words."""
+    """Translate HTTP_PROXY, HTTPS_PROXY and NO_PROXY into Java options."""
     options: list[str] = []
     for scheme in ("http", "https"):
         value = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
@@ -151,7 +151,7 @@ def _proxy_options() -> list[str]:
 
 
 def _trust_options(work: Path) -> list[str]:
-    """The certificates of SSL_CERT_FILE as a trust store of Java's, where that variable is set."""
+    """Convert the certificates of SSL_CERT_FILE into a Java trust store, if that variable is set."""
     bundle = os.environ.get("SSL_CERT_FILE")
     if not bundle or "javax.net.ssl.trustStore" in os.environ.get("JAVA_TOOL_OPTIONS", ""):
         return []
@@ -168,7 +168,7 @@ def _trust_options(work: Path) -> list[str]:
         ) from error
     entries: list[pkcs12.PKCS12Certificate] = []
     for block in blocks:
-        # Old authorities are odd in many ways: one that does not parse is left out, as OpenSSL does.
+        # Some old certificates do not parse; they are left out, as OpenSSL does.
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")
             certificate = x509.load_pem_x509_certificate(block)
@@ -185,7 +185,7 @@ def _trust_options(work: Path) -> list[str]:
     ]
 
 
-# What Ivy's output holds, and what to do about it: the first that matches.
+# Hints by a text in Ivy's output: the first match counts.
 _HINTS = (
     (
         "PKIX path building failed",

@@ -1,7 +1,7 @@
 """The cache of jars: fetched once, checked against the table's SHA-256 sums, then used without a network.
 
-A jar whose sum is wrong is never used and never replaced by itself: it is an error that names the file.
-A sum that was right is remembered with the file's size and modification time, so that the next look is quick.
+A jar with a wrong sum is never used and never replaced automatically: the error names the file. A verified
+sum is remembered with the file's size and modification time, so that the next check is quick.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from culm_infra.stack.java import Java, find_java
 from culm_infra.stack.lock import file_lock
 
 JarState = Literal["present", "missing", "wrong sum"]
-# Told (jars present, jars in all, name of the jar that has just come).
+# Arguments: jars present, jars in total, name of the jar that has just arrived.
 Progress = Callable[[int, int, str], None]
 
 _FETCH_TIMEOUT_S = 600.0
@@ -33,7 +33,7 @@ _CHECKED = "checked.json"
 
 
 def cache_directory() -> Path:
-    """Where the jars are kept: CULM_JARS_DIR, else below the user's cache directory."""
+    """Return the folder of the jars: CULM_JARS_DIR, else below the user's cache directory."""
     given = os.environ.get("CULM_JARS_DIR")
     return Path(given) if given else Path(PlatformDirs("culm", appauthor=False).user_cache_dir) / "jars"
 
@@ -45,7 +45,7 @@ def ensure(
     java: Java | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """The jars of a set as paths, in class path order; what is missing is fetched first.
+    """Return the paths of a set's jars in class path order; missing jars are fetched first.
 
     Safe to call from several processes at once. Raises JarSumError, JarError, JavaNotFoundError.
     """
@@ -54,7 +54,7 @@ def ensure(
     paths = [folder / coordinate.file_name for coordinate in coordinates]
     if not _missing(folder, coordinates):
         return paths
-    # One fetch at a time: who comes second finds everything there.
+    # One fetch at a time: a later process finds everything present.
     with file_lock(folder / "fetch.lock", timeout_s=_ATTEMPTS * _FETCH_TIMEOUT_S):
         _discard_leftovers(folder)
         for attempt in range(_ATTEMPTS):
@@ -66,21 +66,21 @@ def ensure(
             except JarSumError:
                 raise
             except JarError:
-                # A part may have come; another attempt asks for the rest alone.
+                # A part may have arrived; another attempt requests only the rest.
                 if attempt == _ATTEMPTS - 1 or len(_missing(folder, coordinates)) == len(missing):
                     raise
     return paths
 
 
 def status(name: JarSet, *, directory: Path | None = None) -> list[tuple[Coordinate, JarState]]:
-    """Every jar of a set with its state in the cache; nothing is fetched."""
+    """Return every jar of a set with its state in the cache; nothing is fetched."""
     folder = directory or cache_directory()
     remembered = _remembered(folder)
     return [(coordinate, _state(folder, coordinate, remembered)) for coordinate in jar_set(name)]
 
 
 def _missing(folder: Path, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
-    """The jars that are not there; the ones that are there have their sums checked."""
+    """Return the missing jars, after verifying the sums of the others. Raises JarSumError."""
     remembered = _remembered(folder)
     before = dict(remembered)
     missing = []
@@ -106,7 +106,7 @@ def _fetch(
         if progress is not None:
             progress(min(present, total), total, name)
 
-    # Beside the cache's files, so that a rename moves a jar into place whole.
+    # Beside the cache's files, so that a rename moves a complete jar into place.
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=folder))
     try:
         try:
@@ -124,7 +124,7 @@ def _fetch(
 
 
 def _discard_leftovers(folder: Path) -> None:
-    # Of fetches that were killed: the lock is ours, so nobody works in them.
+    # Left by fetches that were killed: the lock is held here, so no process uses them.
     for leftover in folder.glob(".fetch-*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
@@ -133,7 +133,7 @@ Remembered = dict[str, list[int | str]]
 
 
 def _state(folder: Path, coordinate: Coordinate, remembered: Remembered) -> JarState:
-    """A jar's state; a sum that was just found right is added to ``remembered``."""
+    """Return a jar's state; a newly verified sum is added to ``remembered``."""
     path = folder / coordinate.file_name
     try:
         stat = path.stat()
@@ -169,7 +169,7 @@ def _remembered(folder: Path) -> Remembered:
     try:
         rows = json.loads((folder / _CHECKED).read_text())
     except (OSError, ValueError):
-        return {}  # without it every sum is computed again
+        return {}  # every sum is then computed again
     return rows if isinstance(rows, dict) else {}
 
 
@@ -179,7 +179,7 @@ def _remember(folder: Path, remembered: Remembered) -> None:
         fresh.write_text(json.dumps(remembered, indent=1, sort_keys=True))
         fresh.replace(folder / _CHECKED)
     except OSError:
-        fresh.unlink(missing_ok=True)  # a cache that we may only read is checked anew each time
+        fresh.unlink(missing_ok=True)  # a read-only cache is verified again each time
 
 
 __all__ = ["JAR_SETS", "JarSet", "JarState", "Progress", "cache_directory", "ensure", "status"]

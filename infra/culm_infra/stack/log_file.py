@@ -1,4 +1,4 @@
-"""Reading the broker's own log while it is written and rolled."""
+"""Reading of the broker's own log while it is written and rolled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log, from no more than its last MiB; none if it is not there."""
+    """Return the last lines of a log, from at most its last MiB; empty if there is no log."""
     try:
         with path.open("rb") as file:
             return _last_lines(file, count)
@@ -24,9 +24,9 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 def follow(path: Path, count: int, *, stopped: Callable[[], bool] = lambda: False) -> Iterator[str]:
-    """The last ``count`` lines, then each new line as it comes, until ``stopped``.
+    """Yield the last ``count`` lines, then each new line as it is written, until ``stopped``.
 
-    A log that is not there yet is waited for, and one that was rolled away is followed by its successor.
+    A missing log is waited for; after a rolled log, its successor is followed.
     """
     while not stopped():
         try:
@@ -36,7 +36,7 @@ def follow(path: Path, count: int, *, stopped: Callable[[], bool] = lambda: Fals
             continue
         with file:
             yield from _last_lines(file, count)
-            count = _TAIL_BYTES  # of a successor, all
+            count = _TAIL_BYTES  # all lines of a successor
             yield from _new_lines(file, path, stopped)
 
 
@@ -45,7 +45,7 @@ def _new_lines(file: BinaryIO, path: Path, stopped: Callable[[], bool]) -> Itera
     while not stopped():
         chunk = file.read(_CHUNK_BYTES)
         if chunk:
-            # A line without an end is shown in pieces once it is too long to wait for.
+            # A line without an end is yielded in pieces once it is longer than the limit.
             *lines, rest = (rest + chunk).split(b"\n")
             yield from (_text(line) for line in lines)
             if len(rest) > _TAIL_BYTES:
@@ -65,7 +65,7 @@ def _replaced(file: BinaryIO, path: Path) -> bool:
 
 
 def _last_lines(file: BinaryIO, count: int) -> list[str]:
-    """The last whole lines; the file then stands right behind them."""
+    """Return the last complete lines and leave the file's position right after them."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL_BYTES))
     data = file.read(_TAIL_BYTES)
@@ -75,7 +75,7 @@ def _last_lines(file: BinaryIO, count: int) -> list[str]:
 
 
 def _text(line: bytes) -> str:
-    """A line fit for a terminal: control characters are replaced."""
+    """Make a line safe for a terminal: control characters are replaced."""
     text = line.decode(errors="replace").replace("\t", "    ")
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text

@@ -1,6 +1,6 @@
-"""Free ports of the loopback interface, for servers that keep theirs over restarts.
+"""Free ports of the loopback interface, for servers that keep their ports over restarts.
 
-A port is free when nobody listens on it by TCP or by UDP: a connector serves QUIC and TCP on one number.
+A port is free if nobody listens on it by TCP or by UDP: a connector serves QUIC and TCP on one number.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from culm_infra.stack.errors import StackPortError
 
 HOST = "127.0.0.1"
 
-# Below the range that systems take outgoing ports from, so that a port which was free at the first start
-# is still free at the next.
+# Below the range that systems use for outgoing ports, so that a port which was free at the first start is
+# still free at the next.
 _FIRST, _LAST = 20_000, 29_999
 _ATTEMPTS = 200
-# A server may take its port only long after it was chosen.
+# A server may bind its port only long after it was chosen.
 _given: set[int] = set()
 
 
@@ -26,7 +26,7 @@ def is_free(port: int) -> bool:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
     ):
-        # As the JVM does: connections of an earlier server that still linger do not count.
+        # As the JVM does: lingering connections of an earlier server do not count.
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tcp.bind((HOST, port))
@@ -37,7 +37,7 @@ def is_free(port: int) -> bool:
 
 
 def answers(port: int, *, timeout_s: float = 0.2) -> bool:
-    """Whether something accepts connections on the port."""
+    """Whether a server accepts connections on the port."""
     try:
         with socket.create_connection((HOST, port), timeout=timeout_s):
             return True
@@ -46,7 +46,7 @@ def answers(port: int, *, timeout_s: float = 0.2) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Free ports that this process was not given before. Raises StackPortError if there are too few."""
+    """Return free ports not returned by this process before. Raises StackPortError if there are too few."""
     chooser = random.SystemRandom()
     ports: list[int] = []
     for port in (chooser.randint(_FIRST, _LAST) for _ in range(_ATTEMPTS * count)):

@@ -1,4 +1,4 @@
-"""Processes by identity: a number alone may be another process by now, so its start time goes with it."""
+"""Processes identified by id and start time, since an id alone may belong to another process by now."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process: its number, and the moment of its start in the words of the operating system."""
+    """A process: its id, and its start time as the operating system reports it."""
 
     pid: int
     started: str
 
     def is_running(self) -> bool:
-        """Whether that very process still runs (one that has ended but was not waited for does not)."""
+        """Whether this process still runs (a process that has ended but was not waited for does not)."""
         _reap(self.pid)
         return _started(self.pid) == self.started
 
     def send(self, signal_number: int) -> bool:
-        """Send a signal to that very process; False when it has ended."""
+        """Send a signal to this process. Returns False if it has ended."""
         if not self.is_running():
             return False
         try:
@@ -38,7 +38,7 @@ class ProcessIdentity:
         return True
 
     def wait(self, *, timeout_s: float) -> bool:
-        """Wait for its end; False when it still runs after ``timeout_s``."""
+        """Wait for the end of the process. Returns False if it still runs after ``timeout_s`` seconds."""
         deadline = time.monotonic() + timeout_s
         while self.is_running():
             if time.monotonic() >= deadline:
@@ -47,7 +47,7 @@ class ProcessIdentity:
         return True
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and SIGKILL when that has not ended it after ``timeout_s``; True if it ended by itself."""
+        """Send SIGTERM, and SIGKILL after ``timeout_s`` seconds. Returns True if SIGTERM was enough."""
         self.send(signal.SIGTERM)
         if self.wait(timeout_s=timeout_s):
             return True
@@ -55,12 +55,12 @@ class ProcessIdentity:
         return False
 
     def kill(self) -> None:
-        """SIGKILL, and wait until the process is gone."""
+        """Send SIGKILL, and wait until the process is gone."""
         self.send(signal.SIGKILL)
         self.wait(timeout_s=10.0)
 
     def resident_bytes(self) -> int | None:
-        """Memory that it holds, in bytes; None where the operating system does not say."""
+        """Return the resident memory in bytes; None if the operating system does not report it."""
         try:
             pages = int((_PROC / str(self.pid) / "statm").read_text().split()[1])
         except (OSError, IndexError, ValueError):
@@ -69,7 +69,7 @@ class ProcessIdentity:
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """The identity of a running process; None when there is none of that number."""
+    """Return the identity of a running process; None if no process has this id."""
     started = _started(pid)
     return None if started is None else ProcessIdentity(pid, started)
 
@@ -77,9 +77,9 @@ def identify(pid: int) -> ProcessIdentity | None:
 def spawn_detached(
     arguments: Sequence[str], *, environment: Mapping[str, str], output: Path
 ) -> ProcessIdentity | None:
-    """Start a program in a session of its own, so that it outlives us and our terminal.
+    """Start a program in its own session, so that it outlives this process and its terminal.
 
-    Its standard output and error are appended to ``output``. None when it ended at once.
+    Its standard output and error are appended to ``output``. Returns None if it ended at once.
     """
     # os.posix_spawn and not subprocess: a Popen object complains when it is dropped before its process.
     pid = os.posix_spawn(
@@ -97,7 +97,7 @@ def spawn_detached(
 
 
 def _reap(pid: int) -> None:
-    # One that is not a child of ours is reaped by whoever started it.
+    # A process that is not a child is reaped by its own parent.
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -110,10 +110,10 @@ def _started(pid: int) -> str | None:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The program's name, in brackets, may hold spaces: fields are counted after it (state is the 3rd).
+    # The program's name, in brackets, may contain spaces: fields are counted after it (state is the 3rd).
     fields = stat.rpartition(")")[2].split()
     state, threads, start_ticks = fields[0], int(fields[17]), fields[19]
-    # A first thread that has ended while others end holds on to the files and ports until the last has.
+    # If the first thread has ended before the others, files and ports stay open until the last one has.
     ended = state in "ZX" and threads <= 1
     return None if ended else f"{boot}/{start_ticks}"
 

@@ -1,4 +1,4 @@
-"""What a stack remembers about itself between commands: one JSON file, replaced whole."""
+"""The persistent state of a stack between commands: one JSON file, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StackRecord:
-    """The identity, the ports and the settings of a stack, and its process while it has one."""
+    """Identity, ports and settings of a stack, and its process while one runs."""
 
     cluster_id: str
     port: int
@@ -28,7 +28,7 @@ class StackRecord:
 
 
 def read(path: Path) -> StackRecord | None:
-    """The record; None before the first start. Raises StackStateError."""
+    """Return the record; None before the first start. Raises StackStateError."""
     try:
         text = path.read_text()
     except FileNotFoundError:

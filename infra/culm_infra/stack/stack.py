@@ -1,8 +1,8 @@
-"""A local stack: start it, stop it, kill it, ask how it is. Every command on one directory is one stack.
+"""A local stack: start, stop, kill and inspect it. All commands on one directory share one stack.
 
-A lock in the directory puts commands in a row, so two starts at once are one start. The record beside it
-names the broker's process by number and start time: a process of another program that has got the number
-is never taken for ours.
+A lock in the directory serialises commands, so two starts at once are one start. The record beside it
+identifies the broker's process by id and start time: another program's process with the same id is never
+mistaken for the broker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """How a stack is: ``running`` is its process, ``healthy`` that its broker answers."""
+    """State of a stack: ``running`` refers to its process, ``healthy`` to an answer of its broker."""
 
     directory: Path
     running: bool
@@ -56,7 +56,7 @@ class Stack:
     """
 
     def __init__(self, directory: Path | str | None = None, *, name: str = "default") -> None:
-        """The stack of a directory, else the one of a name below the user's data directory."""
+        """Open the stack of a directory, else the named stack below the user's data directory."""
         if directory is None:
             if not _NAME.fullmatch(name):
                 raise StackError(f"{name!r} is no name for a stack", hint="1 to 40 letters, digits, _ or -")
@@ -75,12 +75,12 @@ class Stack:
         quick_start: bool = False,
         progress: jars.Progress | None = None,
     ) -> str:
-        """Start the broker unless it runs, wait until it answers, return its bootstrap address.
+        """Start the broker unless it runs, wait until it answers, and return its bootstrap address.
 
-        ``port``, ``heap_mb`` and ``properties`` (Kafka's broker properties) are remembered for later
-        starts; a broker that runs already keeps those it has. With ``quick_start`` its Java compiles quickly
-        rather than well: for runs of minutes. Jars are fetched first where they are
-        missing, which ``timeout_s`` does not count.
+        ``port``, ``heap_mb`` and ``properties`` (Kafka's broker properties) are remembered for later starts;
+        a broker that already runs keeps its own. With ``quick_start`` its Java compiles quickly rather than
+        well: for runs of minutes. Missing jars are fetched first, which does not count towards ``timeout_s``.
+
         Raises StackStartError, StackPortError, JarError, JavaNotFoundError, LockTimeoutError.
         """
         java = find_java()
@@ -93,7 +93,7 @@ class Stack:
                 wanted = self._configured(record, port=port, heap_mb=heap_mb, properties=properties)
                 record = self._start(record, wanted, java, class_path, timeout_s, quick_start=quick_start)
             bootstrap = f"{HOST}:{record.port}"
-            # For programs that are given no address.
+            # For programs that receive no address.
             (self.directory / ADDRESS_FILE).write_text(bootstrap + "\n")
             return bootstrap
 
@@ -104,9 +104,9 @@ class Stack:
         heap_mb: int | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """The requested values that the running broker does not have, each beside the one that it has.
+        """Return the requested values that the running broker does not have, each with its present value.
 
-        Empty if the broker runs as requested: call it after `up`, which does not restart a running broker.
+        Empty if the broker runs as requested. Call it after `up`, which does not restart a running broker.
         """
         record = records.read(self._record_path)
         if record is None:
@@ -123,9 +123,9 @@ class Stack:
         ]
 
     def down(self, timeout_s: float = 30.0) -> bool:
-        """Stop the broker and keep its data; False when it did not run.
+        """Stop the broker and keep its data. Returns False if it did not run.
 
-        It is asked to end, and killed when it has not ended after ``timeout_s``; the data outlives both.
+        It receives SIGTERM, and SIGKILL after ``timeout_s`` seconds; the data survives both.
         """
         with self._running_process(lock_timeout_s=timeout_s) as process:
             if process is not None:
@@ -133,14 +133,14 @@ class Stack:
         return process is not None
 
     def kill(self) -> bool:
-        """Kill the broker as a crash would (SIGKILL), for fault tests; False when it did not run."""
+        """Kill the broker as a crash would (SIGKILL), for fault tests. Returns False if it did not run."""
         with self._running_process(lock_timeout_s=30.0) as process:
             if process is not None:
                 process.kill()
         return process is not None
 
     def status(self) -> StackStatus:
-        """How the stack is now; quick when it is down, one metadata request when it is up."""
+        """Return the present state; quick if the stack is down, one metadata request if it is up."""
         record = records.read(self._record_path)
         process = record.process if record is not None else None
         if record is None or process is None or not process.is_running():
@@ -166,7 +166,7 @@ class Stack:
         )
 
     def remembered_ports(self) -> tuple[int, ...]:
-        """The ports that the next start takes again; none before the first start."""
+        """Return the ports that the next start uses again; empty before the first start."""
         record = records.read(self._record_path)
         return () if record is None else (record.port, record.controller_port)
 
@@ -182,7 +182,7 @@ class Stack:
 
     @contextmanager
     def _disk_named(self) -> Iterator[None]:
-        """Let an error of a full disk name the directory and the remedy."""
+        """Turn the error of a full disk into one that names the directory and the remedy."""
         try:
             yield
         except OSError as error:
@@ -199,7 +199,7 @@ class Stack:
 
     @contextmanager
     def _running_process(self, *, lock_timeout_s: float) -> Iterator[ProcessIdentity | None]:
-        """The broker's process while the body ends it; the record then says that there is none."""
+        """Yield the broker's process to a body that ends it, and remove it from the record afterwards."""
         if not self._record_path.exists():
             yield None
             return
@@ -221,10 +221,10 @@ class Stack:
         *,
         quick_start: bool,
     ) -> StackRecord:
-        """Start as ``record`` says and remember it; a start that fails leaves what was remembered before."""
+        """Start as ``record`` says and remember it; a failed start restores the earlier record."""
         broker.write_files(self.files, record)
         if not record.formatted:
-            # What a start that was cut short may have left is no data yet.
+            # Files of an interrupted start are not valid data.
             shutil.rmtree(self.files.data, ignore_errors=True)
             broker.format_data(self.files, record, java, class_path)
             record = replace(record, formatted=True)
@@ -252,7 +252,7 @@ class Stack:
         heap_mb: int | None,
         properties: Mapping[str, str] | None,
     ) -> StackRecord:
-        """The record of a stack that is about to start; its ports are free."""
+        """Return the record of a stack that is about to start; its ports are free."""
         if record is None:
             chosen, controller_port = ports.free_ports(2)
             record = StackRecord(
@@ -278,7 +278,7 @@ class Stack:
         return record
 
     def _is_healthy(self, record: StackRecord, *, timeout_s: float) -> bool:
-        # The id says that it is our broker and not another one on a port that was ours.
+        # The cluster id proves that this is our broker and not another one on the same port.
         return ports.answers(record.port) and (
             broker.cluster_id_at(record.port, timeout_s=timeout_s) == record.cluster_id
         )
@@ -307,7 +307,7 @@ class Stack:
 def _size_bytes(directory: Path) -> int:
     total = 0
     for path in directory.rglob("*"):
-        # A broker at work deletes and renames files under our hands.
+        # A running broker deletes and renames files meanwhile.
         with suppress(OSError):
             total += path.stat().st_blocks * 512 if path.is_file() else 0
     return total

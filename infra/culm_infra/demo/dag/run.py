@@ -181,20 +181,20 @@ class DagStory:
         self.figures.at_least("shards that he resumed", brought.resumed, 1)
 
     async def join(self) -> None:
-        """Each mints the join by itself; one publishes it."""
+        """Let each writer make the join by itself; ada publishes it."""
         self.stage.show(
             "each of the three makes the join by itself, and ada publishes all three files on the tip"
         )
         joins = [await writer.join() for writer in self.writers]
         self.figures.equal("joins that three writers made", len(set(joins)), 1)
-        # A map that is a CID itself: what it links to are the three files.
+        # The link is an identity CID with a map of the three files.
         files = {name: self.put[name].cid for name in _WRITERS}
         link = make_cid(1, DAG_CBOR, IDENTITY, encode_dag_cbor(files))
         await self.ada.publish(link, joins[0])
         await self.stage.until(lambda: self._meets(5), "everybody to hold the merge")
 
     async def turn_away_strangers(self) -> None:
-        """What a stranger brings to a door, and the code that it is answered."""
+        """Send a stranger's publishes to a door, and check the code of each answer."""
         self.stage.show("a stranger comes with a stolen proof, a rewrapped one, and an expired one")
         published = await self.ben.peer.work(lambda folder: folder.published(self.ben.space))
         tip = published.order[-1]
@@ -219,7 +219,7 @@ class DagStory:
         self.figures.equal("a proof that names nothing", await self._answer(named_nothing), taken)
 
     async def _refusals_are_reported(self) -> bool:
-        # What only a clock refuses is no verdict, and stands nowhere (R25).
+        # A refusal by the clock alone is not a verdict and is not recorded (R25).
         return {"dag.unbound", "dag.proof_form"} <= (await rejected_codes(self.deployment.kafka)).keys()
 
     async def _answer(self, block: bytes) -> str:
@@ -229,7 +229,9 @@ class DagStory:
         return "taken" if answer.status == 201 else str(answer.json().get("code"))
 
     async def compare(self) -> None:
-        """Everybody's order, tip and heads; dora comes as somebody new, to the edge that was killed."""
+        """Compare order, tip and heads everywhere; dora connects as a new replica to the edge that was
+        killed.
+        """
         self.stage.show(
             "dora, who was never here, calls the edge west; everybody and the job's topics are compared"
         )
@@ -247,7 +249,7 @@ class DagStory:
         return said.heads is not None and agree([await ask_writer(self.ada, ""), said])
 
     async def read_back(self) -> None:
-        """The files, byte for byte: dora's, out of her shards; and as HTTP gives them."""
+        """Read the files back byte for byte: from dora's shards, and over HTTP."""
         self.stage.show("reading the files back")
         for name in _WRITERS:
             file, cid = self.files[name], self.put[name].cid
@@ -261,7 +263,7 @@ class DagStory:
         self.figures.at_least("shards that cem cut anew of CARs", self.by_http.recut, 1)
 
     async def _meets(self, count: int, *, all_of_them: bool = False) -> bool:
-        """Everybody exchanges once; whether all know so many publishes, and agree."""
+        """Exchange once everywhere. Returns whether all know `count` publishes and agree."""
         await asyncio.gather(
             self._sync(self.ada, west=True), self._sync(self.ben, west=False), self._exchange_by_http()
         )
@@ -278,7 +280,7 @@ class DagStory:
         door = self.deployment.east.door
         answer = await door.ask("GET", f"/published/{self.ada.space.hex()}")
         if answer.status != 200:
-            # The other edge's news have not come to this one yet.
+            # The other edge's data has not reached this edge yet.
             return
         await self.by_http.pull()
         await self.by_http.push()
@@ -302,14 +304,16 @@ class DagStory:
         return self.files[name]
 
     def progress(self) -> object:
-        """What came and went."""
+        """Return the transfer counts, which change while data moves."""
         return [writer.moved for writer in (*self.writers, self.dora)], self.by_http.parts
 
 
 async def play_story(
     size: DagDemoSize, stage: Stage, deployment: DagDeployment, figures: SceneFigures
 ) -> Sequence[Witness]:
-    """The story in one deployment; what everybody says in the end. Raises DemoError when it cannot go on."""
+    """Play the story in one deployment. Returns the final statements; errors end the story and are
+    recorded.
+    """
     keys = {name: KeyPair(os.urandom(32)) for name in (*_WRITERS, "dora")}
     space = keys["ada"].public_key
     folder = stage.directory / f"{deployment.policy}-replicas"
@@ -339,7 +343,7 @@ REPLICAS: Final[Columns] = {
 
 
 async def play(size: DagDemoSize, stage: Stage) -> DemoReport:
-    """Play the story under each policy. Raises DemoError when nothing can be played."""
+    """Play the story under each policy. Raises DemoError if nothing can be played."""
     started_s = time.monotonic()
     report = DemoReport("one order and tip everywhere")
     async with staged(size, stage) as deployments:

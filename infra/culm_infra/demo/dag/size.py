@@ -1,4 +1,4 @@
-"""How large the demo is."""
+"""The options of the demo."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from culm_infra.demo.kit.size import DemoSize, Timeout
 Policy = Literal["bound", "bearer"]
 POLICIES: Final[tuple[Policy, ...]] = ("bound", "bearer")
 SMALL_BYTES: Final = 3_000_000
-"""The size of any file but ada's."""
+"""Size of every file except ada's large one, in bytes."""
 SHARD_BYTES: Final = 2_097_152
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DagDemoSize(DemoSize):
-    """The first policy alone has the large file: one deployment shows that it passes."""
+    """Options of the demo. The large file is sent only under the first policy."""
 
     file_mb: Annotated[int, typer.Option(min=2, max=10_000, help="Megabytes of the large file.")] = 200
     policies: Annotated[
@@ -38,5 +38,5 @@ class DagDemoSize(DemoSize):
         return tuple(one for one in POLICIES if one in (self.policies or POLICIES))
 
     def large_bytes(self, policy: Policy) -> int:
-        """The size of ada's file under a policy."""
+        """Return the size of ada's file under a policy, in bytes."""
         return self.file_mb * 1_000_000 if policy == self.chosen[0] else SMALL_BYTES

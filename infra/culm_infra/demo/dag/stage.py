@@ -1,4 +1,4 @@
-"""What the demo plays on: Kafka, and a deployment for each policy with its topics and two connectors."""
+"""Kafka, and one deployment per policy with its topics and two connectors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 
 _SERVING: Final = f"serving {ALPN}"
-"""What a connector prints once peers of DAG replication may come."""
+"""Printed by a connector once peers of DAG replication may connect."""
 _TOKEN: Final = "cem's token"
 _PARTITIONS: Final = 2
 
 
 @dataclass(slots=True)
 class DagEdgeProcess:
-    """One connector: where it is called over QUIC, and a client of its HTTP door."""
+    """One connector with its QUIC address and a client of its HTTP door."""
 
     name: str
     process: CulmProcess
@@ -36,7 +36,7 @@ class DagEdgeProcess:
     door: DoorClient
 
     async def serving(self, stage: Stage) -> None:
-        """Wait until peers and clients may come. Raises DemoError."""
+        """Wait until peers and clients may connect. Raises DemoError."""
         await stage.serving([self.process], _SERVING)
         await stage.until(self._answers, f"{self.name} to answer by HTTP")
 
@@ -50,7 +50,7 @@ class DagEdgeProcess:
 
 @dataclass(slots=True)
 class DagDeployment:
-    """What one policy has: topics with a prefix of their own, two edges, and the job."""
+    """The deployment of one policy: topics with their own prefix, two edges, and the job."""
 
     policy: Policy
     kafka: KafkaSettings
@@ -66,7 +66,7 @@ class DagDeployment:
 
 @asynccontextmanager
 async def staged(size: DagDemoSize, stage: Stage) -> AsyncIterator[list[DagDeployment]]:
-    """Kafka and the deployments; everything but a Kafka to keep is stopped at the end."""
+    """Start Kafka and the deployments; at the end stop everything except a Kafka to keep."""
     async with stage.kafka(topics=()) as kafka:
         stage.show("creating the topics of a deployment for each policy")
         found = [_deployment(stage, kafka, policy) for policy in size.chosen]

@@ -1,4 +1,4 @@
-"""Publishes that nobody may make: with a stolen proof, a rewrapped, an expired, an empty one."""
+"""Publishes without a right: with a stolen, a rewrapped, an expired and an empty proof."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LONG_AGO_S: Final = 60
 
 
 def stolen(block: bytes, link: Cid) -> bytes:
-    """A publish whose proof was made for another one: somebody else's, with another link."""
+    """Return a publish whose proof was made for another publish, with another link."""
     value = _value(block)
     value["change"]["link"] = link
     return encode_dag_cbor(value)
 
 
 def rewrapped(block: bytes) -> bytes:
-    """A publish as it is, its proof in the other form: what is authorised once would be there twice."""
+    """Return a publish with its proof in the other form; one authorisation would then count twice."""
     value = _value(block)
     change = decode_node(block).change
     assert isinstance(change, PublishChange), "a publish was given"
@@ -34,13 +34,13 @@ def rewrapped(block: bytes) -> bytes:
 
 
 def expired(key: KeyPair, link: Cid, origin: Cid, prior: Cid, now: int) -> bytes:
-    """A publish that was authorised until a minute ago."""
+    """Return a publish whose authorisation expired a minute ago."""
     named = {"link": link, "origin": origin, "prior": prior}
     return _publish(key, named, {"nb": named}, now - _LONG_AGO_S)
 
 
 def unnamed(key: KeyPair, link: Cid, origin: Cid, prior: Cid) -> bytes:
-    """A publish by whoever found a proof of `key` that says nothing of what is published."""
+    """Return a publish with a proof of `key` that names nothing of what is published."""
     return _publish(key, {"link": link, "origin": origin, "prior": prior}, {}, None)
 
 

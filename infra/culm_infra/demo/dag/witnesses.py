@@ -1,4 +1,4 @@
-"""What each replica says of an id: its own folder, the HTTP door of an edge, or the topics of the job."""
+"""Statements of replicas about an id: from a folder, from an edge's HTTP door, from the job's topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHORT = 8
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One replica's word. CIDs are texts; None where it is not asked for that."""
+    """One replica's statement. CIDs are texts; None if the replica does not report the value."""
 
     name: str
     place: str
@@ -33,18 +33,18 @@ class Witness:
     complete: str | None
 
     def as_row(self) -> dict[str, Any]:
-        """All of it, with order and heads in a few digits, too."""
+        """Return all fields, and short digests of order and heads."""
         heads = None if self.heads is None else short_digest(self.heads)
         return asdict(self) | {"order_digest": short_digest(self.order), "heads_digest": heads}
 
 
 def short_digest(texts: Iterable[str]) -> str:
-    """The first digits of the SHA-256 of some texts."""
+    """Return the first digits of the SHA-256 of these texts."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:_SHORT]
 
 
 async def ask_writer(writer: DagWriter, place: str) -> Witness:
-    """What the folder of a replica says."""
+    """Return the statement of a replica's folder."""
 
     def step(folder: DagFolder) -> Witness:
         published = folder.published(writer.space)
@@ -62,7 +62,7 @@ async def ask_writer(writer: DagWriter, place: str) -> Witness:
 
 
 async def ask_edge(edge: DagEdgeProcess, id: bytes) -> Witness:
-    """What the HTTP door of an edge says."""
+    """Return the statement of an edge's HTTP door."""
     said = (await edge.door.get(f"/published/{id.hex()}")).json()
     log = (await edge.door.get(f"/published/{id.hex()}/log")).json()["log"]
     tip, latest = said["tip"], said["latest_complete"]
@@ -77,7 +77,9 @@ async def ask_edge(edge: DagEdgeProcess, id: bytes) -> Witness:
 
 
 async def ask_topics(kafka: KafkaSettings, id: bytes) -> Witness:
-    """What the job says in `dag.order`, `dag.published` and `dag.heads`; nothing where it has not begun."""
+    """Return the job's statement from `dag.order`, `dag.published` and `dag.heads`; empty before its first
+    batch.
+    """
 
     def read() -> Witness:
         order = read_orders(kafka, (id,))[0].get(id, KnownOrder())
@@ -106,14 +108,14 @@ def _last(kafka: KafkaSettings, topic: str, key: bytes) -> bytes | None:
 
 
 def agree(witnesses: Iterable[Witness]) -> bool:
-    """Whether all say one order, one tip, one latest complete publish, and one set of heads."""
+    """Whether all statements have the same order, tip, latest complete publish and heads."""
     found = list(witnesses)
     heads = {one.heads for one in found if one.heads is not None}
     return len({(one.order, one.tip, one.complete) for one in found}) == 1 and len(heads) <= 1
 
 
 async def rejected_codes(kafka: KafkaSettings) -> Counter[str]:
-    """The codes on `rejected`, and how often."""
+    """Count the codes on `rejected`."""
 
     def read() -> Counter[str]:
         return Counter(

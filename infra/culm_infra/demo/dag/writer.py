@@ -1,4 +1,4 @@
-"""Who writes, and who only reads: a folder, a key, and a peer over QUIC; and files made from a seed."""
+"""A writer or reader: a folder, a key, and a peer over QUIC; and files made from a seed."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ _PROFILE: Final = PROFILES["ipfs-cid-v1"]
 
 @dataclass(frozen=True, slots=True)
 class SeededFile:
-    """Random bytes that are the same each time they are made."""
+    """A file of random bytes that are the same each time."""
 
     name: str
     seed: int
     size: int
 
     def chunks(self) -> Iterator[bytes]:
-        """All of it, in pieces."""
+        """Yield the file in pieces."""
         rng = random.Random(f"{self.seed}/{self.name}")
         for start in range(0, self.size, _PROFILE.chunk_size):
             yield rng.randbytes(min(_PROFILE.chunk_size, self.size - start))
 
     def digest(self) -> str:
-        """The SHA-256 of all of it."""
+        """Return the SHA-256 of the file in hex."""
         return digest_of(self.chunks())
 
 
 def digest_of(pieces: Iterable[bytes]) -> str:
-    """The SHA-256 of what comes in pieces."""
+    """Return the SHA-256 of these pieces in hex."""
     found = hashlib.sha256()
     for piece in pieces:
         found.update(piece)
@@ -63,13 +63,13 @@ def digest_of(pieces: Iterable[bytes]) -> str:
 
 
 def digest_of_file(folder: DagFolder, cid: Cid) -> str:
-    """The SHA-256 of a file that is in the shards of a folder."""
+    """Return the SHA-256 of a file in the shards of a folder, in hex."""
     return digest_of(read_file(cid, folder.block))
 
 
 @dataclass(frozen=True, slots=True)
 class PutFile:
-    """A file as it stands in a space."""
+    """A file in a space: its root, its node and its shards."""
 
     cid: Cid
     origin: Cid
@@ -91,13 +91,13 @@ _STEP_S: Final = 0.1
 
 
 def now_s() -> int:
-    """Seconds since 1970: the receipt of what is put here."""
+    """Return seconds since 1970; used as the time of receipt of what is put here."""
     return int(time.time())
 
 
 @dataclass(slots=True)
 class DagWriter:
-    """One replica. `space` is the one that all of them share; `moved` grows with all that comes and goes."""
+    """One replica. `space` is shared by all of them; `moved` grows with every transfer."""
 
     name: str
     key: KeyPair
@@ -107,13 +107,13 @@ class DagWriter:
     moved: int = 0
 
     async def put(self, file: SeededFile, shard_bytes: int) -> PutFile:
-        """Append a file to the space; a join comes first where there are several heads."""
+        """Append a file to the space; if there are several heads, they are joined first."""
         return await self.peer.work(
             lambda folder: put_file(folder, self.space, file, shard_bytes, now=now_s())
         )
 
     async def publish(self, link: Cid, origin: Cid, shard: Cid | None = None) -> Cid:
-        """Publish on the tip that is known here."""
+        """Publish on the tip that this replica knows."""
         outcome = await self.peer.work(
             lambda folder: publish_link(
                 folder, self.key, self.space, link, now=now_s(), origin=origin, shard=shard
@@ -122,11 +122,11 @@ class DagWriter:
         return outcome.cid
 
     async def join(self) -> Cid:
-        """The join of the heads that are here."""
+        """Join the heads of this replica."""
         return await self.peer.work(lambda folder: join_heads(folder, self.space, now=now_s()))
 
     async def dag_heads(self) -> list[Cid]:
-        """The heads that are here."""
+        """Return the heads of this replica."""
         return await self.peer.work(lambda folder: folder.dag_heads(self.space))
 
     async def sync(
@@ -135,9 +135,9 @@ class DagWriter:
         limit_s: float,
         on_progress: Callable[[SyncProgress], None] | None = None,
     ) -> SyncProgress:
-        """Call an edge until all of what is here and there was exchanged. Raises NotReached.
+        """Exchange with an edge until both sides have everything. Raises NotReached.
 
-        A connection that is lost, or that has no room now, is called again while anything comes or goes.
+        After a lost connection, or if the edge has no capacity, the call is repeated as long as data moves.
         """
         patience = Patience(limit_s, lambda: self.moved)
         while True:
@@ -168,7 +168,7 @@ class DagWriter:
 async def dag_writer(
     directory: Path, name: str, key: KeyPair, space: bytes, policy: Policy
 ) -> AsyncIterator[DagWriter]:
-    """A replica in a folder of its own."""
+    """Open a replica in its own folder."""
     settings = DagPeerSettings(folder=DagFolderSettings(verdict=VerdictSettings(policy=policy)))
     identity = Identity.from_private_key(key.private_key)
     async with DagPeer.open(directory / name, identity=identity, settings=settings) as peer:

@@ -1,7 +1,7 @@
-"""What every demo stands on: a demo itself holds its story alone.
+"""The base of every demo; a demo itself contains only its story.
 
-- ``size``: options that say how large it is.
-- ``stage``: its folder, Kafka with topics, processes, and waiting while anything changes.
-- ``processes``: a ``culm`` command as a process of its own, and what runs below a process.
-- ``report``: what a scene shows and demands; all scenes, for programs and for a terminal.
+- ``size``: options of every demo.
+- ``stage``: the folder, Kafka with topics, processes, and waiting while anything changes.
+- ``processes``: a ``culm`` command as a separate process, and the descendants of a process.
+- ``report``: figures of a scene with their rules; all scenes, for programs and for a terminal.
 """

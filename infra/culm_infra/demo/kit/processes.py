@@ -1,4 +1,4 @@
-"""The streaming jobs and the connectors as processes of their own, each with its output in a file."""
+"""The streaming jobs and the connectors as separate processes, each with its output in a file."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from culm_infra.patience import Patience
 from culm_topics.kafka.clients import KafkaSettings
 
 SERVING = "serving peers"
-"""What a connector prints once peers may come."""
+"""Printed by a connector once peers may connect."""
 
 Show = Callable[[str], None]
-"""Shows a line of the story as it goes."""
+"""Shows a line of the running story."""
 
 _STOP_TIMEOUT_S = 30.0
 _SHOWN_LINES = 6
 
 
 class DemoError(InfraError):
-    """Something that the demo started did not do its part."""
+    """A process of the demo failed."""
 
     code: ClassVar[str] = "demo"
 
 
 @dataclass(slots=True)
 class CulmProcess:
-    """One running ``culm`` command; ``log`` holds what it printed."""
+    """One ``culm`` command as a process; ``log`` contains its output."""
 
     name: str
     arguments: tuple[str, ...]
@@ -46,7 +46,7 @@ class CulmProcess:
     _log_start: int = 0
 
     def start(self, *more: str) -> None:
-        """Start it, with ``more`` arguments; its output is appended to ``log``."""
+        """Start the process, with ``more`` arguments; its output is appended to ``log``."""
         assert self._process is None, f"{self.name} runs already"
         with self.log.open("ab") as output:
             self._log_start = output.tell()
@@ -60,31 +60,31 @@ class CulmProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and neither stopped nor killed since."""
+        """Whether the process was started and has been neither stopped nor killed since."""
         return self._process is not None
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         assert self._process is not None, f"{self.name} does not run"
         return self._process.pid
 
     def check(self) -> None:
-        """Raises DemoError when it has ended by itself."""
+        """Raise DemoError if the process has ended by itself."""
         if self._process is not None and (status := self._process.poll()) is not None:
             raise DemoError(
                 f"{self.name} ended with status {status}: {self.last_words()}", hint=f"see {self.log}"
             )
 
     def kill(self) -> None:
-        """SIGKILL: no chance to say goodbye."""
+        """Send SIGKILL and wait for the end."""
         assert self._process is not None, f"{self.name} does not run"
         self._process.kill()
         self._process.wait()
         self._process = None
 
     def kill_tree(self) -> None:
-        """SIGKILL to it and to all that it started: of a job, Python, the Java machine and the workers."""
+        """Send SIGKILL to the process and its descendants: for a job, to Python, the JVM and the workers."""
         below = descendants(self.pid)
         self.kill()
         for pid in below:
@@ -92,7 +92,7 @@ class CulmProcess:
                 os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL when that takes too long."""
+        """Send SIGTERM, and SIGKILL if the process does not end in time."""
         if self._process is None:
             return
         self._process.terminate()
@@ -104,17 +104,17 @@ class CulmProcess:
         self._process = None
 
     def last_words(self) -> str:
-        """The last lines it printed."""
+        """Return the last lines of the output."""
         with contextlib.suppress(OSError):
             return " | ".join(self.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
         return ""
 
     def printed_bytes(self) -> int:
-        """How much it has printed, in all its lives."""
+        """Return the size of the output over all starts, in bytes."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def printed(self) -> str:
-        """What it printed since its last start."""
+        """Return the output since the last start."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as output:
@@ -122,9 +122,10 @@ class CulmProcess:
             return output.read().decode(errors="replace")
 
     def wait_for_log(self, marker: str, limit_s: float) -> None:
-        """Wait until a line it printed since its last start holds ``marker``.
+        """Wait until the output since the last start contains ``marker``.
 
-        Raises DemoError when it ends, and NotReached when it prints nothing more for so long.
+        Raises DemoError if the process ends, and NotReached if it prints nothing more for ``limit_s``
+        seconds.
         """
         patience = Patience(limit_s, self.printed)
         while marker not in self.printed():
@@ -134,7 +135,7 @@ class CulmProcess:
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:
-    """The environment in which a ``culm`` command uses this Kafka, for some minutes."""
+    """Return the environment for a ``culm`` command that uses this Kafka for some minutes."""
     return {
         **os.environ,
         "CULM_BOOTSTRAP": kafka.bootstrap,
@@ -148,7 +149,7 @@ def environment(kafka: KafkaSettings) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running(processes: Sequence[CulmProcess]) -> Iterator[None]:
-    """Stops every process at the end, whatever happened."""
+    """Stop every process at the end, also after errors."""
     try:
         yield
     finally:
@@ -157,11 +158,11 @@ def running(processes: Sequence[CulmProcess]) -> Iterator[None]:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below one, each behind its parent."""
+    """Return the descendants of a process, each after its parent."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # The name in parentheses may hold anything; the parent is the second field behind it.
+            # The name in parentheses may contain anything; the parent is the second field after it.
             fields = stat.read_text().rpartition(")")[2].split()
             children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""The report of a demo: scenes with figures, what these have to be, and tables; for programs and people."""
+"""The report of a demo: scenes with figures, their rules, and tables; for programs and people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure. `rule` says what it has to be, in words; empty where it is only shown."""
+    """One figure. `rule` is its required value in words; empty if the figure is only shown."""
 
     label: str
     value: Value
@@ -29,7 +29,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table of a scene: `name` for programs, `title` for people; the first `words` columns are no numbers.
+    """A table of a scene: `name` for programs, `title` for people; the first `words` columns are text.
 
     People see the first `limit` rows.
     """
@@ -44,10 +44,10 @@ class Listing:
 
 @dataclass(slots=True)
 class SceneFigures:
-    """The figures of one scene. `problems`: in words, figures that are wrong and what stopped the scene.
+    """The figures of one scene. `problems`: wrong figures and errors that stopped the scene, in words.
 
-    `unreached`: what it waited for until nothing changed any more, and what somebody lacked then: it may have
-    been on its way.
+    `unreached`: conditions that were not met when nothing changed any more, and data that was missing then;
+    it may have been in transit.
     """
 
     name: str
@@ -59,16 +59,16 @@ class SceneFigures:
     duration_s: float = 0.0
 
     def stop(self, error: InfraError) -> None:
-        """The scene ended here."""
+        """Record the error that ended the scene."""
         (self.unreached if isinstance(error, NotReached) else self.problems).append(str(error))
 
     @property
     def holds(self) -> bool:
-        """Whether everything was as it had to be."""
+        """Whether all figures have their required values and all conditions were met."""
         return not self.problems and not self.unreached and all(figure.holds for figure in self.figures)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain data: each table under its name."""
+        """Return the scene as plain data, with each table under its name."""
         return {
             "name": self.name,
             "title": self.title,
@@ -81,33 +81,33 @@ class SceneFigures:
         }
 
     def lacks(self, count: int, lack: str) -> None:
-        """So much is missing, if anything is: it may be on its way."""
+        """Record that `count` items are missing, if any are; they may be in transit."""
         if count and lack not in self.unreached:
             self.unreached.append(lack)
 
     def wrong(self, count: int, problem: str) -> None:
-        """So much is wrong, if anything is: no waiting mends it."""
+        """Record that `count` items are wrong, if any are; waiting does not help."""
         if count:
             self.problems.append(problem)
 
     def show(self, label: str, value: Value, unit: str = "") -> None:
-        """A figure that nothing is demanded of."""
+        """Add a figure without a rule."""
         self.figures.append(Figure(label, value, unit))
 
     def equal(self, label: str, value: Value, wanted: Value, unit: str = "") -> None:
-        """A figure that has to be this very one."""
+        """Add a figure with a required value."""
         self._demand(Figure(label, value, unit, f"= {as_text(wanted)}", value == wanted))
 
     def at_most(self, label: str, value: float, limit: float, unit: str = "") -> None:
-        """A figure that has an upper limit."""
+        """Add a figure with an upper limit."""
         self._demand(Figure(label, value, unit, f"≤ {as_text(limit)}", value <= limit))
 
     def at_least(self, label: str, value: float, limit: float, unit: str = "") -> None:
-        """A figure that has a lower limit."""
+        """Add a figure with a lower limit."""
         self._demand(Figure(label, value, unit, f"≥ {as_text(limit)}", value >= limit))
 
     def demand(self, label: str, *, holds: bool) -> None:
-        """Something that has to be so."""
+        """Add a condition that must be true."""
         self._demand(Figure(label, holds, "", "yes", holds))
 
     def _demand(self, figure: Figure) -> None:
@@ -117,7 +117,7 @@ class SceneFigures:
 
 
 def as_text(value: Value) -> str:
-    """A value for people."""
+    """Return a value as text for people."""
     if isinstance(value, bool):
         return "yes" if value else "NO"
     if isinstance(value, int):
@@ -128,7 +128,7 @@ def as_text(value: Value) -> str:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The value below which ``share`` of the values lie; None of none."""
+    """Return the value below which ``share`` of the values lie; None if there are no values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -136,19 +136,19 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def in_ms(values: Sequence[float]) -> str:
-    """Latencies for people."""
+    """Return latencies as text: p50 and p99 in ms."""
     p50, p99 = (percentile(values, share) for share in (0.5, 0.99))
     return f"{whole(p50)} ms p50, {whole(p99)} ms p99"
 
 
 def whole(value: float | None) -> str:
-    """A number without decimals; a dash of none."""
+    """Return a number without decimals; a dash for None."""
     return "–" if value is None else f"{value:,.0f}"
 
 
 @dataclass(slots=True)
 class DemoReport:
-    """A whole run. `claim` is what a demo shows, in words."""
+    """The report of a whole run. `claim` is the demo's statement in words."""
 
     claim: str
     scenes: list[SceneFigures] = field(default_factory=list)
@@ -156,16 +156,16 @@ class DemoReport:
 
     @property
     def converged(self) -> bool:
-        """Whether everything was as it had to be, in every scene."""
+        """Whether every scene holds."""
         return bool(self.scenes) and all(scene.holds for scene in self.scenes)
 
     def as_json(self) -> dict[str, Any]:
-        """The whole report as plain data."""
+        """Return the report as plain data."""
         scenes = [scene.as_json() for scene in self.scenes]
         return {"converged": self.converged, "total_s": self.total_s, "scenes": scenes}
 
     def tables(self) -> Iterator[Table]:
-        """The report as tables for a terminal of 80 columns."""
+        """Yield the report as tables for a terminal of 80 columns."""
         whole = _without_head("The whole run")
         for number, scene in enumerate(self.scenes, 1):
             yield from map(_listing, scene.listings)
@@ -188,7 +188,7 @@ class DemoReport:
 def verdict(
     problems: Collection[str], unreached: Collection[str], *, good: str = "yes", bad: str = "NO"
 ) -> str:
-    """The outcome in a word or two: tells what was not reached from what is wrong."""
+    """Return the outcome in a few words; distinguishes what was not reached from what is wrong."""
     if problems:
         return bad
     return "not reached in time" if unreached else good

@@ -1,4 +1,4 @@
-"""How large a demo is: options of the command line with their defaults."""
+"""Options that every demo has, with their defaults."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ Timeout = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSize:
-    """What each demo adds fields to."""
+    """Options of every demo; each demo adds its own fields."""
 
     timeout: Timeout = 120.0

@@ -1,4 +1,4 @@
-"""Where a demo plays: its folder, Kafka with topics, processes, and waiting while anything changes."""
+"""The stage of a demo: its folder, Kafka with topics, processes, and waiting while anything changes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _STEP_S: Final = 0.05
 
 @dataclass(slots=True)
 class Stage:
-    """Everything that is started here is stopped at the end, but for a Kafka to keep.
+    """Folder, Kafka and processes of a demo. Everything is stopped at the end, except a Kafka to keep.
 
-    A local stack is brought up in the demo's directory unless `cluster` names one. `timeout_s`: how long a
-    wait goes on while nothing changes. `watched` tell what changes, beside what processes print.
+    A local stack is started in the demo's directory unless `cluster` names one. `timeout_s`: seconds for
+    which a wait continues while nothing changes. `watched`: functions whose results change during progress,
+    beside the output of processes.
     """
 
     directory: Path
@@ -41,14 +42,14 @@ class Stage:
 
     @property
     def output(self) -> Path:
-        """The folder of what processes print."""
+        """Folder of the processes' output."""
         folder = self.directory / "output"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     @asynccontextmanager
     async def kafka(self, topics: Sequence[TopicSpec] = CATALOGUE) -> AsyncIterator[KafkaSettings]:
-        """Kafka with these topics; the processes are stopped before it."""
+        """Start Kafka with these topics; the processes are stopped before it."""
         with ExitStack() as stack:
             kafka = self.cluster
             if kafka is None:
@@ -67,7 +68,7 @@ class Stage:
     def process(
         self, name: str, arguments: Sequence[str], kafka: KafkaSettings, log: str, **variables: str
     ) -> CulmProcess:
-        """A `culm` command of the demo, not started yet."""
+        """Create a `culm` command of the demo, not started yet."""
         environs = environment(kafka) | variables
         process = CulmProcess(name, tuple(arguments), environs, self.output / f"{log}.log")
         self.processes.append(process)
@@ -82,30 +83,30 @@ class Stage:
         checkpoints: str = "checkpoints",
         **variables: str,
     ) -> CulmProcess:
-        """A streaming job, or all of a group, with checkpoints in the demo's directory."""
+        """Create a streaming job, or all jobs of a group, with checkpoints in the demo's directory."""
         arguments = ("job", "run", which, "--checkpoints", str(self.directory / checkpoints))
         return self.process(f"the job {which}", arguments, kafka, log, **variables)
 
     def connector(
         self, name: str, port: int, kafka: KafkaSettings, *, folder: str | None = None, **variables: str
     ) -> CulmProcess:
-        """A connector that serves QUIC, with its key and index in a folder of the demo's directory."""
+        """Create a connector that serves QUIC, with its key and index in a folder of the demo's directory."""
         place = folder or name
         arguments = ("connector", "run", "--listen", f"{HOST}:{port}", "--dir", str(self.directory / place))
         return self.process(f"the edge {name}", arguments, kafka, place, **variables)
 
     async def serving(self, edges: Sequence[CulmProcess], marker: str) -> None:
-        """Wait until each of these has printed that peers may come. Raises DemoError."""
+        """Wait until each process has printed that peers may connect. Raises DemoError."""
         for edge in edges:
             await asyncio.to_thread(edge.wait_for_log, marker, self.timeout_s)
 
     def check(self) -> None:
-        """Raises DemoError when a process has ended by itself."""
+        """Raise DemoError if a process has ended by itself."""
         for process in self.processes:
             process.check()
 
     def progress(self) -> object:
-        """All that changes while something goes on."""
+        """Return a value that changes while work goes on."""
         printed = sum(one.stat().st_size for one in self.output.glob("*.log"))
         return [watch() for watch in self.watched], printed
 
@@ -117,7 +118,9 @@ class Stage:
         step_s: float = _STEP_S,
         more: Callable[[], object] = lambda: None,
     ) -> None:
-        """Look again and again. Raises NotReached when nothing changes, nor `more`, for too long."""
+        """Check repeatedly until the condition holds. Raises NotReached if nothing (nor `more`) changes for
+        too long.
+        """
         patience = Patience(self.timeout_s, lambda: (self.progress(), more()))
         while True:
             found = holds()
@@ -128,7 +131,9 @@ class Stage:
             await asyncio.sleep(step_s)
 
     async def within(self, work: Awaitable[_Result], what: str) -> _Result:
-        """Wait for the end of something, which is cancelled otherwise. Raises NotReached as `until` does."""
+        """Wait for the result of some work, which is cancelled otherwise. Raises NotReached as `until`
+        does.
+        """
         patience = Patience(self.timeout_s, self.progress)
         task = asyncio.ensure_future(work)
         try:

@@ -1,8 +1,8 @@
-"""What peers and topics hold in the end, compared byte for byte with what was signed.
+"""The final contents of peers and topics, compared byte for byte with the signed entries.
 
-The topic `blocks` is compared with the logs. The expected set is every entry that some peer started with or
+The topic `blocks` is compared with the logs. The expected set is every entry that a peer started with or
 published live. A forked log counts up to its last common entry: beyond it the branches differ by nature, and
-`rejected` must hold the proof.
+`rejected` must contain the proof.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FORK_CODE = "bamboo.fork"
 EntryKey = tuple[bytes, int, int]
 """Public key, log id, sequence number."""
 Bytes = tuple[bytes, bytes]
-"""Entry and operation."""
+"""Bytes of entry and operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one holder has, measured against what it should have."""
+    """Contents of one holder, compared with the expected entries."""
 
     held: int
     wanted: int
@@ -41,7 +41,7 @@ class Holding:
 
 
 def compare(wanted: Mapping[EntryKey, Bytes], held: Iterable[tuple[EntryKey, Bytes]], fork: Fork) -> Holding:
-    """Count what is missing, twice there, or there with other bytes; a fork's branches are left out."""
+    """Count entries that are missing, repeated, or have other bytes; a fork's branches are left out."""
     seen: Counter[EntryKey] = Counter()
     differing = 0
     for key, data in held:
@@ -60,7 +60,7 @@ def compare(wanted: Mapping[EntryKey, Bytes], held: Iterable[tuple[EntryKey, Byt
 
 
 def read_logs(kafka: KafkaSettings) -> list[tuple[EntryKey, Bytes]]:
-    """Everything that the topic ``logs`` yields to a new consumer, up to its end."""
+    """Return everything that the topic ``logs`` yields to a new consumer, up to its end."""
     with LogConsumer(kafka, stop_at_end=True) as consumer:
         return [
             ((entry.public_key, entry.log_id, entry.seq_num), (entry.entry_bytes, entry.operation_bytes))
@@ -70,14 +70,14 @@ def read_logs(kafka: KafkaSettings) -> list[tuple[EntryKey, Bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What is on ``rejected``: records by code, and the logs that are proven to be forked."""
+    """Contents of ``rejected``: records by code, and the logs that are proven to be forked."""
 
     by_code: dict[str, int]
     forked: set[LogKey]
 
 
 def read_refusals(kafka: KafkaSettings) -> Refusals:
-    """Read the topic ``rejected`` to its end; a record without both branches is no proof of a fork."""
+    """Read the topic ``rejected`` to its end; a record without both branches does not prove a fork."""
     by_code: Counter[str] = Counter()
     forked: set[LogKey] = set()
     for message in read_to_end(kafka, "rejected"):
@@ -93,7 +93,7 @@ _KEY_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class SchemaBlocks:
-    """The blocks of one schema, counted."""
+    """Totals of the blocks of one schema."""
 
     schema_id: str
     blocks: int
@@ -103,9 +103,11 @@ class SchemaBlocks:
 
 @dataclass(frozen=True, slots=True)
 class BlockAudit:
-    """``differing_logs`` have another height in `logs`; ``wrong_fingerprints`` are not of their heights.
+    """Result of the comparison of `blocks` with `logs`.
 
-    ``ahead_logs``, of those, are higher in `blocks`: no waiting mends that once nothing is written any more.
+    ``differing_logs`` have another height in `logs`; ``wrong_fingerprints`` do not match their heights.
+    ``ahead_logs`` are those of the differing logs that are higher in `blocks`: once nothing is written any
+    more, waiting does not help.
     """
 
     schemas: tuple[SchemaBlocks, ...]
@@ -115,7 +117,7 @@ class BlockAudit:
 
 
 def audit_blocks(kafka: KafkaSettings, heights: Mapping[LogKey, int]) -> BlockAudit:
-    """Compare `blocks` with the heights that `logs` gives."""
+    """Compare `blocks` with the heights of `logs`."""
     found = read_blocks(kafka)
     from_blocks: dict[LogKey, int] = {}
     by_schema: dict[str, list[Block]] = {}

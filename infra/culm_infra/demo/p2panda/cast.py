@@ -1,4 +1,4 @@
-"""What the demo's peers said until they knew what they lacked: set reconciliation, session by session."""
+"""The peers of the demo, with the latencies of live entries and the costs of set reconciliation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from culm_models.p2panda.sessions.session import SessionState
 
 @dataclass(frozen=True, slots=True)
 class SessionFigures:
-    """One session of mode 1 as its peer counted it: messages of set reconciliation alone, no entries."""
+    """One session of mode 1 as its peer counted it: messages of set reconciliation only, no entries."""
 
     peer: str
     chapter: str
@@ -36,14 +36,14 @@ class SessionFigures:
 
 @dataclass(slots=True)
 class SessionBook:
-    """Every session that came to an end, under the chapter of its time."""
+    """All finished sessions, with the chapter in which each ended."""
 
     chapter: str
     done: list[SessionFigures] = field(default_factory=list)
     _schemas: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def record(self, peer: str, event: Event) -> None:
-        """Take an event of a peer into account; each has one remote, so session ids tell sessions apart."""
+        """Record an event of a peer. Each peer has one remote, so session ids distinguish sessions."""
         if isinstance(event, SessionStarted):
             self._schemas[peer, event.session_id] = len(event.schema_ids)
         elif isinstance(event, Reconciled):
@@ -68,7 +68,7 @@ Wanted = Mapping[LogKey, tuple[str, int]]
 
 @dataclass(slots=True)
 class Actor:
-    """One peer on stage. ``taken`` counts how often each entry came into its store."""
+    """One peer. ``taken`` counts how often each entry entered its store."""
 
     plan: PeerPlan
     peer: ReferencePeer
@@ -77,11 +77,11 @@ class Actor:
 
     @property
     def repeated(self) -> int:
-        """Entries that came into the store more than once."""
+        """Entries that entered the store more than once."""
         return sum(count - 1 for count in self.taken.values())
 
     def is_live(self, schema_id: str) -> bool:
-        """Whether some session over this schema is in live mode."""
+        """Whether a session about this schema is in live mode."""
         protocol = self.peer.driver.peer
         return any(
             session.state is SessionState.LIVE and schema_id in session.schemas
@@ -90,7 +90,7 @@ class Actor:
         )
 
     def held(self) -> Iterable[tuple[EntryKey, Bytes]]:
-        """Everything in its store."""
+        """Yield everything in the peer's store."""
         for (public_key, log_id), height in self.peer.heights().items():
             pairs = self.peer.store.entries(public_key, log_id, 1, height)
             for seq_num, pair in enumerate(pairs, start=1):
@@ -98,10 +98,10 @@ class Actor:
 
 
 class LiveClock:
-    """When each live entry was published, and to whom its latency counts.
+    """Times of publication of live entries, from which their latencies are measured.
 
-    Latencies are taken while ``measuring``: an entry that is published while a connector is down arrives when
-    the connector is back, and says nothing about the live path.
+    Latencies are measured while ``measuring`` is set. An entry that is published while a connector is down
+    arrives after the restart; its latency would not describe the live path.
     """
 
     def __init__(self) -> None:
@@ -109,12 +109,12 @@ class LiveClock:
         self.measuring = True
 
     def publish(self, key: EntryKey) -> None:
-        """This entry goes out now."""
+        """Record that this entry is published now."""
         if self.measuring:
             self.published_s[key] = time.perf_counter()
 
     def arrived(self, actor: Actor, entries: Sequence[CheckedOperation]) -> None:
-        """These entries are in an actor's store now."""
+        """Record that these entries are in an actor's store now."""
         now_s = time.perf_counter()
         for checked in entries:
             key = (*checked.log, checked.entry.seq_num)
@@ -132,7 +132,7 @@ async def enter(
     clock: LiveClock,
     book: SessionBook,
 ) -> list[Actor]:
-    """Open every peer with its history in its store, of the forked log what is common (see `fork_live`)."""
+    """Open every peer with its history; of the forked log only the common part (see `fork_live`)."""
     actors = []
     for index, one in enumerate(plan.peers):
         key_pair = KeyPair.from_private_key(bytes([index + 1]) * 28 + seed.to_bytes(4, "big"))
@@ -147,9 +147,10 @@ async def enter(
 
 
 async def fork_live(actors: Sequence[Actor], fork: Fork) -> None:
-    """Have the two that hold the branches of the forked log go on with it at the same moment, live.
+    """Let the two peers with the branches of the forked log continue it at the same moment, live.
 
-    What was there before they met could stay unnoticed: peers whose logs have one height exchange nothing.
+    Branches that existed before the peers met could stay unnoticed: peers whose logs have the same height
+    exchange nothing.
     """
     branches = [
         [pair for log in actor.plan.logs for pair in log.entries[len(_before_fork(log, fork)) :]]
@@ -182,12 +183,12 @@ async def publish(actor: Actor, pair: EntryPair, clock: LiveClock) -> EntryKey:
 
 
 def all_hold(actors: Sequence[Actor], wanted: Wanted) -> bool:
-    """Whether every actor holds every log of its interest up to the wanted height."""
+    """Whether every actor holds every log of its schemas up to the wanted height."""
     return all(actor.peer.holds(_heights(actor, wanted)) for actor in actors)
 
 
 def lacking(actors: Sequence[Actor], wanted: Wanted) -> str:
-    """Who lacks how many entries, in words."""
+    """Return in words how many entries each actor is missing."""
     counts = {
         actor.plan.name: sum(
             max(0, height - actor.peer.store.height(*log)) for log, height in _heights(actor, wanted).items()

@@ -1,4 +1,4 @@
-"""The verdict: the evidence in the topics, each peer's store, and the report made of both."""
+"""The verdict: the contents of the topics and of each peer's store, and the report made of both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _SHOWN_GAPS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ConnectorStart:
-    """A connector's start with an empty index: when it served, and how many logs it learned from `blocks`."""
+    """A connector's start with an empty index: seconds until it served, and the logs it learned from
+    `blocks`.
+    """
 
     served_s: float
     logs: int
@@ -31,7 +33,7 @@ class ConnectorStart:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """How long the chapters took, in seconds."""
+    """Durations of the chapters, in seconds."""
 
     catch_up_s: float
     recovery_s: float
@@ -40,7 +42,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the topics hold; ``wanted`` is schema id and height by log, as published."""
+    """Contents of the topics; ``wanted`` is schema id and height by log, as published."""
 
     wanted: Mapping[LogKey, tuple[str, int]]
     logs: Sequence[tuple[EntryKey, Bytes]]
@@ -49,18 +51,18 @@ class Evidence:
     blocks: BlockAudit
 
     def logs_of(self, actor: Actor) -> list[LogKey]:
-        """The logs that an actor is interested in."""
+        """Return the logs in the actor's schemas."""
         return [log for log, (schema, _height) in self.wanted.items() if schema in actor.plan.schema_ids]
 
     def behind(self, actor: Actor) -> int:
-        """How many entries the topic does not know the actor to hold, of all that were published."""
+        """Return how many published entries the topic does not list as held by the actor."""
         return sum(
             max(0, self.wanted[log][1] - self.vectors.height(actor.peer.peer_id, log))
             for log in self.logs_of(actor)
         )
 
     def gaps(self, actor: Actor) -> str:
-        """The widest gaps in what the topic knows the actor to hold, in words."""
+        """Return in words the widest gaps in what the topic lists as held by the actor."""
         gaps = sorted(
             (held - self.wanted[log][1], log, held)
             for log in self.logs_of(actor)
@@ -73,7 +75,7 @@ class Evidence:
         return "; ".join([*texts, *(["…"] if len(gaps) > _SHOWN_GAPS else [])])
 
     def unmet(self, plan: Plan, actors: Sequence[Actor]) -> list[str]:
-        """What is still on its way; nothing when all has settled."""
+        """Return what is still in transit, in words; empty when everything has settled."""
         lost = audit.compare(signed_entries(plan), self.logs, plan.fork).lost
         conditions = [
             (lost, f"logs lacks {lost} entries"),
@@ -89,7 +91,7 @@ class Evidence:
 
 
 def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Evidence:
-    """Read the topics as they are now."""
+    """Read the topics in their present state."""
     logs = audit.read_logs(kafka)
     heights: dict[LogKey, int] = {}
     for (public_key, log_id, seq_num), _ in logs:
@@ -99,7 +101,7 @@ def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Ev
 
 
 def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
-    """Every entry that was ever signed on a common branch, by its place."""
+    """Return every signed entry on a common branch, by its key."""
     logs = [*plan.logs, plan.trunk, *(peer.writer.log() for peer in plan.peers)]
     return {
         (log.public_key, log.log_id, seq_num): pair
@@ -143,7 +145,7 @@ def judge(
     timings: Timings,
     book: SessionBook,
 ) -> SceneFigures:
-    """Compare everything with everything, and say what is not as it should be."""
+    """Compare all peers and topics, and report differences."""
     scene = SceneFigures("p2panda", "Peers at two edges", unreached=evidence.unmet(plan, actors))
     signed = signed_entries(plan)
     peers = [_peer(plan, actor, signed, evidence) for actor in actors]

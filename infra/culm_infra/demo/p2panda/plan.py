@@ -1,6 +1,6 @@
-"""The histories that peers start with, made from a seed and a real one, and who holds which part of them.
+"""The initial histories, made from a seed and a recorded history, and their distribution among the peers.
 
-A history is a list of `DemoLog`: the entries and operations of an author in sequence order, each one a valid
+A history is a list of `DemoLog`: the entries and operations of an author in sequence order, each a valid
 p2panda operation of one document in one schema.
 """
 
@@ -38,7 +38,7 @@ _WORDS = [
 
 
 def schema_id(name: str) -> str:
-    """An application schema id whose view is the hash of its name: enough for peers to agree on."""
+    """Return an application schema id whose view is the hash of its name: enough for peers to agree on."""
     return f"{name}_{hash_bytes(name.encode()).hex()}"
 
 
@@ -55,7 +55,7 @@ class DemoLog:
     entries: tuple[EntryPair, ...]
 
     def prefix(self, count: int) -> DemoLog:
-        """This log, cut after ``count`` entries."""
+        """Return this log, cut after ``count`` entries."""
         return DemoLog(self.public_key, self.log_id, self.schema_id, self.entries[:count])
 
 
@@ -70,7 +70,7 @@ class LogWriter:
         self._hashes: list[bytes] = []
 
     def append(self, fields: dict[str, Value]) -> EntryPair:
-        """Sign one more operation with these fields; returns its entry and operation."""
+        """Sign one more operation with these fields. Returns its entry and operation."""
         seq_num = len(self.entries) + 1
         operation = encode_operation(
             "create" if seq_num == 1 else "update",
@@ -91,19 +91,19 @@ class LogWriter:
         return entry, operation
 
     def branch(self, count: int) -> LogWriter:
-        """A second device with the same key that knows the first ``count`` entries: the start of a fork."""
+        """Return a writer with the same key that knows the first ``count`` entries: the start of a fork."""
         other = LogWriter(self.key_pair, self.log_id, self.schema_id)
         other.entries = self.entries[:count]
         other._hashes = self._hashes[:count]
         return other
 
     def log(self) -> DemoLog:
-        """What has been written so far."""
+        """Return the log written so far."""
         return DemoLog(self.key_pair.public_key, self.log_id, self.schema_id, tuple(self.entries))
 
 
 def make_writer(source: random.Random, log_id: int, schema: str, length: int) -> LogWriter:
-    """A log of ``length`` entries by a new author."""
+    """Write a log of ``length`` entries by a new author."""
     writer = LogWriter(KeyPair.from_private_key(source.randbytes(32)), log_id, schema)
     for _ in range(length):
         writer.append(make_fields(source))
@@ -111,7 +111,7 @@ def make_writer(source: random.Random, log_id: int, schema: str, length: int) ->
 
 
 def make_fields(source: random.Random) -> dict[str, Value]:
-    """Fields as small applications have them: some 60 to 200 bytes."""
+    """Return fields as small applications have them: some 60 to 200 bytes."""
     return {
         "title": " ".join(source.choices(_WORDS, k=source.randint(2, 8))),
         "body": " ".join(source.choices(_WORDS, k=source.randint(4, 16))),
@@ -121,7 +121,7 @@ def make_fields(source: random.Random) -> dict[str, Value]:
 
 
 def made_history(source: random.Random, entry_count: int) -> list[LogWriter]:
-    """About ``entry_count`` entries in logs of 1 to 60 entries over the three schemas."""
+    """Write about ``entry_count`` entries in logs of 1 to 60 entries over the three schemas."""
     writers: list[LogWriter] = []
     left = entry_count
     while left > 0:
@@ -132,7 +132,7 @@ def made_history(source: random.Random, entry_count: int) -> list[LogWriter]:
 
 
 def real_history() -> list[DemoLog]:
-    """The logs that the official p2panda library made (see ``data/README.md``)."""
+    """Return the logs that the official p2panda library made (see ``data/README.md``)."""
     text = resources.files(__package__).joinpath("data/p2panda_history.json").read_text()
     return [
         DemoLog(
@@ -146,7 +146,7 @@ def real_history() -> list[DemoLog]:
 
 
 def entries_of(logs: list[DemoLog]) -> Iterator[EntryPair]:
-    """All entries, log after log."""
+    """Yield all entries, log after log."""
     for log in logs:
         yield from log.entries
 
@@ -158,7 +158,7 @@ FORK_BRANCH_LENGTH = 4
 
 @dataclass(frozen=True, slots=True)
 class PeerPlan:
-    """One peer: the edge it dials (a place in ``EDGES``), what it announces, holds and writes live."""
+    """One peer: the edge it dials (an index in ``EDGES``), its schemas, its logs, and its live writer."""
 
     name: str
     edge: int
@@ -174,7 +174,7 @@ class PeerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A log with two branches: everything up to ``common`` entries is shared."""
+    """A log with two branches that share the first ``common`` entries."""
 
     public_key: bytes
     log_id: int
@@ -188,7 +188,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole cast. ``logs`` is all histories but the forked log; ``trunk`` is what is common of that."""
+    """All peers and histories. ``logs``: all histories except the forked log; ``trunk``: its common part."""
 
     peers: tuple[PeerPlan, ...]
     logs: tuple[DemoLog, ...]
@@ -197,16 +197,16 @@ class Plan:
 
     @property
     def schema_ids(self) -> tuple[str, ...]:
-        """Every schema that somebody announces."""
+        """All schemas that a peer announces."""
         return tuple(sorted({schema for peer in self.peers for schema in peer.schema_ids}))
 
 
 def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
-    """A plan for ``peer_count`` (2 or more) peers that start with about ``entry_count`` entries in all.
+    """Plan ``peer_count`` (2 or more) peers that start with about ``entry_count`` entries in all.
 
-    Every log starts at some peer in full; others hold a prefix of it with even odds. The first peer brings
-    the real history. The first two peers bring the two branches of a forked log, each to its own edge. The
-    last of three or more peers does not care for the last made schema.
+    Every log is complete at one peer; each other peer holds a prefix of it with a probability of one half.
+    The first peer also has the recorded history. The first two peers have the two branches of a forked log,
+    each at its own edge. With three or more peers, the last one does not announce the last generated schema.
     """
     assert peer_count >= 2, "replication takes two"
     source = random.Random(seed)

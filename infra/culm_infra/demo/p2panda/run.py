@@ -1,4 +1,4 @@
-"""The story: catch-up, live entries, a killed connector, one that starts from nothing, and the verdict."""
+"""The story: catch-up, live entries, a killed connector, a start with an empty index, and the verdict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ _HEIGHTS_STEP_S = 0.1
 _LIVE_PAUSE_S = 0.02
 _BLOCKS_HAVE = re.compile(r"`blocks` has (\d+) logs")
 _SHARES = (0.5, 0.4)
-"""Of the live entries: published before the kill, and around it; the rest after the start from nothing."""
+"""Shares of the live entries before the kill and around it; the rest follows the start with an empty
+index.
+"""
 
 Wanted = dict[LogKey, tuple[str, int]]
 """Schema id and height by log, as published."""
@@ -42,7 +44,7 @@ Wanted = dict[LogKey, tuple[str, int]]
 
 @dataclass(slots=True)
 class Play:
-    """The demo under way."""
+    """The running demo."""
 
     stage: Stage
     plan: Plan
@@ -55,10 +57,12 @@ class Play:
     book: SessionBook
     source: random.Random
     gave_up: dict[str, str] = field(default_factory=dict)
-    """Waits for the topics that came to nothing, by chapter."""
+    """Waits for the topics that timed out, by chapter."""
 
     async def catch_up(self) -> None:
-        """First one peer at each edge, then the others one after the other: these meet what is there."""
+        """Connect one peer at each edge first, then the others one after the other; these find data
+        present.
+        """
         groups = [self.actors[: len(EDGES)], *([actor] for actor in self.actors[len(EDGES) :])]
         present: list[Actor] = []
         for group in groups:
@@ -74,7 +78,7 @@ class Play:
             await self.all_hold(present, self.brought_by(present))
 
     def brought_by(self, actors: Sequence[Actor]) -> Wanted:
-        """What these peers started with, as far as it counts."""
+        """Return the logs that these peers started with, up to the counted heights."""
         held: Wanted = {}
         for actor in actors:
             for log in (*actor.plan.logs, actor.plan.writer.log()):
@@ -90,7 +94,7 @@ class Play:
         actor.peer.dial((HOST, self.ports[edge]), key.public_key)
 
     async def all_hold(self, actors: Sequence[Actor] | None = None, wanted: Wanted | None = None) -> None:
-        """Wait until these peers (all) hold what they want of this (everything)."""
+        """Wait until these peers (default: all) hold these logs (default: all) in their schemas."""
         holders, heights = actors or self.actors, wanted or self.wanted
         await self.stage.until(
             lambda: cast.all_hold(holders, heights),
@@ -100,11 +104,11 @@ class Play:
 
     @staticmethod
     def is_live(actor: Actor) -> bool:
-        """Whether it has a live session about what it writes."""
+        """Whether the actor has a live session for the schema that it writes."""
         return actor.is_live(actor.plan.writer.schema_id)
 
     async def publish(self, count: int) -> None:
-        """Entries by every peer in turn."""
+        """Publish entries by all peers in turn."""
         for number in range(count):
             actor = self.actors[number % len(self.actors)]
             writer = actor.plan.writer
@@ -113,7 +117,7 @@ class Play:
             await asyncio.sleep(_LIVE_PAUSE_S)
 
     async def kill_and_recover(self, count: int) -> None:
-        """SIGKILL for one connector while ``count`` entries are published, then a new start."""
+        """Kill one connector with SIGKILL while ``count`` entries are published, and start it again."""
         connector = self.connectors[_KILLED_EDGE]
         publishing = asyncio.ensure_future(self.publish(count))
         await asyncio.sleep(count * _LIVE_PAUSE_S / 3)
@@ -124,7 +128,7 @@ class Play:
         await self.all_hold()
 
     async def start_from_nothing(self) -> ConnectorStart:
-        """The other connector starts with an empty index, given which schemas it serves."""
+        """Start the other connector with an empty index and the list of schemas to serve."""
         connector = self.connectors[_EMPTIED_EDGE]
         await asyncio.to_thread(connector.stop)
         shutil.rmtree(self.stage.directory / EDGES[_EMPTIED_EDGE] / INDEX_FOLDER)
@@ -136,7 +140,7 @@ class Play:
         return ConnectorStart(served_s, int(found[1]) if found is not None else 0)
 
     async def settled(self) -> Evidence:
-        """Read the topics until nothing is on its way to them, or nothing changes any more."""
+        """Read the topics until nothing is in transit to them, or nothing changes any more."""
         evidence, missing = None, [""]
 
         async def say_what_they_should() -> bool:
@@ -157,7 +161,7 @@ class Play:
 
 
 async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
-    """Run the whole story and judge it. Raises DemoError when it cannot go on."""
+    """Run the whole story and judge it. Raises DemoError if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))

@@ -1,4 +1,4 @@
-"""How large the demo is."""
+"""The options of the demo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from culm_infra.demo.kit.size import DemoSize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class P2pandaDemoSize(DemoSize):
-    """Half of the `live` entries are published before the kill, two fifths around it."""
+    """Options of the demo. Half of the `live` entries are published before the kill, two fifths around it."""
 
     peers: Annotated[int, typer.Option(min=2, max=64, help="How many peers, half at each edge.")] = 4
     entries: Annotated[int, typer.Option(min=1, max=1_000_000, help="Entries in the made histories.")] = 3_000

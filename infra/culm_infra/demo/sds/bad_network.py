@@ -1,8 +1,8 @@
-"""A bad network between one participant and its edge: messages are lost, doubled, late, or cut off.
+"""A bad network between one participant and its edge: messages are lost, duplicated, delayed or cut off.
 
-QUIC loses nothing, so a relay stands between the two and mishandles the frames that carry SDS messages. All
-other frames (who joins what, questions to the store and their answers) pass as they come; while the link is
-cut nothing does.
+QUIC loses nothing, so a relay between the two drops, duplicates and delays the frames that carry SDS
+messages. All other frames (joins, questions to the store and their answers) pass unchanged; while the link is
+cut, nothing passes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _READ_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class NetworkFaults:
-    """Shares (0 to 1) of messages that are lost or come twice, and the longest delay of one, in seconds."""
+    """Shares (0 to 1) of messages that are lost or duplicated, and the longest delay, in seconds."""
 
     loss: float = 0.2
     duplication: float = 0.1
@@ -44,19 +44,19 @@ class NetworkFaults:
 
 @dataclass(slots=True)
 class Mishaps:
-    """What a link did to the messages that crossed it, in both directions."""
+    """Faults of a link, counted in both directions."""
 
     passed: int = 0
     lost: int = 0
     doubled: int = 0
     cuts: int = 0
     said_bytes: int = 0
-    """Bytes of messages that the participant said, before any mishap."""
+    """Bytes of the messages that the participant sent, before any fault."""
 
 
 @dataclass(slots=True)
 class BadLink:
-    """The relay of one participant; `address` is where it dials instead of the edge."""
+    """The relay of one participant, which dials `address` instead of the edge."""
 
     edge: Address
     faults: NetworkFaults
@@ -67,14 +67,14 @@ class BadLink:
     _connections: set[Connection] = field(default_factory=set)
 
     def cut(self) -> None:
-        """End every connection and let none through until `mend`."""
+        """End every connection and admit none until `mend`."""
         self._is_cut = True
         self.mishaps.cuts += 1
         for connection in tuple(self._connections):
             connection.abort(CloseCode.INTERNAL, "the link is cut")
 
     def mend(self) -> None:
-        """Let connections through again."""
+        """Admit connections again."""
         self._is_cut = False
 
     async def relay(self, near: Connection) -> None:
@@ -93,7 +93,7 @@ class BadLink:
         self._connections.discard(near)
 
     async def _carry(self, near: Connection, far: Connection) -> None:
-        """The edge opens the stream of its connection; one like it is opened towards the participant."""
+        """Accept the stream that the edge opens, open one to the participant, and pass frames both ways."""
         from_edge = await far.accept_stream()
         to_peer = await near.open_stream(bidirectional=True)
         assert from_edge.send is not None and to_peer.receive is not None, "frames go both ways"
@@ -134,7 +134,7 @@ class BadLink:
 
 @contextlib.asynccontextmanager
 async def bad_link(edge: Address, faults: NetworkFaults, seed: int) -> AsyncIterator[BadLink]:
-    """A link to this edge, open while the context lasts."""
+    """Open a link to this edge while the context lasts."""
     link = BadLink(edge, faults, random.Random(seed))
     async with serve(("127.0.0.1", 0), _identity(link.chance), _SETTINGS, link.relay, alpn=ALPN) as listener:
         link.address = listener.address
@@ -154,4 +154,4 @@ _SETTINGS = TransportSettings(datagram_bytes="auto")
 
 
 class _EndedError(Exception):
-    """One side ended: the other one is let go."""
+    """One side ended, so the other side is closed."""

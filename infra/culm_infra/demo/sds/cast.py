@@ -1,4 +1,4 @@
-"""The participants on stage, full ones behind bad links and clients of hosted ones; what each received."""
+"""The participants: full ones behind bad links, and clients of hosted ones; and what each received."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Held = tuple[int, str, bytes]
 
 @dataclass(slots=True)
 class Book:
-    """Fed with events in their order, in one form, so that full and hosted participants compare."""
+    """Record of a participant's events in one form, so that full and hosted participants are comparable."""
 
     participant_id: str
     held: dict[str, Held] = field(default_factory=dict)
@@ -39,10 +39,10 @@ class Book:
     kinds: Counter[str] = field(default_factory=Counter)
     """Events of each kind."""
     resent: int = 0
-    """How often messages that are heard now were sent again."""
+    """Number of re-sends of messages that are acknowledged now."""
 
     def record(self, event: EventFrame | SdsEventRecord) -> None:
-        """Take one event. What is sent is held at once; the channel delivers it to siblings besides."""
+        """Record one event. A sent message is held at once; the channel also delivers it to siblings."""
         details: Mapping[str, Any] = event.details
         self.kinds[event.kind] += 1
         if event.kind == "acknowledged":
@@ -70,7 +70,9 @@ class Book:
             self.sent_ms.setdefault(event.message_id, event.time_ms)
 
     def log(self) -> list[tuple[int, str, str, bytes]]:
-        """(Lamport timestamp, message id, sender id, content) in the order that everybody must have."""
+        """Return (Lamport timestamp, message id, sender id, content) in the order that every log must
+        have.
+        """
         return sorted(
             (
                 (lamport, message_id, sender, content)
@@ -81,12 +83,12 @@ class Book:
 
     @property
     def repeated(self) -> int:
-        """Deliveries beyond the first, of all messages."""
+        """Deliveries of messages beyond the first one."""
         return sum(count - 1 for count in self.delivered.values())
 
     @property
     def latencies_ms(self) -> list[float]:
-        """From sending a message of its own to knowing that it was heard."""
+        """Milliseconds from sending an own message to its acknowledgement."""
         return [
             float(self.heard_ms[one] - sent) for one, sent in self.sent_ms.items() if one in self.heard_ms
         ]
@@ -97,7 +99,7 @@ _KEY_BYTES = 32
 
 @dataclass(slots=True)
 class Actor:
-    """One participant, its book, and of a full one the link that it has."""
+    """One participant with its book; a full one also has a link."""
 
     role: Role
     book: Book
@@ -105,7 +107,7 @@ class Actor:
     link: BadLink | None = None
 
     async def say(self, content: bytes, *, ephemeral: bool = False) -> None:
-        """Say something in the channel."""
+        """Send a message to the channel."""
         await self.voice.send(content, ephemeral=ephemeral)
 
 
@@ -117,7 +119,7 @@ async def enter(
     faults: NetworkFaults,
     seed: int,
 ) -> list[Actor]:
-    """Bring everybody on; each dials its edge."""
+    """Open all participants; each dials its edge."""
     chance = random.Random(seed)
     actors = []
     for role in roles:
@@ -181,7 +183,7 @@ async def _hosted(
 
 
 def _frame(event: Event) -> EventFrame:
-    """An event of a full participant, in the form that the client of a hosted one receives."""
+    """Convert an event of a full participant to the form that the client of a hosted one receives."""
     details: dict[str, Any] = {one.name: getattr(event, one.name) for one in fields(event)}
     now_ms = time.time_ns() // 1_000_000
     content = details.pop("content", None)

@@ -1,4 +1,4 @@
-"""The channels of the demo, who takes part in them and how, and what they say."""
+"""The channels of the demo, their participants, and the messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "repair_t_min_ms": 1_000,
     "repair_t_max_ms": 3_000,
 }
-"""Periods of seconds where the defaults have half minutes: the demo is to end while somebody watches."""
+"""Periods of seconds instead of the defaults' half minutes, so that the demo ends soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Role:
 
     @property
     def name(self) -> str:
-        """How the demo calls it."""
+        """Name in the demo's output."""
         return f"{self.channel_id}/{self.participant_id}"
 
 
 def make_roles(participants: int) -> list[Role]:
-    """A channel for each profile with so many participants, every second one hosted, at both edges."""
+    """Return a channel for each profile with so many participants, every second one hosted, at both edges."""
     return [
         Role(
             channel_id=f"demo-{profile}",
@@ -67,12 +67,12 @@ def make_roles(participants: int) -> list[Role]:
 
 
 def settings_of(profile: Profile) -> SdsSettings:
-    """The settings of full participants; hosted ones name the same when they join."""
+    """Return the settings of full participants; hosted participants join with the same settings."""
     return replace(SdsSettings.for_participants(profile), **SETTINGS)
 
 
 def lines(seed: int) -> Iterator[str]:
-    """What is said: small sentences, without end. Some are said twice, which must be two messages."""
+    """Yield small sentences without end. Repeated sentences must be separate messages."""
     chance = random.Random(seed)
     while True:
         yield f"{chance.choice(_WHO)} {chance.choice(_DOES)} {chance.choice(_WHAT)}"

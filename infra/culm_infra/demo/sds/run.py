@@ -1,4 +1,4 @@
-"""The story: a chat on a bad network, a cut, a killed job, and the comparison of everybody's log."""
+"""The story: a chat on a bad network, a cut, a killed job, and the comparison of all logs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EPHEMERAL_EVERY = 10
 
 @dataclass(slots=True)
 class Play:
-    """The demo under way."""
+    """The running demo."""
 
     stage: Stage
     size: SdsDemoSize
@@ -43,20 +43,22 @@ class Play:
 
     @property
     def channels(self) -> list[str]:
-        """The channels, once each."""
+        """The channels without repeats."""
         return list(dict.fromkeys(actor.role.channel_id for actor in self.actors))
 
     def members(self, channel: str) -> list[Actor]:
-        """Who takes part in a channel."""
+        """Return the participants of a channel."""
         return [actor for actor in self.actors if actor.role.channel_id == channel]
 
     def progress(self) -> object:
-        """What changes in everybody's book."""
+        """Return a value that changes with every participant's record and connection."""
         books = [(len(a.book.held), len(a.book.heard_ms), len(a.book.sent_ms)) for a in self.actors]
         return books, sum(actor.voice.joined.is_set() for actor in self.actors)
 
     async def chat(self, count: int) -> None:
-        """So many messages in each channel, its members in turn; beside one in ten an ephemeral one."""
+        """Send `count` messages to each channel, its members in turn; with every tenth also an ephemeral
+        one.
+        """
         for _ in range(count):
             number = next(self.counter)
             for channel in self.channels:
@@ -74,7 +76,7 @@ class Play:
         await self.stage.within(saying, f"{actor.role.name} to say something")
 
     async def chat_while_cut(self, count: int) -> None:
-        """The full participants of one edge are cut off while everybody goes on talking."""
+        """Cut off the full participants of one edge while all participants go on sending."""
         links = [actor.link for actor in self.actors if actor.link and actor.role.edge == _CUT_EDGE]
         for link in links:
             link.cut()
@@ -83,7 +85,9 @@ class Play:
             link.mend()
 
     async def chat_while_killed(self, count: int) -> float:
-        """SIGKILL for the job in the midst of it, and a new start; seconds until it takes messages again."""
+        """Kill the job with SIGKILL during the chat and restart it. Returns the seconds until it takes
+        messages again.
+        """
         job = self.job
         talking = asyncio.ensure_future(self.chat(count))
         try:
@@ -103,9 +107,9 @@ class Play:
             talking.cancel()
 
     async def good_night(self) -> None:
-        """Where there are no syncs each member speaks once more in turn, knowing all before: so all is heard.
+        """In channels without syncs, let each member send once more after it has all messages.
 
-        All but the last word, that is.
+        These messages acknowledge everything except the last message.
         """
         for channel in self.channels:
             members = self.members(channel)
@@ -125,14 +129,16 @@ class Play:
                 )
 
     def books(self) -> dict[str, dict[str, Book]]:
-        """Everybody's book, by channel and participant."""
+        """Return all books by channel and participant."""
         return {
             channel: {actor.role.participant_id: actor.book for actor in self.members(channel)}
             for channel in self.channels
         }
 
     async def settled(self) -> tuple[Pipeline, list[str]]:
-        """Read the topics until nothing is under way, or nothing changes any more: then what still is."""
+        """Read the topics until nothing is in transit or nothing changes any more. Returns them and open
+        items.
+        """
         pipeline, open_ends = Pipeline({}, {}, Counter()), [""]
 
         async def is_at_rest() -> bool:
@@ -149,7 +155,7 @@ class Play:
 
 
 async def play(size: SdsDemoSize, stage: Stage) -> DemoReport:
-    """Run the whole story and judge it. Raises DemoError when it cannot go on."""
+    """Run the whole story and judge it. Raises DemoError if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))

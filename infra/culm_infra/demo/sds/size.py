@@ -1,4 +1,4 @@
-"""How large the demo is."""
+"""The options of the demo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from culm_infra.demo.kit.size import DemoSize, Timeout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdsDemoSize(DemoSize):
-    """A third of the `messages` are said while one edge is cut off, a third around the kill."""
+    """Options of the demo. A third of the `messages` are sent while an edge is cut off, a third around the
+    kill.
+    """
 
     participants: Annotated[
         int, typer.Option(min=2, max=12, help="How many in each channel; half are hosted.")

@@ -1,4 +1,4 @@
-"""The verdict: every participant's log, the pipeline's and the store, compared message for message."""
+"""The verdict: the logs of participants, pipeline and store, compared message by message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ Log = list[tuple[int, str, str, bytes]]
 
 @dataclass(slots=True)
 class Pipeline:
-    """What the topics hold, by channel: the events, the store's ids, and the bytes that the job broadcast."""
+    """Contents of the topics by channel: the events, the store's ids, and the bytes that the job
+    broadcast.
+    """
 
     books: dict[str, Book]
     stored: dict[str, Counter[str]]
@@ -33,7 +35,7 @@ class Pipeline:
 
 
 def gather(kafka: KafkaSettings, channels: Sequence[str]) -> Pipeline:
-    """Read the topics as they are now; every event once, as any consumer would."""
+    """Read the topics in their present state; every event once, as any consumer would."""
     books = {channel: Book("") for channel in channels}
     with SdsEventReader(kafka, channels, follow=False, strict=True) as events:
         for found in events:
@@ -50,7 +52,7 @@ def gather(kafka: KafkaSettings, channels: Sequence[str]) -> Pipeline:
 
 
 def log_hash(log: Log) -> str:
-    """Tells logs apart: SHA-256 over ids, senders and contents in their order."""
+    """Return the SHA-256 over ids, senders and contents in their order, which identifies a log."""
     digest = hashlib.sha256()
     for lamport, message_id, sender, content in log:
         for field in (str(lamport).encode(), message_id.encode(), sender.encode(), content):
@@ -59,19 +61,19 @@ def log_hash(log: Log) -> str:
 
 
 def wanted_log(books: Mapping[str, Book]) -> Log:
-    """The log that everybody in a channel must have: what each sent, as its sender has it."""
+    """Return the log that every participant must have: all messages, as their senders have them."""
     rows = [row for book in books.values() for row in book.log() if row[1] in book.sent_ms]
     return sorted(rows, key=lambda row: (row[0], row[1].encode()))
 
 
 def last_word(role: Role, wanted: Log) -> frozenset[str]:
-    """The message of a channel that nobody can acknowledge: the last one, where there are no syncs."""
+    """Return the id of the last message in a channel without syncs, which nobody can acknowledge."""
     has_syncs = settings_of(role.profile).sync_messages
     return frozenset() if has_syncs or not wanted else frozenset((wanted[-1][1],))
 
 
 def unheard(book: Book, last: frozenset[str]) -> set[str]:
-    """What a participant sent and does not know to have been heard, nor has given up."""
+    """Return the sent messages that are neither acknowledged nor given up."""
     return book.sent_ms.keys() - book.heard_ms.keys() - book.gave_up - last
 
 
@@ -99,7 +101,7 @@ CHANNELS: Final[Columns] = {
 
 
 def judge(actors: Sequence[Actor], pipeline: Pipeline, open_ends: Sequence[str]) -> SceneFigures:
-    """Compare everybody's log. `open_ends`: what was on its way when nothing changed any more."""
+    """Compare all logs. `open_ends`: what was in transit when nothing changed any more."""
     scene = SceneFigures("sds", "Channels on a bad network", unreached=list(open_ends))
     people, channels = [], []
     latencies_ms: list[float] = []
@@ -166,7 +168,7 @@ def _participant(role: Role, book: Book, wanted: Log) -> dict[str, Any]:
 
 
 def _channel(members: Sequence[Actor], wanted: Log, pipeline: Pipeline) -> dict[str, Any]:
-    """A channel as the pipeline has it: the log of its events, and the store."""
+    """Describe a channel in the pipeline: the log of its events, and the store."""
     role = members[0].role
     channel = role.channel_id
     stored = pipeline.stored[channel]
@@ -191,7 +193,7 @@ def _channel(members: Sequence[Actor], wanted: Log, pipeline: Pipeline) -> dict[
 
 
 def unmet(roles: Sequence[Role], books: Mapping[str, Mapping[str, Book]], pipeline: Pipeline) -> list[str]:
-    """What is still on its way, by name and number; empty when all is at rest."""
+    """Return what is still in transit, by name and number; empty when everything is settled."""
     found: list[str] = []
     for channel in dict.fromkeys(role.channel_id for role in roles):
         wanted = wanted_log(books[channel])
