@@ -20,13 +20,13 @@ def _cid(source: random.Random, codec: int = DAG_CBOR) -> Cid:
 
 
 def appends(count: int) -> list[bytes]:
-    """Appends of four shards on a prior, some 240 bytes each."""
+    """Return appends of four shards on a prior, some 240 bytes each."""
     source = random.Random(_SOURCE)
     return [encode_append([_cid(source, CAR) for _ in range(4)], _cid(source)).data for _ in range(count)]
 
 
 def leaf(source: random.Random, key: KeyPair) -> tuple[Ucan, dict[str, Cid]]:
-    """A UCAN that authorises one publish by the id itself, and what it names."""
+    """Return a UCAN that authorises one publish by the id itself, and the CIDs that it names."""
     named = {name: _cid(source) for name in ("link", "origin", "prior")}
     capability = {"can": "dag/publish", "with": did_text(did_key(key.public_key)), "nb": named}
     fields = {"att": [capability], "aud": did_key(key.public_key), "exp": None, "prf": []}
@@ -35,7 +35,7 @@ def leaf(source: random.Random, key: KeyPair) -> tuple[Ucan, dict[str, Cid]]:
 
 @cache
 def publishes(count: int) -> list[bytes]:
-    """Publishes by the id itself, some 600 bytes each."""
+    """Return publishes by the id itself, some 600 bytes each."""
     source = random.Random(_SOURCE)
     key = KeyPair(source.randbytes(32))
     found = []
@@ -53,19 +53,19 @@ def publishes(count: int) -> list[bytes]:
 
 
 def ucans(count: int) -> list[Ucan]:
-    """Leaves of one key."""
+    """Return leaves of one key."""
     source = random.Random(_SOURCE)
     key = KeyPair(source.randbytes(32))
     return [leaf(source, key)[0] for _ in range(count)]
 
 
 def raw_blocks(size: int, count: int) -> list[bytes]:
-    """Blocks of one size."""
+    """Return blocks of one size."""
     source = random.Random(_SOURCE)
     return [source.randbytes(size) for _ in range(count)]
 
 
 def operations(count: int) -> list[tuple[Cid, int | None]]:
-    """Publishes with the place of their prior among those before, none far back."""
+    """Return publishes, each with the index of its prior among the 50 before it."""
     source = random.Random(_SOURCE)
     return [(_cid(source), source.randrange(max(0, at - 50), at) if at else None) for at in range(count)]

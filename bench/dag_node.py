@@ -14,7 +14,7 @@ _GOAL = 10.0
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Both sides get the same blocks; rounds are run in turn, and the middle one counts."""
+    """Check the same blocks on both sides; the sides alternate, and the middle round counts."""
     rounds, count, size = (1, 2_000, 200) if settings.quick else (5, 40_000, 1_000)
     folder = libraries()
     ratios: list[Ratio] = []

@@ -1,7 +1,7 @@
 """The JavaScript libraries of IPLD and UCAN beside ours: installed once, and run by node.
 
 They (Apache-2.0 or MIT) are not part of this repository; their versions are those of tests/dag_npm.
-CULM_DAG_NPM names a folder with a `node_modules`; without it, npm puts them into the user's cache once.
+CULM_DAG_NPM names a folder with a `node_modules`; without it, npm installs them into the user's cache once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TIMEOUT_S = 600
 
 @cache
 def libraries() -> Path | None:
-    """The folder with the libraries, if node is here and npm can bring them; told when they are not."""
+    """Return the folder with the libraries; None, with a message, if node or the libraries are missing."""
     if shutil.which("node") is None:
         say("  node is not here: the JavaScript libraries are left out")
         return None
@@ -57,8 +57,8 @@ def _installed(folder: Path) -> bool:
 
 
 def asked(folder: Path, do: str, **arguments: Any) -> dict[str, float]:
-    """Rates a second, taken in a process of its own with a fresh engine."""
-    # An ECMAScript module finds its packages beside itself alone.
+    """Return rates per second, measured in a separate process with a fresh engine."""
+    # An ECMAScript module finds packages only in its own folder.
     shutil.copy2(_DRIVER, folder)
     done = subprocess.run(
         ["node", str(folder / _DRIVER.name)],

@@ -1,4 +1,6 @@
-"""The tip of a total order: a new operation's key, whether it is the tip, and the whole order kept sorted."""
+"""The tip of a total order: a new operation's rank, whether it is the tip, and the whole order kept
+sorted.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _GOAL_RATE = 500_000
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Operations as they arrive, some on priors that are no tip; their CIDs have been read before."""
+    """Measure operations as they arrive, some on priors that are not the tip; CID texts are computed
+    before.
+    """
     count, repeats = (2_000, 1) if settings.quick else (20_000, 9)
     given = operations(count)
     for cid, _ in given:

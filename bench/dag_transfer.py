@@ -32,7 +32,7 @@ _LOCAL = ("127.0.0.1", 0)
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Both ends in one process, then the bare stream."""
+    """Measure a transfer with both ends in one process, then the bare stream."""
     total = (settings.size_mb or (16 if settings.quick else 1_000)) * 1_000_000
     return [asyncio.run(_throughput(total))]
 
@@ -61,7 +61,7 @@ async def _throughput(total: int) -> Ratio:
 
 
 class _Memory:
-    """What the process takes of memory while bytes come, told each tenth on the way."""
+    """The process's memory during a transfer, by tenths of its bytes."""
 
     def __init__(self) -> None:
         self._samples: list[tuple[int, float]] = []
@@ -69,18 +69,18 @@ class _Memory:
         self.sample()
 
     def told(self, progress: SyncProgress) -> None:
-        """Bytes came."""
+        """Take a sample after each further shard's worth of bytes."""
         if progress.received_bytes - self._received >= _SHARD_BYTES:
             self._received = progress.received_bytes
             self.sample()
 
     def sample(self) -> None:
-        """Look now."""
+        """Take a sample now."""
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         self._samples.append((self._received, pages * resource.getpagesize() / 1e6))
 
     def by_tenth(self, total: int) -> list[int]:
-        """The most of each tenth of the way, the start before them."""
+        """Return the start's memory, then the maximum in each tenth, in MB."""
         most = [self._samples[0][1]] + [0.0] * 10
         for received, megabytes in self._samples[1:]:
             tenth = min(10, 1 + 10 * received // total)
@@ -107,7 +107,7 @@ def drawn_shards(total: int) -> Iterator[tuple[Cid, bytes]]:
 
 
 async def _bare_rate(total: int) -> float:
-    """The bytes of a transfer over a stream of the same settings, with nobody to look at them."""
+    """Send the bytes of a transfer over a stream with the same settings, without processing them."""
     settings = DagPeerSettings().transport
     identities = [Identity.from_private_key(os.urandom(32)) for _ in range(2)]
     data = os.urandom(_WRITE_BYTES)

@@ -1,4 +1,4 @@
-"""UCANs: form, signed text and signature, beside the bare Ed25519 verification of the same signatures."""
+"""UCANs: form, signed text and signature, against the bare Ed25519 verification of the same signatures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GOAL = 0.5
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Leaves of one key; rounds are run in turn, and the middle one counts."""
+    """Verify leaves of one key; the sides alternate, and the middle round counts."""
     rounds, count = (1, 100) if settings.quick else (11, 500)
     leaves = ucans(count)
 

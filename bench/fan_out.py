@@ -1,8 +1,8 @@
-"""One connector and 200 live peers: what one peer writes goes to all the others.
+"""One connector and 200 live peers: the entries of one peer go to all the others.
 
-The peers are one process of their own, over QUIC on the loopback: they read and count, and check nothing, so
-that the connector is what is measured. Latency is from writing to reading, at a rate that the connector
-bears; the rate is of bursts.
+The peers are one separate process, over QUIC on the loopback interface. They read and count, and check
+nothing, so that only the connector is measured. Latency is from writing to reading, at a rate that the
+connector can sustain; the rate is that of bursts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PAUSE_S = 0.1
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """The same with one peer that listens and with all of them."""
+    """Measure with one listening peer and with all of them."""
     peers, single, burst = (20, 20, 20) if settings.quick else (200, 100, 100)
     with Rig() as rig:
         kafka = rig.topics("fan.")
@@ -47,7 +47,7 @@ def run(settings: Settings) -> list[Ratio]:
             *("connector", "run", "--listen", f"127.0.0.1:{port}", "--dir", str(rig.folder / "edge")),
             *("--schema", _SCHEMA),
             kafka=kafka,
-            # All of them come from one address.
+            # All peers have the same address.
             variables={"CULM_CONNECTOR__TRANSPORT__MAX_CONNECTIONS_PER_ADDRESS": "1024"},
         )
         connector.wait_for_log("serving peers on", _READY_TIMEOUT_S)
@@ -102,7 +102,7 @@ def _anonymous_mb(pid: int) -> float:
 
 @dataclass
 class Listener:
-    """A peer that holds nothing and reads what comes live: times of arrival, in order."""
+    """A peer that holds nothing and reads live entries: arrival times, in order."""
 
     connection: Connection
     out: SendStream
@@ -124,7 +124,7 @@ class Listener:
             self.arrived.set()
 
     async def until_count(self, count: int) -> None:
-        """Wait until so many entries have come."""
+        """Wait until so many entries have arrived."""
         while len(self.came_s) < count:
             self.arrived.clear()
             await self.arrived.wait()
@@ -145,7 +145,7 @@ async def _join(port: int) -> Listener:
 
 
 async def _play(port: int, connector: int, peers: int, single: int, burst: int) -> dict[str, Any]:
-    """Listeners and one that writes; returns rates, latencies, and the memory of the connector meanwhile."""
+    """Run listeners and one writer. Returns rates, latencies, and the memory of the connector meanwhile."""
     idle_mb = _anonymous_mb(connector)
     listeners = [await _join(port) for _ in range(peers)]
     writer_end = await _join(port)
@@ -156,7 +156,7 @@ async def _play(port: int, connector: int, peers: int, single: int, burst: int) 
             await asyncio.gather(*(one.live.wait() for one in everybody))
             live_mb = _anonymous_mb(connector)
             for one in listeners:
-                # What was held already came first.
+                # Entries that were already held arrived first.
                 one.came_s.clear()
             log = LogWriter(KeyPair.generate(os.urandom(32)), 0, _SCHEMA)
 

@@ -1,4 +1,4 @@
-"""What a benchmark case reports, and how all cases are printed, saved and drawn."""
+"""The report of a benchmark case, and how all cases are printed, saved and drawn."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """``quick`` shrinks every case to a smoke run; ``results`` is where files are written.
+    """Options of a run. ``quick`` shrinks every case to a smoke run; ``results`` is the output folder.
 
     ``negentropy`` is the file of negentropy's JavaScript implementation, for the case that runs it.
-    ``size_mb`` is how much ``dag-transfer`` carries, where it is said.
+    ``size_mb`` is the size for ``dag-transfer``, if it was given.
     """
 
     quick: bool
@@ -32,7 +32,8 @@ class Settings:
 class Ratio:
     """One measured ratio: ``ours`` over ``limit``, both in ``unit``.
 
-    ``goal`` is the ratio to reach. ``higher_is_better`` is False for latencies: the goal is an upper bound.
+    ``goal`` is the ratio to reach. If ``higher_is_better`` is False, as for latencies, the goal is an upper
+    bound.
     """
 
     case: str
@@ -52,19 +53,19 @@ class Ratio:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None when there is none."""
+        """Whether the goal is met; None without a goal."""
         if self.goal is None:
             return None
         return self.ratio >= self.goal if self.higher_is_better else self.ratio <= self.goal
 
 
 def say(text: str) -> None:
-    """Tell how far it is, on standard error."""
+    """Print progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def best_rate(action: Callable[[], int], *, repeats: int) -> float:
-    """The best rate in items a second of ``action``, which returns how many items it did."""
+    """Return the best rate in items per second of ``action``, which returns the number of its items."""
     rates = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -74,7 +75,7 @@ def best_rate(action: Callable[[], int], *, repeats: int) -> float:
 
 
 def interleaved_rates(actions: Sequence[Callable[[], int]], *, repeats: int) -> list[float]:
-    """The median rate of each action, run in turn so that a change in the machine's load hits all alike."""
+    """Return the median rate of each action; they alternate, so that changes in load affect all alike."""
     rates: list[list[float]] = [[] for _ in actions]
     for _ in range(repeats):
         for index, action in enumerate(actions):
@@ -83,13 +84,13 @@ def interleaved_rates(actions: Sequence[Callable[[], int]], *, repeats: int) -> 
 
 
 def middle_pair(ours: Sequence[float], limits: Sequence[float]) -> tuple[float, float]:
-    """The round whose ratio is the median: both of its figures were taken in the same moment."""
+    """Return the round with the median ratio: both of its figures were measured at the same time."""
     pairs = sorted(zip(ours, limits, strict=True), key=lambda pair: pair[0] / pair[1])
     return pairs[len(pairs) // 2]
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """Describe the machine of the figures."""
     return {
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
@@ -100,7 +101,7 @@ def machine() -> dict[str, Any]:
 
 
 def save(ratios: Sequence[Ratio], settings: Settings) -> Path:
-    """Write ``results.json`` and ``ratios.png``; returns the folder."""
+    """Write ``results.json`` and ``ratios.png``. Returns the folder."""
     settings.results.mkdir(parents=True, exist_ok=True)
     rows = [{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]
     document = {"machine": machine(), "quick": settings.quick, "ratios": rows}

@@ -21,7 +21,7 @@ _GOAL = 0.5
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One connector process; a process of its own brings entries that it need not encode."""
+    """Run one connector process; a separate process sends entries that are encoded in advance."""
     count = 3_000 if settings.quick else 20_000
     rounds = 1 if settings.quick else 3
     ratios = []
@@ -48,7 +48,7 @@ def _measured(
 ) -> Ratio:
     ours, bare, cpu = [], [], {}
     for number in range(-1, rounds):
-        # The first round, of fewer entries, warms everything up and is dropped.
+        # The first round, with fewer entries, warms everything up and is dropped.
         pairs = entries(count if number >= 0 else count // 5, seed=datagram_bytes + number)
         signed = for_sign_open(pairs)
         before = best_rate(partial(verify_all, signed), repeats=1)
@@ -56,7 +56,7 @@ def _measured(
             rate = _bring(rig, kafka, port, datagram_bytes, pairs)
         if number < 0:
             continue
-        # What the machine could do just before and just after.
+        # Average of the rates just before and just after.
         bare_rate = (before + best_rate(partial(verify_all, signed), repeats=1)) / 2
         say(f"  {datagram_bytes} bytes: {rate:,.0f} entries/s against {bare_rate:,.0f}")
         ours.append(rate)
@@ -83,7 +83,7 @@ def _measured(
 
 
 def _bring(rig: Rig, kafka: KafkaSettings, port: int, datagram_bytes: int, pairs: list[EntryPair]) -> float:
-    """Entries a second, from the first byte of the first entry sent to the last record appended."""
+    """Return entries per second, from the first byte sent to the last record appended."""
     file = rig.folder / "messages"
     _write_messages(file, pairs)
     before = sum(_ends(kafka).values())
@@ -111,7 +111,7 @@ def _ends(kafka: KafkaSettings) -> dict[int, int]:
 
 
 def _last_appended_s(kafka: KafkaSettings) -> float:
-    """When the broker appended the newest record, by its own clock, which is this machine's."""
+    """Return when the broker appended the newest record, by its clock, which is this machine's."""
     ends = {number: end for number, end in _ends(kafka).items() if end}
     client = consumer(kafka, group_id="bench", start="earliest")
     newest_ms = 0

@@ -1,4 +1,4 @@
-"""A job and a query that only copies, in one Spark session, each until nothing is left: rows a second."""
+"""Rates in rows per second of a job and of a query that only copies, in one Spark session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 @contextlib.contextmanager
 def spark_session(rig: Rig) -> Iterator[SparkSession]:
-    """A session on all cores."""
+    """Start a session on all cores."""
     session = start_session(
         SessionSettings(
             jars=jars.ensure("spark"),
@@ -41,7 +41,7 @@ def spark_session(rig: Rig) -> Iterator[SparkSession]:
 def take_all(
     session: SparkSession, kafka: KafkaSettings, job: str, settings: Any, checkpoints: str
 ) -> list[BatchProgress]:
-    """The micro-batches of a job until it has taken what is there."""
+    """Run a job until it has processed all present records. Returns its micro-batches."""
     seen: list[BatchProgress] = []
     run = RunSettings(
         kafka=kafka, checkpoints=checkpoints, jobs=(job,), job_settings={job: settings}, once=True
@@ -58,7 +58,7 @@ def passthrough(
     to: str,
     checkpoint: str,
 ) -> float:
-    """The rate of a query that only copies topics, so many records of each a micro-batch, to another one."""
+    """Return the rate of a query that copies topics to another one, with `takes` records per micro-batch."""
     read = [
         kafka_source(session, source, (name,), max_offsets_per_trigger=most) for name, most in takes.items()
     ]
@@ -69,9 +69,9 @@ def passthrough(
 
 
 def steady_rate(seen: list[BatchProgress]) -> float:
-    """Rows a second of all micro-batches but the first, which warms up."""
+    """Return rows per second of all micro-batches except the first, which warms up."""
     largest = max(one.rows_in for one in seen)
-    # A last one may hold a few rows that rounding by partition left over.
+    # A last micro-batch may have a few rows that rounding by partition left over.
     counted = [one for one in seen if 2 * one.rows_in > largest][1:]
     assert counted, "too few micro-batches to leave the first one out"
     return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)

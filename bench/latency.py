@@ -28,7 +28,7 @@ _RECORD_BYTES = 500
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One entry at a time, blocks of ours and of the bare kind by turns."""
+    """Measure one entry at a time, alternating blocks of our entries and of bare records."""
     blocks, block = (2, 20) if settings.quick else (10, 60)
     with Rig() as rig:
         kafka = rig.topics("live.")
@@ -79,7 +79,7 @@ def live_peer(rig: Rig, name: str) -> ReferencePeer:
 
 
 class LivePair:
-    """Two peers at two connectors: one writes, the other waits for it."""
+    """Two peers at two connectors: one writes, the other waits for the entry."""
 
     def __init__(self, writer: ReferencePeer, reader: ReferencePeer) -> None:
         self._writer = writer
@@ -94,12 +94,12 @@ class LivePair:
         self._news.set()
 
     async def settle(self) -> None:
-        """Write until entries arrive: all sessions are live then."""
+        """Write until entries arrive; all sessions are live then."""
         for _ in range(20):
             await self.once()
 
     async def once(self) -> float:
-        """Seconds from the call to publish to the other peer's store."""
+        """Return the seconds from the call of publish to the other peer's store."""
         await asyncio.sleep(_PAUSE_S)
         draft = Draft(
             "create" if self._document is None else "update",
@@ -133,7 +133,7 @@ class Echo:
         self._reach()
 
     def _reach(self) -> None:
-        """Produce until the consumer, which starts at the end, has found its place."""
+        """Produce until the consumer, which starts at the end, has received a record."""
         deadline_s = time.monotonic() + _TIMEOUT_S
         while not self._ready.wait(0.2):
             assert time.monotonic() < deadline_s, "the consumer does not hear the producer"
@@ -150,7 +150,7 @@ class Echo:
                 self._ready.set()
 
     def once(self) -> float:
-        """Seconds from produce to the record in a consumer's hands."""
+        """Return the seconds from produce to the consumer's receipt of the record."""
         time.sleep(_PAUSE_S)
         value = os.urandom(_RECORD_BYTES)
         started_s = time.perf_counter()
@@ -168,14 +168,14 @@ class Echo:
         self._thread.join()
         self._consumer.close()
         self._producer.flush(_TIMEOUT_S)
-        # Without it the client would go on asking for a broker that is soon gone.
+        # Otherwise the client would keep trying to reach a broker that is about to stop.
         del self._producer
 
 
 async def by_turns(
     once: Callable[[], Awaitable[float]], kafka: KafkaSettings, blocks: int, block: int
 ) -> tuple[list[float], list[float]]:
-    """Seconds of `once` and of an echo, in blocks by turns; a first block of both warms up."""
+    """Return seconds of `once` and of an echo, in alternating blocks; a first block of both warms up."""
     ours: list[float] = []
     bare: list[float] = []
     echo = await asyncio.to_thread(Echo, kafka)
@@ -192,10 +192,10 @@ async def by_turns(
 
 
 def percentile(samples: list[float], percent: int) -> float:
-    """One percentile of these samples."""
+    """Return one percentile of these samples."""
     return statistics.quantiles(samples, n=100, method="inclusive")[percent - 1]
 
 
 def percentiles(samples: list[float]) -> dict[str, float]:
-    """Those that are shown, in milliseconds of samples in seconds."""
+    """Return the percentiles that are shown, in milliseconds, of samples in seconds."""
     return {f"p{percent}": round(1e3 * percentile(samples, percent), 2) for percent in (10, 50, 90, 99)}

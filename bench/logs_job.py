@@ -20,7 +20,7 @@ _VERIFIED = 10_000
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     chain_batch, full_batch, rounds = (10_000, 5_000, 1) if settings.quick else (125_000, 100_000, 3)
     cores = os.cpu_count() or 1
     with Rig() as rig:
@@ -74,7 +74,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 class _Bench:
-    """Queries in one session, each with a checkpoint of its own."""
+    """Queries in one session, each with its own checkpoint."""
 
     def __init__(self, session: SparkSession, rig: Rig) -> None:
         self._session = session
@@ -86,10 +86,10 @@ class _Bench:
         return str(self._rig.folder / "checkpoints" / str(self._queries))
 
     def logs(self, kafka: KafkaSettings, batch: int, verify: Verify) -> float:
-        """Rows a second of the job."""
+        """Return rows per second of the job."""
         given = LogsSettings(verify=verify, max_offsets_per_trigger=batch)
         return steady_rate(take_all(self._session, kafka, "logs", given, self._checkpoint()))
 
     def passthrough(self, source: KafkaSettings, sink: KafkaSettings, batch: int) -> float:
-        """Rows a second of a query that only copies."""
+        """Return rows per second of a query that only copies."""
         return passthrough(self._session, source, sink, {"entries": batch}, "logs", self._checkpoint())

@@ -1,4 +1,4 @@
-"""LZFoo: how much smaller payloads get beside LZ4's C library, and how many MB a second, both directions."""
+"""LZFoo against LZ4's C library: compression ratios, and MB per second in both directions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DECOMPRESSION_MB = 50
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Payloads of one direction after each other: each side may copy from 64 KiB before the payload."""
+    """Compress payloads of one direction one after another; each may copy from 64 KiB before the payload."""
     size, repeats = (200_000, 1) if settings.quick else (1_000_000, 5)
     kinds = {"text": _texts("docs", "md"), "source code": _texts("models", "py"), "records": _records(size)}
     kinds = {name: content[:size] for name, content in kinds.items()}
@@ -45,7 +45,7 @@ def _measured(
     plain_size = sum(map(len, payloads))
     histories = _histories(payloads)
     ours, theirs = _compressed(payloads), _lz4_compressed(payloads, histories)
-    # What does not pay goes raw, on either side.
+    # Incompressible payloads are sent raw, on either side.
     our_size = sum(
         len(payload) if one is None else len(one) for one, payload in zip(ours, payloads, strict=True)
     )
@@ -121,12 +121,12 @@ def _cut(content: bytes, size: int) -> list[bytes]:
 
 
 def _texts(folder: str, suffix: str) -> bytes:
-    """This repository's own files."""
+    """Return the content of this repository's own files."""
     return b"".join(path.read_bytes() for path in sorted((_ROOT / folder).rglob(f"*.{suffix}")))
 
 
 def _records(size: int) -> bytes:
-    """JSON objects as applications log them: names that repeat, random ids, words by their frequency."""
+    """Return JSON objects as applications log them: repeated names, random ids, words by their frequency."""
     made = random.Random(15)
     words = _texts("docs", "md").decode().split()
     lines: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Entries to measure with: made from a seed, by all cores, each log in order and many logs at once."""
+"""Entries for measurements: made from a seed, by all cores, each log in order and many logs mixed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONNECTOR = b"benchmark"
 
 
 def entries(count: int, seed: int) -> list[EntryPair]:
-    """`count` entries with their operations, log after log."""
+    """Make `count` entries with their operations, log after log."""
     with _processes() as pool:
         parts = pool.map(_made, _parts(count, seed))
         return [pair for part in parts for pair in part]
@@ -45,7 +45,7 @@ def produce_entries(kafka: KafkaSettings, count: int, seed: int) -> None:
 
 
 def for_sign_open(pairs: Sequence[EntryPair]) -> list[tuple[bytes, bytes]]:
-    """Entries as `crypto_sign_open` wants them: signature in front of the message, and the public key."""
+    """Return entries as `crypto_sign_open` expects them: signature with message, and the public key."""
     return [
         (entry[-SIGNATURE_SIZE:] + entry[:-SIGNATURE_SIZE], entry[1 : 1 + PUBLIC_KEY_SIZE])
         for entry, _ in pairs
@@ -53,7 +53,7 @@ def for_sign_open(pairs: Sequence[EntryPair]) -> list[tuple[bytes, bytes]]:
 
 
 def verify_all(signed: Sequence[tuple[bytes, bytes]], threads: int = 1) -> int:
-    """PyNaCl's bare verify of all of them; returns how many."""
+    """Run PyNaCl's bare verify on all entries. Returns their number."""
     if threads == 1:
         for message, public_key in signed:
             crypto_sign_open(message, public_key)

@@ -1,4 +1,4 @@
-"""negentropy's JavaScript implementation beside ours: found, run on the same sets, or figures from before.
+"""negentropy's JavaScript implementation beside ours: run on the same sets, or published figures.
 
 The implementation (MIT, github.com/hoytech/negentropy, `js/Negentropy.js`) is not part of this repository: it
 is the file that `--negentropy` or CULM_NEGENTROPY names, or negentropy/Negentropy.js in the user's cache.
@@ -27,7 +27,7 @@ _HEAP_MB = 6_144
 
 @dataclass(frozen=True)
 class Figures:
-    """One reconciliation by negentropy. `first_ms` is the first in its process: the engine is cold."""
+    """One reconciliation by negentropy. `first_ms` is the first run in its process: the engine is cold."""
 
     first_ms: float
     warm_ms: float
@@ -56,12 +56,12 @@ _PUBLISHED: dict[tuple[str, int], Figures] = {
 
 
 def published(shape: str, size: int, differing: int) -> Figures | None:
-    """What was published for such sets, if anything was."""
+    """Return the published figures for such sets; None if there are none."""
     return _PUBLISHED.get((shape, differing)) if size == _PUBLISHED_SIZE else None
 
 
 def implementation(settings: Settings) -> Path | None:
-    """Where the implementation is, if it and node are here."""
+    """Return the path of the implementation; None if it or node is missing."""
     if shutil.which("node") is None:
         return None
     named = settings.negentropy or os.environ.get(VARIABLE)
@@ -72,7 +72,7 @@ def implementation(settings: Settings) -> Path | None:
 
 
 def measured(file: Path, pair: Pair, *, rounds: int) -> Figures:
-    """The implementation on these sets: once to warm up, then so often."""
+    """Run the implementation on these sets: once to warm up, then `rounds` times."""
     with tempfile.TemporaryDirectory(prefix="culm-bench-") as folder:
         side_a, side_b = pair.write_for_negentropy(Path(folder))
         request = json.dumps({"a": str(side_a), "b": str(side_b), "rounds": 1 + rounds})

@@ -1,4 +1,4 @@
-"""Records into Kafka as fast as it takes them."""
+"""Bulk production of records to Kafka."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _FLUSH_TIMEOUT_S = 120.0
 
 
 def produce(client: Producer, topic: str, key: bytes, value: bytes, partition: int) -> None:
-    """Hand over one record, waiting for room where the client's queue is full."""
+    """Produce one record; wait for capacity if the client's queue is full."""
     while True:
         try:
             client.produce(topic, value, key, partition)
@@ -20,6 +20,6 @@ def produce(client: Producer, topic: str, key: bytes, value: bytes, partition: i
 
 
 def flush(client: Producer) -> None:
-    """Wait until everything is with the broker. Raises TimeoutError."""
+    """Wait until the broker has everything. Raises TimeoutError."""
     if left := client.flush(_FLUSH_TIMEOUT_S):
         raise TimeoutError(f"{left} records were not taken")

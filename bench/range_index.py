@@ -21,7 +21,7 @@ from culm_models.lifts import ADD128
 _LIMIT = "sorted Python lists"
 _MEMORY_LIMIT_MB = 250
 _RANGES = 16
-"""A fingerprint is one of a sixteenth of the logs, as those that a session opens with."""
+"""A fingerprint covers a sixteenth of the logs, like those with which a session opens."""
 _UPDATES = 20_000
 _INSERTIONS = 2_000
 _ONE_BY_ONE = 50
@@ -33,7 +33,7 @@ Action = Callable[[Any], int]
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Both in one thread, by turns; memory is measured in a process of its own."""
+    """Measure both in one thread, alternating; memory is measured in a separate process."""
     size, repeats = (20_000, 1) if settings.quick else (1_000_000, 3)
     say(f"  {size:,} logs")
     keys, heights = made_logs(size)
@@ -43,7 +43,7 @@ def run(settings: Settings) -> list[Ratio]:
     def ratio(
         name: str, unit: str, our_action: Action, plain_action: Action, make: Callable[[], Any]
     ) -> Ratio:
-        # What is asked for is made before the clock runs.
+        # Arguments are made before the clock starts.
         our_turns, plain_turns = [make() for _ in range(repeats)], [make() for _ in range(repeats)]
         ours_rate, plain_rate = interleaved_rates(
             [lambda: our_action(our_turns.pop()), lambda: plain_action(plain_turns.pop())], repeats=repeats
@@ -66,13 +66,13 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 def made_logs(size: int) -> tuple[Rows, U64s]:
-    """Keys in no order, and heights."""
+    """Return keys in random order, and heights."""
     source = np.random.default_rng(1)
     return source.integers(0, 256, (size, 40), np.uint8), source.integers(1, 1_000, size).astype(np.uint64)
 
 
 class Work:
-    """What is asked of both sides: the same kind in every turn, never the same logs."""
+    """Arguments for both sides: of the same kind in every round, never the same logs."""
 
     def __init__(self, pairs: list[tuple[bytes, int]]) -> None:
         self._random = random.Random(2)
@@ -80,17 +80,17 @@ class Work:
         self._height = 1_000
 
     def growth(self) -> list[tuple[bytes, int]]:
-        """Higher heights of logs that are held."""
+        """Return higher heights of held logs."""
         self._height += 1
         count = min(_UPDATES, len(self._pairs))
         return [(key, self._height) for key, _ in self._random.sample(self._pairs, count)]
 
     def new(self) -> list[tuple[bytes, int]]:
-        """Logs that are not held."""
+        """Return logs that are not held."""
         return [(self._random.randbytes(40), 1) for _ in range(_INSERTIONS)]
 
     def bounds(self, count: int) -> list[tuple[bytes, bytes]]:
-        """Lower and upper bounds of ranges that hold about a sixteenth of all."""
+        """Return lower and upper bounds of ranges that contain about a sixteenth of all logs."""
         step = 2**16 // _RANGES
         firsts = [self._random.randrange(2**16 - step) for _ in range(count)]
         return [
@@ -100,7 +100,7 @@ class Work:
 
 
 class Ours:
-    """The range index as a connector uses it; what a merge in a thread would cost is in the updates."""
+    """The range index as a connector uses it; the updates include the cost of a merge in a thread."""
 
     def __init__(self) -> None:
         self._index = RangeIndex()
@@ -116,7 +116,7 @@ class Ours:
             self._index.raise_height(key, height)
         while work := self._index.merge_work():
             work()
-        # Nothing is left to whoever asks next.
+        # The cost of the next snapshot belongs to this update.
         self.snapshot()
         return len(changes)
 
@@ -141,7 +141,7 @@ class Ours:
         return count
 
     def merge_seconds(self) -> float:
-        """How long the merge of a grown overlay takes, in whichever thread it is done."""
+        """Return the seconds that the merge of a grown overlay takes, in any thread."""
         for count in range(1, 1_000_000):
             self._index.raise_height(random.Random(count).randbytes(40), 1)
             if self._index.merge_is_due:
@@ -155,7 +155,7 @@ class Ours:
 
 
 class PlainLists:
-    """What one would write first: keys, heights and lanes in lists, sorted by key."""
+    """The obvious implementation: keys, heights and lanes in lists, sorted by key."""
 
     def __init__(self) -> None:
         self._keys: list[bytes] = []
@@ -233,7 +233,9 @@ def _measured(call: str) -> tuple[float, float]:
 
 
 def resident_mb(size: int, *, plain: bool = False) -> tuple[float, float]:
-    """What an index has added to this process, and the most it had added, after a percent of updates."""
+    """Return the memory in MB that an index adds to this process, and its peak, after updating one
+    percent.
+    """
     before = _resident("VmRSS")
     keys, heights = made_logs(size)
     changed = [key.tobytes() for key in keys[: size // 100]]

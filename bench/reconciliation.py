@@ -1,4 +1,4 @@
-"""Set reconciliation of n logs a side, d of them differing: time, bytes and batches, beside negentropy."""
+"""Set reconciliation of n logs per side, d of them differing: time, bytes and batches, beside negentropy."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _MOST_OF_SIZE = 0.1
 _ROUNDS = 3
 _NEGENTROPY_ROUNDS = 3
 _FEW, _MANY = 10, 10_000
-# Where negentropy is run too: to it `grown` is another number of differences, and authors are nothing.
+# Shapes on which negentropy is run, too. To it, `grown` has another number of differences, and it has no
+# notion of authors.
 _BESIDE = frozenset(("uniform", "tail"))
 _BATCHES_MAX: dict[Way, int] = {"default": 11, "latency": 6}
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """All shapes, sizes and differences; negentropy on the largest sets, by turns with ours."""
+    """Measure all shapes, sizes and differences; negentropy on the largest sets, alternating with ours."""
     sizes = _SIZES[:1] if settings.quick else _SIZES
     file = negentropy.implementation(settings)
     if file is None:
@@ -42,7 +43,7 @@ def run(settings: Settings) -> list[Ratio]:
         for shape in SHAPES:
             for differing in _DIFFERING:
                 most = size * _MOST_OF_SIZE if shape == "uniform" else min(size * _MOST_OF_SIZE, _MANY)
-                # Without differences all shapes are one.
+                # Without differences all shapes are equal.
                 if differing > most or (differing == 0 and shape != "uniform"):
                     continue
                 beside = size == sizes[-1] and shape in _BESIDE
@@ -66,7 +67,7 @@ def _rounds(differing: int) -> int:
 def _measured(
     shape: str, size: int, differing: int, file: Path | None, *, beside: bool
 ) -> tuple[list[Point], Figures | None]:
-    """Ours, every way; ``beside``: with negentropy in the middle, so that a change in the load hits both."""
+    """Measure ours in every way; ``beside``: with negentropy in between, so that load changes affect both."""
     pair = SHAPES[shape](size, differing)
     a, b = pair.side(pair.on_a), pair.side(pair.on_b)
     runs: dict[Way, list[Run]] = {way: [] for way in WAYS}
@@ -74,7 +75,7 @@ def _measured(
     def ours() -> None:
         for way, done in runs.items():
             if differing <= _MANY:
-                # To warm up.
+                # Warm-up.
                 reconcile(pair, a, b, way)
             # As a connector process does once it has started.
             gc.collect()
@@ -142,7 +143,7 @@ def _against_negentropy(
 
 
 def _growth(points: list[Point], sizes: tuple[int, ...]) -> list[Ratio]:
-    """Exponents by least squares through log d and log seconds, and through log d and log bytes."""
+    """Fit exponents by least squares: log seconds over log d, and log bytes over log d."""
     ratios = []
     size = sizes[-1]
     for shape in SHAPES:

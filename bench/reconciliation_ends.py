@@ -1,4 +1,4 @@
-"""Both ends of one reconciliation in one process: the machine of a session, its codec and its stream."""
+"""Both ends of one reconciliation in one process: a session's state machine, its codec and its stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCHEMA = "bench_0020" + "00" * 32
 _LOG_INFO = LogInfo(_SCHEMA, None, end_of_log=False)
 
 Way: TypeAlias = Literal["default", "latency", "compact"]
-"""How the ends are set; `compact`: the default, both offer the compact form."""
+"""Settings of the ends; `compact`: the default, and both offer the compact form."""
 
 WAYS: dict[Way, PeerSettings] = {
     "default": PeerSettings(compact_form=False),
@@ -36,7 +36,7 @@ WAYS: dict[Way, PeerSettings] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One reconciliation: seconds of both ends together, bytes both ways, batches both ways."""
+    """One reconciliation: seconds of both ends together, bytes and batches in both directions."""
 
     seconds: float
     cpu_seconds: float
@@ -49,7 +49,7 @@ class Run:
 class Point:
     """One pair of sets, reconciled one way: median seconds of both ends, bytes and batches both ways.
 
-    `cpu_seconds` is the processor time, which says more on a machine that does other things too.
+    `cpu_seconds` is the processor time, which is more reliable on a busy machine.
     """
 
     shape: str
@@ -68,7 +68,7 @@ class Point:
 
 
 class _Store:
-    """What a session asks of a store, from one snapshot: entries are not part of this measurement."""
+    """The store of a session, backed by one snapshot: entries are not part of this measurement."""
 
     def __init__(self, snapshot: RangeSnapshot) -> None:
         self._snapshot = snapshot
@@ -77,7 +77,8 @@ class _Store:
         return self._snapshot
 
     def height(self, public_key: bytes, log_id: int) -> int:
-        # A session asks about logs that its snapshot lacks: they may have come since, here they have not.
+        # A session asks about logs that its snapshot is missing, in case they have arrived since; here they
+        # have not.
         return 0
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
@@ -105,7 +106,7 @@ class _End:
         return encode_many(messages, self.session.form)
 
     def hear(self, data: bytes) -> Iterator[bytes]:
-        """What is said in answer, piece by piece."""
+        """Yield the answers, piece by piece."""
         for at in range(0, len(data), _PIECE_BYTES):
             if self.session.done:
                 return
@@ -123,7 +124,7 @@ class _End:
 
 
 def reconcile(pair: Pair, a: RangeSnapshot, b: RangeSnapshot, way: Way) -> Run:
-    """Reconcile two sides, the first begins. Checks that both find all that the other lacks."""
+    """Reconcile two sides; the first begins. Checks that both find everything that the other is missing."""
     settings = WAYS[way]
     started, cpu_started = time.perf_counter(), time.process_time()
     ends = [_End(a, settings), _End(b, settings)]

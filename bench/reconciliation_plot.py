@@ -1,4 +1,4 @@
-"""Draws what set reconciliation took: time and bytes a difference over the number of differences."""
+"""Plots of set reconciliation: time and bytes per difference over the number of differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STYLES = {"default": "-", "latency": ":", "compact": "--"}
 
 
 def draw(points: Sequence[Point], theirs: Mapping[tuple[str, int], Figures], path: Path) -> None:
-    """A row for each shape: seconds on the left, bytes a difference on the right, both over d."""
+    """Draw a row for each shape: seconds on the left, bytes per difference on the right, both over d."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,8 +1,8 @@
-"""Pairs of sets for the measurement of set reconciliation: the same logs on both sides but for some.
+"""Pairs of sets for the measurement of set reconciliation: equal on both sides except for some logs.
 
 A pair is one table of items, sorted by (public key, log id, sequence number), with the sides that hold each.
-For negentropy an item is its SHA-256, and its place in the table is its timestamp: what differs at the end of
-one order does so at the end of the other.
+For negentropy an item is its SHA-256, and its position in the table is its timestamp, so differences at the
+end of one order are also at the end of the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_HEIGHT = 200
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Items as columns; `on_a` and `on_b` say which side holds each. `differing` logs differ."""
+    """Items as columns; `on_a` and `on_b` tell which side holds each. `differing` logs differ."""
 
     keys: NDArray[np.uint8]
     log_ids: NDArray[np.uint64]
@@ -39,13 +39,13 @@ class Pair:
     differing: int
 
     def side(self, held: NDArray[np.bool_]) -> RangeSnapshot:
-        """One side's items as the edge has them ready when a session begins."""
+        """Return one side's items as the edge has them ready when a session begins."""
         keys = join_keys(self.keys[held].tobytes(), self.log_ids[held])
         columns = Columns.of(DEFAULT, b"", keys, self.heights[held])
         return RangeSnapshot(columns, Overlay.empty(DEFAULT), DEFAULT)
 
     def write_for_negentropy(self, folder: Path) -> tuple[Path, Path]:
-        """Both sides' items in the form that `negentropy.cjs` reads."""
+        """Write both sides' items in the form that `negentropy.cjs` reads."""
         packed = join_items(self.keys, self.log_ids, self.heights).tobytes()
         size = len(packed) // max(len(self.keys), 1)
         hashes = b"".join(
@@ -61,7 +61,7 @@ class Pair:
 
 
 def uniform(size: int, differing: int, *, logs_per_author: int = 1, seed: int = 7) -> Pair:
-    """Half of the differing logs are missing on each side, anywhere in the order."""
+    """Make a pair in which each side is missing half of the differing logs, anywhere in the order."""
     random = np.random.default_rng(seed)
     keys, log_ids, heights = _logs(size, logs_per_author, random)
     on_a, on_b = np.ones(size, np.bool_), np.ones(size, np.bool_)
@@ -72,7 +72,7 @@ def uniform(size: int, differing: int, *, logs_per_author: int = 1, seed: int = 
 
 
 def grown(size: int, differing: int, *, seed: int = 7) -> Pair:
-    """Both sides have all logs; half of the differing ones are longer on one side, half on the other.
+    """Make a pair in which both sides have all logs, and each side has half of the differing logs longer.
 
     To negentropy each of them is two differing items.
     """
@@ -84,7 +84,7 @@ def grown(size: int, differing: int, *, seed: int = 7) -> Pair:
     copies[places] = 2
     source = np.repeat(np.arange(size), copies)
     on_a, on_b = np.ones(len(source), np.bool_), np.ones(len(source), np.bool_)
-    # Of the two items of such a log the first is the lower height.
+    # The first of the two items of such a log is the lower height.
     low = places + np.arange(differing)
     tall = heights[source]
     tall[low + 1] += random.integers(1, 50, differing).astype(np.uint64)
@@ -94,7 +94,7 @@ def grown(size: int, differing: int, *, seed: int = 7) -> Pair:
 
 
 def tail(size: int, differing: int, *, seed: int = 7) -> Pair:
-    """One author, the last in the order, has so many new logs that the side which begins has not heard of."""
+    """Make a pair in which the last author in the order has new logs that the starting side is missing."""
     random = np.random.default_rng(seed)
     keys, log_ids, heights = _logs(size, 1, random)
     if differing:
@@ -123,4 +123,4 @@ SHAPES: dict[str, Callable[[int, int], Pair]] = {
     "grown": grown,
     "tail": tail,
 }
-"""How the differences lie."""
+"""Distributions of the differences."""

@@ -1,4 +1,4 @@
-"""What the cases stand on: a Kafka of their own, processes, a temporary folder; all of it gone at the end."""
+"""The base of the cases: a Kafka of their own, processes, a temporary folder; all removed at the end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rig:
         self._stack.__exit__(kind, error, trace)
 
     def topics(self, prefix: str, **settings: Any) -> KafkaSettings:
-        """Topics of a deployment of its own."""
+        """Create the topics of a separate deployment."""
         kafka = KafkaSettings(bootstrap=self._bootstrap, prefix=prefix, **settings)
         admin.create(kafka)
         return kafka
@@ -69,7 +69,7 @@ class Rig:
         kafka: KafkaSettings | None = None,
         variables: dict[str, str] | None = None,
     ) -> CulmProcess:
-        """Start a `culm` command; it is stopped at the end."""
+        """Start a `culm` command, which is stopped at the end."""
         settings = kafka or KafkaSettings(bootstrap=self._bootstrap)
         process = CulmProcess(
             name, arguments, environment(settings) | (variables or {}), self.folder / f"{name}.log"
@@ -81,7 +81,9 @@ class Rig:
     def connector(
         self, name: str, kafka: KafkaSettings, *, datagram_size: str = "auto"
     ) -> tuple[CulmProcess, int]:
-        """A connector that serves the schemas of the made histories, and its UDP port."""
+        """Start a connector that serves the schemas of the generated histories. Returns it with its UDP
+        port.
+        """
         (port,) = free_ports(1)
         schemas = [part for schema in SCHEMAS for part in ("--schema", schema)]
         process = self.culm(
@@ -104,7 +106,7 @@ class Rig:
 
 
 class Helper:
-    """A process of one of our modules: it tells lines of JSON, and ends when its standard input does."""
+    """A process of one of our modules: it prints lines of JSON, and ends when its standard input does."""
 
     def __init__(self, arguments: tuple[str, ...], *, module: str = "bench.wire") -> None:
         self._module = module
@@ -117,11 +119,11 @@ class Helper:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id of the helper."""
         return self._process.pid
 
     def hear(self) -> dict[str, Any]:
-        """The next thing that it tells."""
+        """Return the next line that it prints, parsed."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -130,7 +132,7 @@ class Helper:
         return told
 
     def stop(self) -> None:
-        """Let it end, and make it end when it does not."""
+        """Close its standard input, and kill it if it does not end in time."""
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -143,9 +145,9 @@ class Helper:
 
 
 def cpu_seconds(pid: int | None) -> float | None:
-    """Processor time that a process has used so far; None where the system does not tell."""
+    """Return the processor time of a process so far, in seconds; None if the system does not report it."""
     try:
-        # The command's name, in parentheses, may hold blanks.
+        # The command's name, in parentheses, may contain blanks.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -154,7 +156,7 @@ def cpu_seconds(pid: int | None) -> float | None:
 
 @contextlib.contextmanager
 def cpu_used(**pids: int | None) -> Iterator[dict[str, float]]:
-    """Processor seconds of processes while the context lasts; the mapping is filled at its end."""
+    """Measure processor seconds of processes while the context lasts; the mapping is filled at its end."""
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
     used: dict[str, float] = {}
     yield used

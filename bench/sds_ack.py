@@ -30,7 +30,7 @@ _WARM = 3
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One message at a time, with micro-batches as often as they can be and as often as by default."""
+    """Measure one message at a time, with micro-batches as often as possible and at the default interval."""
     count = 5 if settings.quick else 30
     ratios = []
     with Rig() as rig, spark_session(rig) as session:
@@ -101,7 +101,7 @@ def _acknowledged(rig: Rig, session: SparkSession, interval_ms: int, count: int)
             assert event.message_id == out.message_id
             if number > _WARM:
                 seconds.append(time.perf_counter() - begun)
-            # Not in step with the micro-batches.
+            # A pause that is not in step with the micro-batches.
             time.sleep(_PAUSE_S)
     finally:
         stop.set()
@@ -110,7 +110,7 @@ def _acknowledged(rig: Rig, session: SparkSession, interval_ms: int, count: int)
 
 
 def _copied(rig: Rig, session: SparkSession, interval_ms: int, count: int) -> list[float]:
-    """The same records through a query that changes nothing."""
+    """Send the same number of records through a query that changes nothing."""
     kafka = rig.topics(f"bare{interval_ms}.", partitions=1)
     records = kafka_source(session, kafka, ("sds.in",), max_offsets_per_trigger=1_000).select(
         F.lit(kafka.topic("sds.out")).alias("topic"), "key", "value"
@@ -136,7 +136,7 @@ def _copied(rig: Rig, session: SparkSession, interval_ms: int, count: int) -> li
 
 
 def _tail(kafka: KafkaSettings, name: str) -> Iterator[bytes]:
-    """The values of a topic's one partition."""
+    """Yield the values of a topic's only partition."""
     client = consumer(kafka, group_id="bench", start="earliest", defaults={"fetch.wait.max.ms": "10"})
     client.assign([TopicPartition(kafka.topic(name), 0, 0)])
     return _values(client)

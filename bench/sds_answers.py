@@ -1,4 +1,4 @@
-"""How soon content of SDS is acknowledged and what it costs in bytes, by group and loss, simulated."""
+"""Time to acknowledgement of SDS messages and its cost in bytes, by group size and loss, simulated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CASE = "sds-answers"
 _SIZES = (3, 10, 100)
 _LOSSES = (0.0, 0.2, 0.4)
 _GOAL_MS = 3_000
-"""The median, for three participants of which each loses every fifth message."""
+"""Goal for the median, for three participants that each lose every fifth message."""
 _DELAY_MS = (20, 200)
 _PAUSE_MS = 10_000
 _CALM_MS = 3_600_000
@@ -24,7 +24,7 @@ _CUTS = 100
 
 @dataclass(frozen=True)
 class Answers:
-    """Times to acknowledgement in milliseconds, and what was sent, per message with content."""
+    """Times to acknowledgement in milliseconds, and what was sent per message with content."""
 
     p50_ms: float
     p99_ms: float
@@ -34,7 +34,7 @@ class Answers:
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Everybody has spoken before; then somebody writes every ten seconds, and all others answer by syncs."""
+    """Send a message every ten seconds, after everybody has sent before; all others answer by syncs."""
     ratios: list[Ratio] = []
     for size in _SIZES[:2] if settings.quick else _SIZES:
         count = 20 if settings.quick else 400 if size < _SIZES[-1] else 100
@@ -58,7 +58,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 def measure(size: int, loss: float, count: int, *, soon: bool) -> Answers:
-    """So many messages; every one is waited for until it is acknowledged."""
+    """Send so many messages, and wait for the acknowledgement of each."""
     settings = SdsSettings.for_participants("spec")
     if not soon:
         settings = replace(settings, sync_ack_ms=0)
@@ -81,7 +81,7 @@ def measure(size: int, loss: float, count: int, *, soon: bool) -> Answers:
         channel.run_until(channel.now_ms + _PAUSE_MS)
     counts = channel.counts.copy()
     channel.run_until(channel.now_ms + _CALM_MS)
-    # What was never acknowledged counts as the longest time there is.
+    # A message that was never acknowledged counts with the longest time.
     times = [float(waited_ms.get(message_id, _CALM_MS)) for message_id in sent_ms]
     cuts = statistics.quantiles(times, n=_CUTS, method="inclusive")
     return Answers(

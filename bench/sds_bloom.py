@@ -1,4 +1,4 @@
-"""SDS bloom filters: ids in and questions asked, beside mmh3 with a bytearray per id, and @waku/sds."""
+"""SDS bloom filters: inserts and look-ups, beside mmh3 with a bytearray per id, and @waku/sds."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CAPACITY, _ERROR_RATE = 10_000, 0.001
 _PLAIN = "mmh3 and a bytearray, id by id"
 _WAKU = "@waku/sds"
 _BATCH_GOAL = 1.0
-"""A million inserts a second, in millions."""
+"""A million inserts per second, in millions."""
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """All in one thread by turns; @waku/sds in a process of its own, between the rounds."""
+    """Measure all in one thread, alternating; @waku/sds in a separate process, between the rounds."""
     count, repeats = (2_000, 1) if settings.quick else (_CAPACITY, 7)
     inside, outside = made_ids("id", count), made_ids("no", count)
     plain = PlainFilter()
@@ -72,12 +72,12 @@ def _beside_waku(ratios: Sequence[Ratio], count: int, repeats: int) -> list[Rati
 
 
 def made_ids(name: str, count: int) -> list[str]:
-    """Message ids as they are: SHA-256 in hexadecimal."""
+    """Return message ids in their usual form: SHA-256 in hexadecimal."""
     return [hashlib.sha256(f"{name}-{index}".encode()).hexdigest() for index in range(count)]
 
 
 class PlainFilter:
-    """What one would write first: the same bits as ours in layout js, hashed and set id by id."""
+    """The obvious implementation: the same bits as ours in layout js, hashed and set id by id."""
 
     def __init__(self) -> None:
         self._shape = BloomShape.sized(_CAPACITY, _ERROR_RATE)
@@ -102,7 +102,7 @@ class PlainFilter:
 
 
 class Side:
-    """Ours in one layout. What is asked is asked of a filter's received bytes, hashing included."""
+    """Our filters in one layout. Look-ups use a filter's received bytes, hashing included."""
 
     def __init__(self, layout: LayoutName, inside: Sequence[str], outside: Sequence[str]) -> None:
         self.layout = layout
@@ -113,14 +113,14 @@ class Side:
         self._bits = bloom_words(layout, value)
 
     def grown(self) -> int:
-        """One by one, as a channel adds them."""
+        """Add ids one by one, as a channel does."""
         rolling = RollingFilter(self.layout, _CAPACITY, _ERROR_RATE)
         for one in self._inside:
             rolling.add(one)
         return len(self._inside)
 
     def built(self) -> int:
-        """Many at once, to the bytes of a message's field."""
+        """Add many ids at once, up to the bytes of a message's field."""
         pairs = bloom_vectors.hash_pairs(self.layout, self._inside)
         bloom_vectors.filter_value(self.layout, self._shape, pairs)
         return len(self._inside)
@@ -151,7 +151,7 @@ class Side:
 
 
 def bloom_words(layout: LayoutName, value: bytes) -> bytes:
-    """The bits of a message's field, out of nim's container."""
+    """Return the bits of a message's field, for nim out of its container."""
     found = unwrapped(value) if layout == "nim" else (value, 0, 0)
     assert found is not None
     return found[0]

@@ -25,7 +25,7 @@ _UNIT = "messages/s"
 
 @dataclass(frozen=True)
 class Run:
-    """One conversation. `log` of the receiver and `outgoing` of the sender are proof of the work."""
+    """One conversation. `log` of the receiver and `outgoing` of the sender prove the work."""
 
     seconds: float
     cpu_seconds: float
@@ -35,7 +35,7 @@ class Run:
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One process and thread; @waku/sds in a process of its own, by turns."""
+    """Measure in one process and thread; @waku/sds in a separate process, alternating."""
     beside, rounds = (200, 1) if settings.quick else (_BESIDE_WAKU, 3)
     sizes = _SIZES[:2] if settings.quick else _SIZES
     ratios: list[Ratio] = []
@@ -52,7 +52,7 @@ def _beside_waku(history: int, sync_every: int, messages: int, rounds: int) -> l
     if package is None:
         return []
     ours, theirs, cpu_ratios = [], [], []
-    # What is loaded on first use is loaded before.
+    # Modules that are loaded on first use are loaded before.
     conversation(history, _SYNC_EVERY, 50)
     for _ in range(rounds):
         said = conversation(history, sync_every, messages)
@@ -63,14 +63,14 @@ def _beside_waku(history: int, sync_every: int, messages: int, rounds: int) -> l
         cpu_ratios.append(answer["cpu_seconds"] / said.cpu_seconds)
     pairs = sorted(zip(ours, theirs, strict=True), key=lambda pair: pair[0] / pair[1])
     best = pairs[len(pairs) // 2]
-    # On a busy machine the time of the processors says more; theirs has the engine's own threads in it.
+    # On a busy machine the processor time is more reliable; that of @waku/sds includes the engine's threads.
     cpu = sorted(cpu_ratios)[len(cpu_ratios) // 2]
     details = {"rounds": pairs, "cpu_ratio": cpu, "bytes": said.bytes, "their_bytes": answer["bytes"]}
     return [Ratio("sds-channel", name, *best, _UNIT, "@waku/sds", goal=_GOAL, details=details)]
 
 
 def _growth(history: int, sync_every: int, sizes: tuple[int, ...]) -> list[Ratio]:
-    """The processor's time over the number of messages: the exponent of a line through their logarithms."""
+    """Measure processor time over the number of messages: the exponent of a line through their logarithms."""
     taken: list[float] = []
     for messages in sizes:
         said = conversation(history, sync_every, messages)
@@ -104,7 +104,7 @@ def _growth(history: int, sync_every: int, sizes: tuple[int, ...]) -> list[Ratio
 
 
 def exponent(sizes: tuple[int, ...], taken: list[float]) -> float:
-    """The slope of log(time) over log(size), by least squares."""
+    """Return the slope of log(time) over log(size), by least squares."""
     xs, ys = [math.log(size) for size in sizes], [math.log(seconds) for seconds in taken]
     middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
     rise = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
@@ -117,9 +117,10 @@ def _name(history: int, sync_every: int, messages: int) -> str:
 
 
 def conversation(history: int, sync_every: int, messages: int) -> Run:
-    """Alice sends, Bob receives; after every so many messages Bob sends a sync, which Alice receives.
+    """Let Alice send and Bob receive; after every so many messages Bob sends a sync, which Alice receives.
 
-    Time in the channel goes on, so that it says its syncs itself; nothing is ticked, so nothing is re-sent.
+    Time in the channel advances, so that it sends its syncs by itself; otherwise timers are not run, so
+    nothing is re-sent.
     """
     settings = replace(
         SdsSettings.for_profile("js"),

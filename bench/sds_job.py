@@ -1,4 +1,4 @@
-"""The job `sds`, Kafka to Kafka, against a passthrough of the same records; what its state takes."""
+"""The job `sds`, Kafka to Kafka, against a passthrough of the same records; the size of its state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _START_MS = 1_700_000_000_000
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Available-now queries of three micro-batches, of which the first warms up and is not counted."""
+    """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, rounds = (600, 1) if settings.quick else (8_000, 3)
     counts = (1, 50) if settings.quick else (1, 100, 10_000)
     with Rig() as rig, spark_session(rig) as session:
@@ -71,7 +71,7 @@ def _throughput(rig: Rig, session: SparkSession, channels: int, batch: int, roun
 
 
 def _join(kafka: KafkaSettings, channels: int) -> None:
-    """A hosted participant in each channel; it is there before anything is measured."""
+    """Join a hosted participant in each channel before anything is measured."""
     client = producer(kafka, bulk=True)
     for number in range(channels):
         join = SdsCommandRecord("join", "spec", "alice", number.to_bytes(16, "big"))
@@ -80,7 +80,7 @@ def _join(kafka: KafkaSettings, channels: int) -> None:
 
 
 def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
-    """Messages of a participant of each channel who is elsewhere; their mean size."""
+    """Produce messages of a remote participant of each channel. Returns their mean size in bytes."""
     client = producer(kafka, bulk=True)
     remote: dict[str, Channel] = {}
     total_bytes = 0
@@ -97,7 +97,7 @@ def _produce(kafka: KafkaSettings, channels: int, count: int) -> int:
         total_bytes += len(value)
         _put(client, kafka, "sds.in", channel_id, value)
         if number // channels % 1_000 == 999:
-            # Nobody hears it: its buffer of unacknowledged messages must not fill.
+            # Nobody acknowledges: its buffer of unacknowledged messages must not fill.
             sender.leave("bob", _START_MS + number)
             sender.join("bob", _START_MS + number)
     flush(client)
@@ -114,12 +114,12 @@ def _put(client: Producer, kafka: KafkaSettings, name: str, channel_id: str, val
 
 
 def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: str) -> list[BatchProgress]:
-    """Take what is there."""
+    """Process all present records."""
     return take_all(session, kafka, "sds", SdsJobSettings(max_offsets_per_trigger=batch), checkpoints)
 
 
 def _state(settings: Settings) -> Ratio:
-    """In a process of its own, so that its memory can be told."""
+    """Measure the state in a separate process, whose memory can then be measured."""
     sizes = ("2000", "50") if settings.quick else ("100000", "1000")
     done = subprocess.run(
         [sys.executable, "-m", "bench.sds_state", *sizes], check=True, capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""What a huge channel of the job `sds` takes: `python -m bench.sds_state MESSAGES PARTICIPANTS`."""
+"""The state of a huge channel of the job `sds`: `python -m bench.sds_state MESSAGES PARTICIPANTS`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main() -> None:
         step(state, rows, now_ms, settings, cache)
         seconds += time.perf_counter() - begun
     quiet = _sizes(state)
-    # Each hosted participant has a message that nobody has acknowledged yet.
+    # Each hosted participant has a message that is not acknowledged yet.
     now_ms += 1_000
     rows = [
         _command(participants + number, "send", name, now_ms, b"%d" % number)

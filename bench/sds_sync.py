@@ -1,4 +1,4 @@
-"""SDS sync traffic of one channel as its group grows from 10 to 10,000, simulated: is it flat a second?"""
+"""SDS sync traffic per second of one channel as its group grows from 10 to 10,000, simulated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from culm_models.testing.sds.network import SdsNetwork
 
 _SIZES = (10, 100, 1_000, 10_000)
 _GOAL = 2.0
-"""Of the largest group's syncs a second over those of the smallest: what is flat but for chance."""
+"""Goal for the largest group's syncs per second over the smallest group's: constant, except for chance."""
 _LEARNING_MS = 300_000
-"""Until then the group does not know its size: who has heard one sender reckons with a small group."""
+"""Until then the group does not know its size: a participant that has heard one sender assumes a small
+group.
+"""
 _PER_MESSAGE_MS = 300_000
 _S_PER_H = 3_600
 _CASE = "sds-sync"
@@ -22,9 +24,9 @@ _CASE = "sds-sync"
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a group said in so many seconds of its time; `storm`: the most syncs in any 30 of them.
+    """Messages of a group in so many simulated seconds; `storm`: the most syncs in any 30 seconds.
 
-    `first` and `later`: its syncs a second while it learned its size, and from then on.
+    `first` and `later`: syncs per second while the group learned its size, and after that.
     """
 
     seconds: float
@@ -35,7 +37,7 @@ class Traffic:
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """Every participant is a whole channel of its own, and hears every message 100 ms after it was said."""
+    """Simulate every participant as a complete channel that receives every message after 100 ms."""
     sizes, minutes = (_SIZES[:3], 10) if settings.quick else (_SIZES, 20)
     found: dict[int, Traffic] = {}
     for size in sizes:
@@ -64,7 +66,7 @@ def run(settings: Settings) -> list[Ratio]:
             higher_is_better=False,
             details=details,
         ),
-        # What a timer of U(0, 30 s) at each of n participants gives, as other implementations have it.
+        # Rate of a timer of U(0, 30 s) at each of n participants, as in other implementations.
         Ratio(
             _CASE,
             f"syncs of {sizes[-1]:,} participants",
@@ -78,7 +80,7 @@ def run(settings: Settings) -> list[Ratio]:
 
 
 def group(size: int, duration_ms: int) -> Traffic:
-    """One channel; somebody writes every five minutes."""
+    """Simulate one channel in which somebody writes every five minutes."""
     rng = random.Random(size)
     # Small filters: 10,000 of them are held in one process.
     settings = replace(SdsSettings.for_participants("spec"), bloom_capacity=200, max_wire_bytes=0)

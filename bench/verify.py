@@ -13,10 +13,10 @@ from culm_models.p2panda.operations.operation import check_many
 
 
 def run(settings: Settings) -> list[Ratio]:
-    """One thread, the same entries on both sides."""
+    """Measure one thread, with the same entries on both sides."""
     count = 2_000 if settings.quick else 20_000
     pairs = list(entries_of([writer.log() for writer in made_history(random.Random(3), count)]))
-    # crypto_sign_open wants the signature in front of the message.
+    # crypto_sign_open expects the signature in front of the message.
     signed = [
         (entry[-SIGNATURE_SIZE:] + entry[:-SIGNATURE_SIZE], entry[1 : 1 + PUBLIC_KEY_SIZE])
         for entry, _ in pairs

@@ -1,7 +1,7 @@
-"""@waku/sds, the JavaScript implementation of SDS, beside ours: found or installed, and run by node.
+"""@waku/sds, the JavaScript implementation of SDS, beside ours: run by node.
 
 The package (MIT or Apache-2.0) is not part of this repository. CULM_WAKU_SDS names its folder; without it,
-npm puts this version into waku-sds in the user's cache once.
+npm installs this version into waku-sds in the user's cache once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMEOUT_S = 900
 
 @cache
 def implementation() -> Path | None:
-    """The package's folder, if node and the package are here or npm can bring it; told when they are not."""
+    """Return the package's folder; None, with a message, if node or the package is missing."""
     if shutil.which("node") is None:
         say("  node is not here: @waku/sds is left out")
         return None
@@ -51,7 +51,7 @@ def _installed(folder: Path) -> bool:
 
 
 def asked(package: Path, do: str, **arguments: Any) -> dict[str, Any]:
-    """What the driver answers; it runs in a process of its own, with a fresh engine."""
+    """Return the driver's answer; it runs in a separate process, with a fresh engine."""
     command = ["node", str(_DRIVER), str(package)]
     request = json.dumps({"do": do, **arguments})
     done = subprocess.run(

@@ -2,9 +2,9 @@
 
 One entry goes from a peer over QUIC to an edge, to `entries`, through the job to `logs`, and to a peer in
 live mode at another edge. One message of a hosted SDS participant goes to its acknowledgement. Every process
-but the peers' writes down which functions it enters (`walk_hook`); what it also enters while nothing happens
-is left out. Printed are for each way the files entered, the returns (how often a thread comes back to a file
-that it had left), and the files of which only functions were entered that hand on to another file.
+except the peers' records which functions it enters (`walk_hook`); functions that it also enters while idle
+are left out. For each way, the output is: the files entered, the returns (how often a thread comes back to a
+file that it had left), and the files of which only functions were entered that call another file.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Step:
-    """A function was entered."""
+    """One entry of a function."""
 
     time_ns: int
     phase: int
     thread: str
-    """Of all processes."""
+    """Unique among all processes."""
     place: Place
     caller: Place
-    """Of which it was entered; without a file where no function of Culm's called it."""
+    """The function that called it; without a file if the caller is not one of Culm's functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What one thing on its way has entered."""
+    """Files entered by one entry or message on its way."""
 
     files: tuple[str, ...]
     """In the order in which they were first entered."""
@@ -68,7 +68,7 @@ class Way:
 
 
 class Recorder:
-    """The phase that all processes see, and what they wrote down."""
+    """The phase that all processes see, and their records."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def phase(self, number: int) -> Iterator[None]:
-        """Have what is entered meanwhile written down."""
+        """Record the functions that are entered meanwhile."""
         self._set(number)
         try:
             yield
@@ -95,7 +95,7 @@ class Recorder:
             file.write(bytes([number]))
 
     def way(self) -> Way:
-        """What was entered in the walk and not while idle."""
+        """Return what was entered in the walk and not while idle."""
         steps = sorted(step for path in self.folder.glob("*.walk") for step in _steps(path))
         idle = {step.place for step in steps if step.phase == _IDLE}
         entered: dict[str, set[Place]] = defaultdict(set)
@@ -130,7 +130,7 @@ def _steps(path: Path) -> Iterator[Step]:
 
 
 def _only_calls(file: str, places: set[Place]) -> bool:
-    """Whether each of these functions of a file does nothing but to call something."""
+    """Whether each of these functions of a file only calls something."""
     path = next(path for floor in _FLOORS if (path := _ROOT / floor / file).exists())
     bodies = {}
     for node in ast.walk(ast.parse(path.read_text())):
@@ -151,12 +151,12 @@ def _is_call(statement: ast.stmt) -> bool:
     value = statement.value.value if isinstance(statement.value, ast.Await) else statement.value
     if not isinstance(value, ast.Call):
         return False
-    # `b"".join(…)` calls nobody: it makes the value here.
+    # `b"".join(…)` does not call another file: it makes the value here.
     return not (isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Constant))
 
 
 def entry_way(rig: Rig) -> Way:
-    """One entry from a peer to `logs` and to a live peer at another edge."""
+    """Walk one entry from a peer to `logs` and to a live peer at another edge."""
     kafka = rig.topics("entry.", partitions=1)
     with tempfile.TemporaryDirectory(prefix="culm-walk-") as folder:
         recorder = Recorder(Path(folder))
@@ -184,7 +184,7 @@ async def _entry(rig: Rig, kafka: KafkaSettings, recorder: Recorder, ports: list
             await asyncio.sleep(_PERIOD_S)
         with recorder.phase(_WALK):
             await pair.once()
-            # The job and what follows `logs` come after the live path.
+            # The job and the readers of `logs` come after the live path.
             await asyncio.sleep(_IDLE_S)
 
 
@@ -233,7 +233,7 @@ class Participant:
                 self._joined.set()
 
     def wait_until_joined(self) -> None:
-        """Wait until the edge has let it in: a new participant hears what is said from then on."""
+        """Wait until the edge has admitted it: a new participant receives only later messages."""
         if not self._joined.wait(_TIMEOUT_S):
             raise TimeoutError(f"joined: not within {_TIMEOUT_S:.0f} s")
 
@@ -255,13 +255,13 @@ class Participant:
         return found()[0]
 
     def stop(self) -> None:
-        """Leave."""
+        """End the process."""
         self._process.terminate()
         self._process.wait()
 
 
 def message_way(rig: Rig) -> Way:
-    """One message of a hosted participant, from its client to the acknowledgement that it is shown."""
+    """Walk one message of a hosted participant, from its client to the acknowledgement shown there."""
     kafka = rig.topics("message.", partitions=1)
     with tempfile.TemporaryDirectory(prefix="culm-walk-") as folder, contextlib.ExitStack() as stack:
         recorder = Recorder(Path(folder))
@@ -286,7 +286,7 @@ def message_way(rig: Rig) -> Way:
 def _acknowledged(ann: Participant, ben: Participant, text: str) -> None:
     ann.say(text)
     message_id = ben.wait_for(kind="message", text=text)["message_id"]
-    # Ben's message names the one that it answers.
+    # Ben's message names the message that it answers.
     ben.say(f"heard {text}")
     ann.wait_for(kind="acknowledged", message_id=message_id)
 

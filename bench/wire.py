@@ -1,10 +1,10 @@
-"""Processes at the other end of a QUIC connection, as light as they can be: nothing is encoded or checked.
+"""Processes at the other end of a QUIC connection, as light as possible: nothing is encoded or checked.
 
-    python -m bench.wire bring FILE PORT DATAGRAM_BYTES   brings the entries of a file to a connector
+    python -m bench.wire bring FILE PORT DATAGRAM_BYTES   sends the entries of a file to a connector
     python -m bench.wire send BYTES PORT DATAGRAM_BYTES   writes random bytes to a sink
     python -m bench.wire sink DATAGRAM_BYTES              reads and drops them
 
-They tell what happens as lines of JSON, and end when their standard input does.
+They report as lines of JSON, and end when their standard input does.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _READ_BYTES = 256 * 1024
 
 
 def tell(**what: object) -> None:
-    """Say something to the process that started this one."""
+    """Report to the process that started this one."""
     print(json.dumps(what), flush=True)
 
 
 async def bring(file: Path, port: int, settings: TransportSettings) -> None:
-    """Play a peer that holds the entries in `file`, encoded messages of session 0."""
+    """Act as a peer that holds the entries in `file`, which has encoded messages of session 0."""
     data = await asyncio.to_thread(file.read_bytes)
     identity = Identity.from_private_key(os.urandom(32))
     schemas = normalise(SCHEMAS)
@@ -60,7 +60,7 @@ async def bring(file: Path, port: int, settings: TransportSettings) -> None:
 
 
 async def send(total_bytes: int, port: int, settings: TransportSettings) -> None:
-    """Write bytes, as fast as the other end takes them."""
+    """Write bytes as fast as the other end reads them."""
     identity = Identity.from_private_key(os.urandom(32))
     connection = await connect(("127.0.0.1", port), identity, None, settings, alpn=PROBE_ALPN)
     payload = os.urandom(_WRITE_BYTES)
@@ -75,7 +75,7 @@ async def send(total_bytes: int, port: int, settings: TransportSettings) -> None
 
 
 async def sink(settings: TransportSettings) -> None:
-    """Take one stream after another."""
+    """Accept one stream after another."""
 
     async def take(connection: Connection) -> None:
         greeting = await connection.open_stream()
@@ -94,7 +94,7 @@ async def sink(settings: TransportSettings) -> None:
 
 
 def main() -> None:
-    """What the arguments say."""
+    """Run the process that the arguments name."""
     what, *rest = sys.argv[1:]
     settings = TransportSettings(datagram_bytes=int(rest[-1]))
     if what == "bring":

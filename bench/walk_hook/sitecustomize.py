@@ -1,8 +1,8 @@
-"""Loaded by every Python process of a walk: writes down which of Culm's functions are entered meanwhile.
+"""Loaded by every Python process of a walk: records which of Culm's functions are entered meanwhile.
 
-`CULM_WALK` names a folder. Its file `phase` holds one byte, shared by all processes: 0 nothing is recorded,
-else the number of the phase that each line begins with. Behind it are the time, the thread, the function, and
-the function of Culm's that called it.
+`CULM_WALK` names a folder. Its file `phase` has one byte, shared by all processes: 0 means that nothing is
+recorded, other values are the number of the phase, with which each line begins. The time, the thread, the
+function, and Culm's function that called it follow.
 """
 
 import mmap
@@ -26,7 +26,7 @@ def _install(folder: Path) -> None:
     outputs: dict[int, int] = {}
 
     def output() -> int:
-        # Spark forks its workers: each has a file of its own.
+        # Spark forks its workers: each process has its own file.
         pid = os.getpid()
         if pid not in outputs:
             outputs[pid] = os.open(folder / f"{pid}.walk", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)

@@ -1,4 +1,4 @@
-"""Two peers in one program: one publishes a log, the other follows it over TCP and prints what comes.
+"""Two peers in one program: one publishes a log, the other follows it over TCP and prints its entries.
 
 Run it with Culm installed: python live_log.py FOLDER
 """
@@ -21,7 +21,7 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent, PayloadVerified
 
 
 def payload_of(store: FolderStore, event: PayloadVerified) -> bytes:
-    """The first bytes of the payload that an event is about."""
+    """Return the first bytes of an event's payload."""
     return store.read_payload(event.log, event.seq_num, 0, 1_000)
 
 

@@ -1,8 +1,8 @@
-"""Follows an id in Kafka and keeps the files that it publishes in a folder, with what changed printed.
+"""Follow an id in Kafka, keep the files that it publishes in a folder, and print the changes.
 
     python follow.py ID-IN-HEX FOLDER [BOOTSTRAP [PREFIX-OF-TOPICS]]
 
-Every block is checked by its CID. Stopped and started again it goes on where it was.
+Every block is checked by its CID. After a restart the program resumes where it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from culm_topics.kafka.origin import Origin
 
 
 def write_tree(content: DagContent, path: str, target: Path) -> None:
-    """The file or directory at `CID/segment/…`, below a folder."""
+    """Write the file or directory at `CID/segment/…` below a folder."""
     end = content.resolve(path)
     if end.kind is ContentKind.DIRECTORY:
         target.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def write_tree(content: DagContent, path: str, target: Path) -> None:
 
 
 def main(id_hex: str, folder: str, bootstrap: str | None = None, prefix: str | None = None) -> None:
-    """Follow until stopped."""
+    """Follow the id until stopped."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     cursor = target / ".cursor.json"

@@ -19,11 +19,11 @@ from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import DEFAULT_PROFILE, PROFILES, import_bytes
 
 SPACE = bytes(32)
-"""Whose store the DAG is in: the public key under which it is, or may be, published."""
+"""The public key of the space that the DAG is in, under which it may be published."""
 
 
 def put(folder: DagFolder, data: bytes) -> Cid:
-    """Cut a file into blocks, these into shards, and append the shards; its root."""
+    """Cut a file into blocks, these into shards, and append the shards. Returns the root."""
     blocks: dict[Cid, bytes] = {}
     root = import_bytes(data, PROFILES[DEFAULT_PROFILE], blocks.__setitem__).cid
     shards = []
@@ -36,7 +36,7 @@ def put(folder: DagFolder, data: bytes) -> Cid:
 
 
 def say(progress: SyncProgress) -> None:
-    """One line, as it goes on."""
+    """Print progress on one line."""
     print(f"\r{progress.shards} shards, {progress.received_bytes:,} bytes", end="", flush=True)
 
 
