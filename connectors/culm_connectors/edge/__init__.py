@@ -1,13 +1,13 @@
-"""What every protocol at the edge has around it, and which knows none of them.
+"""Infrastructure around every protocol at the edge; it does not depend on any of them.
 
-- `protocol`: what a protocol gives to a connector, and what it gets. `doors`: where it is spoken.
-- `opening`: protocols are opened, with what they share, and opened again when a store has failed.
-- `access`: what each principal may have, by a file. `keyfile`: a private key.
-- `budgets`: what one principal may use. `serving`: who is connected, and how a connection ends.
-- `fair_turns`: threads, and event loops, that work for callers in fair turns. `pump`: who reads and writes a
-  connection whose machine is bytes in and bytes out.
-- `feed`: topics are followed into a protocol's store. `intake`: what peers sent is produced,
-  and where it waits in memory.
-- `metrics`, `health`: what Prometheus and probes are told. `protocol_metrics`: what every protocol is
-  measured by, in families that they share.
+- `protocol`: the interface between a protocol and a connector. `doors`: listening addresses of protocols.
+- `opening`: opens protocols, with the rooms that they share, and opens them again after a store has failed.
+- `access`: the rights of each principal, from a file. `keyfile`: a private key.
+- `budgets`: limits on one principal. `serving`: open connections, and how a connection ends.
+- `fair_turns`: threads, and event loops, that work for callers in fair turns. `pump`: reads and writes a
+connection whose state machine consumes and produces bytes.
+- `feed`: follows topics into a protocol's store. `intake`: produces what peers sent, and keeps it in memory
+until then.
+- `metrics`, `health`: answers to Prometheus and probes. `protocol_metrics`: metrics that every protocol has,
+in shared families.
 """

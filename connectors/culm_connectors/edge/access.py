@@ -1,15 +1,16 @@
-"""Who may connect, and for what: an allow-list in a file, reloaded while the process runs.
+"""Access rules of principals: an allow-list in a file, reloaded while the process runs.
 
-The file is TOML or JSON and has a table for each protocol: a principal to a list of what it may have there,
-or `["*"]` for everything; `*` as the principal is everybody else. Who is not listed is refused.
+The file is TOML or JSON and has a table for each protocol, which maps a principal to a list of names that it
+may use there, or to `["*"]` for everything. The principal `*` stands for everybody else. A principal that is
+not listed is refused.
 
     [peers]
     2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96 = ["*"]
     "*" = ["schema_definition_v1"]
 
 A principal is the hex of an Ed25519 key, `tls:` or `token:` with 64 hex digits, or `address:` with a host.
-What is named in the lists is the protocol's own: schema ids in `peers` (p2panda), channel ids in `channels`
-(SDS). `peers` must be there; whom it lets in may have everything of a protocol whose table is missing.
+Each protocol has its own names: schema ids in `peers` (p2panda), channel ids in `channels` (SDS). The table
+`peers` is required. A principal that it lets in has access to everything of a protocol without a table.
 """
 
 from __future__ import annotations
@@ -36,45 +37,45 @@ _MAX_FILE_BYTES = 16 * 1024 * 1024
 _HASHES = ("tls", "token")
 
 Allowed = frozenset[str] | None
-"""What somebody may have: names of the protocol's own; None stands for everything, empty for nothing."""
+"""Names that a principal may use, as the protocol defines them; None means everything, empty nothing."""
 
 
 class AccessError(ConnectorError):
-    """The allow-list cannot be read, or says something that is no rule."""
+    """The allow-list cannot be read, or contains an invalid rule."""
 
     code: ClassVar[str] = "connector.access"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One table: what each principal may have, by its name, and everybody else."""
+    """One table: the rights of each principal, by its name, and of everybody else."""
 
     principals: Mapping[str, Allowed]
     everybody_else: Allowed = frozenset()
 
     def of(self, name: str) -> Allowed:
-        """What a principal may have."""
+        """Return the names that a principal may use."""
         return self.principals.get(name, self.everybody_else)
 
     def allows(self, name: str, what: str) -> bool:
-        """Whether a principal may have this."""
+        """Return whether a principal may use a name."""
         allowed = self.of(name)
         return allowed is None or what in allowed
 
     def judge(self, principal: Principal) -> Refusal | None:
-        """Whether somebody may come in at all."""
+        """Return why a principal may not connect, or None if it may."""
         if self.of(principal.name) != frozenset():
             return None
         return Refusal("this key is not on the allow-list" if principal.key else "not on the allow-list")
 
     def summary(self) -> str:
-        """Return how many principals are named, and what everybody else may have, in words."""
+        """Return the number of principals and the rights of everybody else, in words."""
         others = self.everybody_else
         rest = "everything" if others is None else f"{len(others)} names" if others else "nothing"
         return f"{len(self.principals)} principals, {rest} for everybody else"
 
     def let_in(self) -> Rules:
-        """Everything for whoever may come in by these rules."""
+        """Return rules that allow everything to each principal that may connect by these rules."""
         return Rules(
             {name: allowed and None for name, allowed in self.principals.items()},
             self.everybody_else and None,
@@ -86,14 +87,14 @@ ALL_FOR_EVERYBODY = Rules({}, None)
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
-    """The rules in force, a table a protocol."""
+    """The rules in force, with one table for each protocol."""
 
     tables: Mapping[str, Rules]
     otherwise: Rules = ALL_FOR_EVERYBODY
     """The rules of a protocol without a table of its own."""
 
     def rules(self, table: str) -> Rules:
-        """The rules of one protocol."""
+        """Return the rules of one protocol."""
         return self.tables.get(table, self.otherwise)
 
     def summary(self) -> str:
@@ -105,9 +106,9 @@ ALLOW_EVERYBODY = AccessList({})
 
 
 def load_access_list(path: Path, tables: Collection[str]) -> AccessList:
-    """Read an allow-list, which may have these tables beside `peers`.
+    """Load an allow-list, which may have these tables in addition to `peers`.
 
-    Raises AccessError that names the line of the file's table which is wrong.
+    Raises AccessError, which names the wrong part of the file.
     """
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
@@ -169,9 +170,10 @@ logger = logging.getLogger(__name__)
 
 
 class AccessWatch:
-    """Holds the rules in force and reads them again. Without a file everybody may have everything.
+    """Holds the rules in force and reloads them. Without a file everybody may do everything.
 
-    Raises AccessError where the file cannot be read at the start; later a wrong file leaves them as they are.
+    Raises AccessError if the file cannot be read at the start; later the old rules stay if a new file is
+    wrong.
     """
 
     def __init__(self, path: Path | None, tables: Collection[str], interval_s: float) -> None:
@@ -182,15 +184,15 @@ class AccessWatch:
         self.current: AccessList = ALLOW_EVERYBODY if path is None else load_access_list(path, tables)
 
     def rules(self, table: str) -> Rules:
-        """The rules of one protocol as they are now."""
+        """Return the current rules of one protocol."""
         return self.current.rules(table)
 
     def reload(self) -> None:
-        """Read the file again now."""
+        """Reload the file now."""
         self._asked.set()
 
     async def run(self, changed: Callable[[AccessList], None]) -> None:
-        """Read the file whenever it has changed, for ever; `changed` is called with the former rules."""
+        """Reload the file whenever it has changed, for ever; `changed` is called with the former rules."""
         path = self._path
         if path is None:
             return

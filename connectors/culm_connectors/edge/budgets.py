@@ -1,7 +1,7 @@
-"""What one principal may use of an edge, over all of its connections and beyond the end of the last.
+"""Limits on what one principal may use of an edge, over all its connections, including closed ones.
 
-Nobody is dropped for it: more connections are refused, and more data is read later. Time is an argument, in
-seconds by the monotonic clock.
+Exceeding them drops no connection: further connections are refused, and further data is read later. Time is
+an argument, in seconds of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REMEMBERED: Final = 4_096
 
 
 class OpenConnections:
-    """Those of one principal: so many at once, and so many begun a minute; 0: any."""
+    """Connections of one principal: limits on open ones and on new ones per minute; 0: unlimited."""
 
     def __init__(self, max_count: int = 0, per_minute: float = 0.0, now_s: float = 0.0) -> None:
         self.count = 0
@@ -25,34 +25,34 @@ class OpenConnections:
         self._begun = TokenBucket(per_minute / _MINUTE_S, max(1.0, per_minute), updated_s=now_s)
 
     def begin(self, now_s: float) -> bool:
-        """One more, until it is counted off; False where there are too many, or too often."""
+        """Count a further connection; returns False, and does not count it, if a limit is reached."""
         is_allowed = not 0 < self._max_count <= self.count and self._begun.take(1, now_s)
         self.count += is_allowed
         return is_allowed
 
 
 class PrincipalLimits(Protocol):
-    """What settings of an edge say of one principal."""
+    """Limits on one principal, from the settings of an edge."""
 
     @property
     def max_connections_per_peer(self) -> int:
-        """At once."""
+        """Connections that may be open at once."""
 
     @property
     def connections_per_minute(self) -> float:
-        """Begun; 0: any."""
+        """New connections per minute; 0: unlimited."""
 
     @property
     def bytes_per_second(self) -> float:
-        """Read of all its connections together; 0: any."""
+        """Bytes read per second over all connections; 0: unlimited."""
 
     @property
     def burst_bytes(self) -> float:
-        """What of them may be saved up."""
+        """Bytes that may be read at once after a pause."""
 
 
 class PrincipalBudget:
-    """The connections of one principal, and what it may send."""
+    """The connections of one principal, and the bytes that it may send."""
 
     def __init__(self, limits: PrincipalLimits, now_s: float) -> None:
         self.connections = OpenConnections(
@@ -61,16 +61,16 @@ class PrincipalBudget:
         self._bytes = TokenBucket(limits.bytes_per_second, limits.burst_bytes, updated_s=now_s)
 
     def wait_s(self, now_s: float, size: int) -> float:
-        """So many bytes came: for how long nothing more is read."""
+        """Count received bytes; returns for how many seconds nothing more may be read."""
         return self._bytes.wait_s(size, now_s)
 
 
 class Remembered(Protocol):
-    """What is kept of a principal."""
+    """The state that is kept for a principal."""
 
     @property
     def connections(self) -> OpenConnections:
-        """Those that it has."""
+        """Return its connections."""
 
 
 Name = TypeVar("Name", bound=Hashable)
@@ -78,21 +78,21 @@ Kept = TypeVar("Kept", bound=Remembered)
 
 
 class RememberedBudgets(Generic[Name, Kept]):
-    """The budgets of all principals that are connected, and of the last thousands that were.
+    """The budgets of all connected principals, and of the last thousands that were connected.
 
-    Who comes again goes on with what it had left. A budget is forgotten when others have come since: a key
-    costs nothing to make, so what bounds strangers altogether is the transport and the totals.
+    A principal that returns continues with what it had left. A budget is forgotten after enough others have
+    come: a new key costs nothing, so strangers in total are limited by the transport and the overall limits.
     """
 
     def __init__(self, make: Callable[[float], Kept], *, remembered: int = _REMEMBERED) -> None:
-        """`make` is called with the time. `remembered`: how many are kept that are not connected."""
+        """`make` is called with the time. `remembered`: how many budgets are kept that are not connected."""
         self._make = make
         self._remembered = remembered
         self._open: dict[Name, Kept] = {}
         self._left: OrderedDict[Name, Kept] = OrderedDict()
 
     def of(self, name: Name, now_s: float) -> Kept:
-        """The budget of a principal, whether it has called or is called."""
+        """Return the budget of a principal, for connections in either direction."""
         found = self._open.get(name) or self._left.get(name)
         if found is None:
             found = self._make(now_s)
@@ -100,7 +100,7 @@ class RememberedBudgets(Generic[Name, Kept]):
         return found
 
     def begin(self, name: Name, now_s: float) -> Kept | None:
-        """The budget of a principal for one more connection, until `end`; None where it has too many."""
+        """Return the budget of a principal for a further connection, until `end`; None if it has too many."""
         budget = self.of(name, now_s)
         if not budget.connections.begin(now_s):
             return None
@@ -109,7 +109,7 @@ class RememberedBudgets(Generic[Name, Kept]):
         return budget
 
     def end(self, name: Name) -> None:
-        """One of its connections has ended."""
+        """Count an ended connection of a principal."""
         budget = self._open[name]
         budget.connections.count -= 1
         if not budget.connections.count:

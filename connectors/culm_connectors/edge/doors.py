@@ -1,9 +1,9 @@
-"""Doors: where protocols are spoken, and who may come in.
+"""Doors: the addresses at which protocols are served, and the access to them.
 
-A door is an address, a transport, an ALPN where the transport has one, who serves whoever comes, and who may
-come. QUIC doors at one address share a socket, which opens with the first of them that is ready; who asks for
-one that is not is closed with `not_ready` (0x103), or with `store_unusable` (0x104) if its local store is
-full or damaged, and comes again by itself.
+A door has an address, a transport, an ALPN if the transport uses one, a handler of connections, and an access
+check. QUIC doors at one address share a socket, which opens with the first of them that is ready. A
+connection to a door that is not ready is closed with `not_ready` (0x103), or with `store_unusable` (0x104) if
+its local store is full or damaged; the peer reconnects by itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ from culm_connectors.transport.tcp.settings import TcpSettings
 logger = logging.getLogger(__name__)
 
 Judge = Callable[[Principal], Refusal | None]
-"""Whether somebody may come in. Called on every handshake: be quick."""
+"""Returns why a principal may not connect, or None if it may.
+
+Called on every handshake, so it must be fast.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class QuicDoor:
 
 @dataclass(frozen=True, slots=True)
 class Libp2pDoor:
-    """libp2p's QUIC, under an identity of its own."""
+    """libp2p's QUIC, with an identity of its own."""
 
     name: str
     address: Address
@@ -65,12 +68,12 @@ class Libp2pDoor:
     judge: Judge
     identity: Libp2pIdentity
     protocol: bytes
-    """What its streams carry, by its name in a negotiation."""
+    """Protocol of its streams, by its name in libp2p's negotiation."""
 
 
 @dataclass(frozen=True, slots=True)
 class TcpDoor:
-    """Channels over TCP, or over TLS where there is `tls`: identity by a client certificate, or none."""
+    """Channels over TCP, or over TLS if `tls` is set: identified by a client certificate, or not at all."""
 
     name: str
     address: Address
@@ -86,14 +89,14 @@ _Listening = Listener | TcpListener
 
 
 class Doors:
-    """The doors of a process. An asynchronous context manager; leaving it closes them, and who came in."""
+    """The doors of a process. An asynchronous context manager that closes them and their connections."""
 
     def __init__(
         self, doors: Sequence[Door], identity: Identity, settings: TransportSettings, tcp: TcpSettings
     ) -> None:
         self._doors = list(doors)
         self._current = {door.name: door for door in doors}
-        """Who serves behind a door, by its name: another one after its protocol was opened again."""
+        """Current door of each name: its protocol may have been opened again."""
         self._closed_because: dict[str, str] = {}
         self._identity = identity
         self._settings = settings
@@ -113,7 +116,7 @@ class Doors:
         await self._stack.aclose()
 
     def address(self, name: str) -> Address | None:
-        """Where a door is, by its name; None while it is shut."""
+        """Return the address of a door, by its name; None while it is closed."""
         for door in self._doors:
             if door.name == name and name in self._ready:
                 return self._listeners[_place(door)].address
@@ -121,12 +124,12 @@ class Doors:
 
     @property
     def quic_address(self) -> Address | None:
-        """Where QUIC is served; None where it is not."""
+        """Return the address of the first open QUIC door; None if there is none."""
         found = (self.address(door.name) for door in self._doors if isinstance(door, QuicDoor))
         return next((one for one in found if one is not None), None)
 
     def where(self) -> dict[str, str]:
-        """The address of every open door in the words of its transport, by name."""
+        """Return the address of every open door as its transport writes it, by name."""
         return {door.name: self._text(door) for door in self._doors if door.name in self._ready}
 
     def _text(self, door: Door) -> str:
@@ -140,8 +143,10 @@ class Doors:
 
     @property
     def refused(self) -> Counter[tuple[str, str]]:
-        """Connections that were turned away, by the door's name and reason; the name is empty where QUIC's
-        handshake had not come to a protocol yet."""
+        """Return counts of refused connections, by the door's name and reason.
+
+        The name is empty if QUIC's handshake had not negotiated a protocol yet.
+        """
         found: Counter[tuple[str, str]] = Counter()
         for door, listener in self._one_door_each():
             if isinstance(listener, Listener):
@@ -156,7 +161,7 @@ class Doors:
 
     @property
     def closed(self) -> Counter[tuple[str, str]]:
-        """Connections that had come in and that the door ended, by its name and reason."""
+        """Return counts of accepted connections that the door ended, by its name and reason."""
         found: Counter[tuple[str, str]] = Counter()
         for door, listener in self._one_door_each():
             if isinstance(listener, Listener):
@@ -167,7 +172,7 @@ class Doors:
 
     @property
     def datagrams_refused(self) -> Counter[str]:
-        """First datagrams of QUIC that no connection was begun for, by reason."""
+        """Return counts of first QUIC datagrams for which no connection was begun, by reason."""
         found: Counter[str] = Counter()
         for _, listener in self._one_door_each():
             if isinstance(listener, Listener):
@@ -176,17 +181,17 @@ class Doors:
         return found
 
     def _one_door_each(self) -> Iterator[tuple[Door, _Listening]]:
-        """Every listener, with a door of it."""
+        """Return every listener with one of its doors."""
         doors = {_place(door): door for door in self._doors}
         for place, listener in tuple(self._listeners.items()):
             yield doors[place], listener
 
     async def open(self, doors: Sequence[Door]) -> None:
-        """Let people in at these doors from now on. Error: `AddressError`."""
+        """Accept connections at these doors from now on. Raises `AddressError`."""
         async with self._opening:
             for door in doors:
                 if door.name not in self._current:
-                    # Its protocol could not be opened when the others were.
+                    # Its protocol could not be opened with the others.
                     self._doors.append(door)
                 self._current[door.name] = door
                 self._closed_because.pop(door.name, None)
@@ -228,7 +233,7 @@ class Doors:
         return Service(partial(self._serve, door.name), partial(self._judge_key, door))
 
     async def _serve(self, name: str, caller: Any) -> None:
-        """Serve a connection, or a channel where the door is one of channels."""
+        """Serve a connection, or a channel if the door is one of channels."""
         try:
             await self._current[name].serve(caller)
         except LocalStoreError as error:
@@ -247,23 +252,23 @@ class Doors:
         return self._current[door.name].judge(principal)
 
     def close(self, doors: Sequence[Door], reason: str) -> None:
-        """Let nobody in at these doors until they are opened again, and close who has come in."""
+        """Accept no connections at these doors until they are opened again, and close their connections."""
         for door in doors:
             self._ready.discard(door.name)
             self._closed_because[door.name] = reason
         self.judge_again()
 
     def judge_again(self) -> None:
-        """Other rules are in force: who would not be let in any more is closed."""
+        """Close the connections that the new rules would not accept."""
         for listener in self._listeners.values():
             listener.judge_again()
 
     def shut(self, reason: str) -> None:
-        """Let nobody in any more, and close who has come in."""
+        """Accept no further connections, and close all that are open."""
         self._refusal = Refusal(reason, CloseCode.SHUTTING_DOWN)
         self.judge_again()
 
 
 def _place(door: Door) -> tuple[str, Address]:
-    """Doors at one place share a listener: those of QUIC, which are told apart by ALPN."""
+    """Return the key of a door's listener: QUIC doors at one address share one, and ALPN selects the door."""
     return ("quic" if isinstance(door, QuicDoor) else door.name), door.address

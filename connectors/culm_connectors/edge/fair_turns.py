@@ -1,8 +1,9 @@
-"""Threads that work for callers in fair turns, and the share of their time that one caller may use.
+"""Threads that work for callers in fair turns, and a limit on one caller's share of their time.
 
-A step is run for whoever `calling` names around it. Next is the address that has used least of the threads'
-time, and at an address the principal that has; what a process does for itself has as much as all callers
-together. So nobody waits longer for opening further connections, under other keys or not, than for working.
+A step runs on behalf of the principal that `calling` names around it. The next step is for the address that
+has used the least of the threads' time, and within it for the principal that has. Work of the process itself
+gets as much time as all callers together. So a caller gains no time by opening further connections, under its
+own key or others.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from culm_connectors.rate_limit import TokenBuckets
 from culm_connectors.transport.principal import neighbourhood
 
 TURN_S: Final = 0.02
-"""How long a step works on something that takes longer, before others have their turns."""
+"""Time that a step spends on longer work, in seconds, before others have their turns."""
 _STEP_MIN_S: Final = 0.000_02
-"""What the shortest step counts for."""
+"""Time for which even the shortest step counts, in seconds."""
 _REMEMBERED: Final = 4_096
 
 _A = TypeVar("_A")
@@ -38,7 +39,7 @@ _A_co = TypeVar("_A_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody on whose behalf a step is run. `address`: the neighbourhood that it calls from."""
+    """A principal on whose behalf a step runs. `address`: the neighbourhood of its network address."""
 
     address: str
     name: str
@@ -48,13 +49,13 @@ _CALLER: Final[ContextVar[Caller | None]] = ContextVar("caller", default=None)
 
 
 def work_for(host: str, name: str) -> Token[Caller | None]:
-    """From now on, what this task and those that it creates have done is for a principal."""
+    """Run the work of this task, and of the tasks that it creates, for a principal from now on."""
     return _CALLER.set(Caller(neighbourhood(host), name))
 
 
 @contextmanager
 def calling(host: str, name: str) -> Iterator[None]:
-    """Until the context ends, what this task and those that it creates have done is for a principal."""
+    """Run the work of this task, and of the tasks that it creates, for a principal until the context ends."""
     token = work_for(host, name)
     try:
         yield
@@ -63,33 +64,33 @@ def calling(host: str, name: str) -> Iterator[None]:
 
 
 def current_caller() -> Caller | None:
-    """The principal that is worked for; None where it is this process itself."""
+    """Return the principal for which this task works; None if it is this process itself."""
     return _CALLER.get()
 
 
 def caller_address() -> str:
-    """The neighbourhood of the caller that is worked for; empty where it is this process itself."""
+    """Return the neighbourhood of the current caller; empty if it is this process itself."""
     caller = current_caller()
     return "" if caller is None else caller.address
 
 
 @dataclass(slots=True)
 class _Branch(Generic[_T]):
-    """Items of one path, or the paths that share the time of one."""
+    """Items of one path, or the branches that share one branch's time."""
 
     used_s: float = 0.0
-    """Of its siblings' common time; whoever was away begins where the others are."""
+    """Used time on the siblings' common scale, in seconds; idle branches begin where the others are."""
     waiting: int = 0
     items: deque[_T] = field(default_factory=deque)
     children: dict[str, _Branch[_T]] = field(default_factory=dict)
     order: list[tuple[float, int, str]] = field(default_factory=list)
-    """The children for whom something waits, by `used_s` as it was when they were put here."""
+    """Children with waiting items, by `used_s` as it was when they were pushed."""
     now_s: float = 0.0
-    """`used_s` of the child that was next."""
+    """`used_s` of the child that was served last."""
 
 
 class FairQueue(Generic[_T]):
-    """A queue whose next item is of the path that has used least; paths that begin alike share there."""
+    """A queue whose next item is from the path that has used least; common beginnings share there."""
 
     def __init__(self) -> None:
         self._root = _Branch[_T]()
@@ -114,14 +115,14 @@ class FairQueue(Generic[_T]):
         branch.items.append(item)
 
     def take(self) -> _T:
-        """The next item; there must be one."""
+        """Remove and return the next item; there must be one."""
         branch = self._root
         branch.waiting -= 1
         while branch.order:
             used_s, _, name = heappop(branch.order)
             child = branch.children[name]
             if child.used_s > used_s:
-                # It was served since it was put here.
+                # It was served after it was pushed.
                 heappush(branch.order, (child.used_s, next(self._numbers), name))
                 continue
             branch.now_s = max(branch.now_s, child.used_s)
@@ -132,7 +133,7 @@ class FairQueue(Generic[_T]):
         return branch.items.popleft()
 
     def charge(self, path: Sequence[str], seconds: float) -> None:
-        """An item of a path took so long."""
+        """Charge a path with the time that an item took, in seconds."""
         branch = self._root
         for name in path:
             child = branch.children.get(name)
@@ -145,30 +146,33 @@ class FairQueue(Generic[_T]):
 
 
 def _forget_idle(branch: _Branch[_T]) -> None:
-    """Forget half of those who wait for nothing: who has used least has least to be remembered for."""
+    """Forget half of the branches without waiting items: those that have used least lose least by it."""
     idle = sorted((child.used_s, name) for name, child in branch.children.items() if not child.waiting)
     for _, name in idle[: _REMEMBERED // 2]:
         del branch.children[name]
 
 
 class ShareOfTime:
-    """How much of the threads' time one principal may use, and one address; 0 is any. For any thread."""
+    """Limit on the share of the threads' time of each principal and each address; 0: unlimited.
+
+    For any thread.
+    """
 
     def __init__(self, share: float, burst_s: float) -> None:
         self._lock = threading.Lock()
         self._buckets = TokenBuckets(share, burst_s, _REMEMBERED)
 
     def charge(self, caller: Caller, seconds: float, now_s: float) -> float:
-        """So much was used: for how long nothing more is to be done for this caller, in seconds."""
+        """Charge a caller with time used; returns for how many seconds nothing more may be done for it."""
         with self._lock:
             names = ("name", caller.name), ("address", caller.address)
             return max(self._buckets.of(name).wait_s(seconds, now_s) for name in names)
 
 
 class LoopTurns:
-    """Turns on an event loop, one at a time, of callers in fair turns: for long work in short steps.
+    """Turns on an event loop, one at a time, fair among callers: for long work in short steps.
 
-    However many have such work, everybody else waits for one step of it.
+    However many callers have such work, everything else on the loop waits for at most one step.
     """
 
     def __init__(self) -> None:
@@ -177,7 +181,7 @@ class LoopTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until it is the caller's turn, which lasts as long as the context."""
+        """Wait for the caller's turn, which lasts as long as the context."""
         path = _path_of(current_caller())
         if self._is_taken:
             await self._wait(path)
@@ -187,7 +191,8 @@ class LoopTurns:
             yield
         finally:
             self._queue.charge(path, time.monotonic() - begun_s)
-            # The next turn, also one that nobody waits for yet, is behind whatever else the loop has to do.
+            # The next turn, even if nobody waits for it yet, begins after everything else that the loop has
+            # to do.
             asyncio.get_running_loop().call_soon(self._pass_on)
 
     async def _wait(self, path: tuple[str, ...]) -> None:
@@ -201,7 +206,7 @@ class LoopTurns:
             raise
 
     def _pass_on(self) -> None:
-        """The next one that still waits has its turn; it begins when all others on the loop had theirs."""
+        """Give the turn to the next one that still waits; it begins after the other work of the loop."""
         while len(self._queue):
             if not (turn := self._queue.take()).cancelled():
                 turn.set_result(None)
@@ -210,7 +215,7 @@ class LoopTurns:
 
 
 def _path_of(caller: Caller | None) -> tuple[str, ...]:
-    """Whose time it is, from the largest share to the smallest."""
+    """Return the path of a caller in the queue, from the largest share to the smallest."""
     return ("itself",) if caller is None else ("callers", caller.address, caller.name)
 
 
@@ -223,10 +228,10 @@ class _Job:
 
 
 class FairWorker:
-    """Runs steps in threads, those of callers in fair turns. `after` runs behind each, in its thread.
+    """Runs steps in threads, in fair turns among callers. `after` runs after each step, in its thread.
 
-    A step, what runs behind it, and what runs last are within a context that `watching` makes.
-    What is `metered` counts to the caller's share of the time.
+    Each step with its `after`, and the last step, run within a context that `watching` makes. The time of a
+    `metered` step counts towards the caller's share.
     """
 
     def __init__(
@@ -247,7 +252,10 @@ class FairWorker:
         self._queue = FairQueue[_Job]()
 
     async def call(self, step: Callable[[], _T], *, metered: bool = False) -> _T:
-        """The result of `step`, which runs in its turn; a cancelled caller does not stop one that runs."""
+        """Return the result of `step`, which runs in its turn.
+
+        Cancelling the caller does not stop a running step.
+        """
         caller = current_caller()
         path = _path_of(caller)
         if metered and caller is not None:
@@ -297,7 +305,7 @@ class FairWorker:
             job.done.set_exception(error)
 
     async def stop(self, last: Callable[[], None] = lambda: None) -> None:
-        """Finish what was asked for, then `last`."""
+        """Finish the steps that were requested, then run `last`."""
 
         def run() -> None:
             with self._watching():
@@ -310,10 +318,10 @@ class FairWorker:
 
 
 class RunStep(Protocol[_A_co]):
-    """Runs a step where it may be run, and gives it what it works on."""
+    """Runs a step in the right thread, and passes it the object that it works on."""
 
     def __call__(self, step: Callable[[_A_co], _R], /) -> Awaitable[_R]:
-        """The result of a step."""
+        """Return the result of a step."""
         ...
 
 
@@ -322,7 +330,10 @@ async def in_turns(
     begin: Callable[[_A], Generator[None, None, _T]],
     clock_s: Callable[[], float] = time.monotonic,
 ) -> _T:
-    """The result of a generator that is advanced in steps of a bounded time, whatever its own steps take."""
+    """Return the result of a generator that is advanced in steps of a bounded time.
+
+    Each step runs as many of the generator's own steps as fit.
+    """
     steps: Generator[None, None, _T] | None = None
 
     def turn(given: _A) -> tuple[_T] | None:
@@ -342,7 +353,7 @@ async def in_turns(
 
 
 def at_once(steps: Generator[None, None, _T]) -> _T:
-    """The result of a generator."""
+    """Return the result of a generator, advanced to its end at once."""
     while True:
         try:
             next(steps)

@@ -1,8 +1,8 @@
 """Follows topics into the local store of a protocol: to their ends, then for ever.
 
-A protocol contributes an `Applier`. It says where each topic is resumed and keeps records together with the
-offsets behind them, in one transaction of its store. A record that is malformed, or holds what breaks a rule,
-is reported on `rejected` and passed over.
+A protocol contributes an `Applier`. It returns the offsets at which each topic is resumed, and keeps records
+together with the offsets behind them, in one transaction of its store. A record that is malformed, or whose
+content breaks a rule, is reported on `rejected` and skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STEP_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """A record that was passed over, and why. `source` is its topic, partition and offset."""
+    """A record that was skipped, with the error. `source` is its topic, partition and offset."""
 
     error: CulmError
     source: tuple[str, int, int]
@@ -35,22 +35,25 @@ class Applier(Protocol):
     """Keeps the records of topics in a store. Topics are named as in the catalogue."""
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
-        """Return offsets to resume at, those of this topic among them; `topic` is its full name."""
+        """Return offsets to resume at, including those of this topic; `topic` is its full name."""
         ...
 
     async def apply(
         self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
     ) -> Sequence[RefusedRecord]:
-        """Keep records of a topic in one transaction, with the offsets behind them unless that is None."""
+        """Keep records of a topic in one transaction, with the offsets behind them unless that is None.
+
+        Returns the records that were refused.
+        """
         ...
 
     async def lost(self, topic: str) -> None:
-        """Forget the offsets of a topic: what lies between them and what the topic still has is gone."""
+        """Forget the offsets of a topic: records between them and what the topic still has are gone."""
         ...
 
 
 class Feed:
-    """Reads topics and hands them to an applier in steps, after each of which other work has its turn."""
+    """Reads topics and passes them to an applier in steps; other work has its turn after each step."""
 
     def __init__(
         self,
@@ -60,12 +63,12 @@ class Feed:
         *,
         skip_lost: Collection[str] = (),
     ) -> None:
-        """`skip_lost`: topics that may lose what was not read, since another one makes up for it."""
+        """`skip_lost`: topics that may lose unread records, since another topic makes up for them."""
         self.at_ends = asyncio.Event()
-        """Set when everything that the topics had when reading began is applied."""
+        """Set when everything that the topics contained at the start is applied."""
         self.readers: dict[str, TopicReader] = {}
         self.records = 0
-        """How many records were applied or refused."""
+        """Number of records that were applied or refused."""
         self._applier = applier
         self._refuse = refuse
         self._skip_lost = skip_lost
@@ -73,13 +76,13 @@ class Feed:
         self._restarts = {name: asyncio.Event() for name in names}
 
     async def run(self, topics: TopicReaders) -> None:
-        """Follow all topics until cancelled. Raises OffsetLost, ConsumeFailed, and what the applier does."""
+        """Follow all topics until cancelled. Raises OffsetLost, ConsumeFailed, and the applier's errors."""
         async with asyncio.TaskGroup() as group:
             for name in self._restarts:
                 group.create_task(self._follow(topics, name))
 
     def restart(self, name: str) -> None:
-        """Have a topic opened again, at the positions that the applier gives then."""
+        """Open a topic again, at the positions that the applier returns then."""
         self._restarts[name].set()
 
     async def take(self, name: str, batch: Batch) -> None:
@@ -98,7 +101,8 @@ class Feed:
                 offsets = await self._applier.positions(name, topic)
                 async with topics.open(name, offsets, skip_lost=name in self._skip_lost) as reader:
                     self.readers[name] = reader
-                    # An applier that is ready by what was read hears of a topic without anything new, too.
+                    # An applier that becomes ready by what was read has to be called even if a topic has
+                    # nothing new.
                     await self.take(name, Batch((), {}))
                     async for batch in reader.read_to_end():
                         await self.take(name, batch)
@@ -111,7 +115,7 @@ class Feed:
             raise
 
     async def _read_on(self, name: str, reader: TopicReader) -> None:
-        """Take what comes until a restart is wanted."""
+        """Apply new batches until a restart is requested."""
         restart = asyncio.create_task(self._restarts[name].wait())
         coming = asyncio.create_task(reader.get())
         try:
@@ -127,7 +131,7 @@ class Feed:
 
 
 def apply_each(records: Iterable[Message], apply: Callable[[Message], None]) -> list[RefusedRecord]:
-    """Apply records one by one; return those for which that raises `CulmError`."""
+    """Apply records one by one; return those for which `apply` raises `CulmError`."""
     refused = []
     for message in records:
         try:

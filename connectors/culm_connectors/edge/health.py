@@ -1,4 +1,4 @@
-"""Whether a connector lives and is ready: the reasons why not, in words, for probes and for people."""
+"""Liveness and readiness of a connector: the reasons against them, in words, for probes and for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from culm_connectors.edge.protocol import EdgeProtocol
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 
 _BEAT_S = 1.0
-# The loop waits for nothing; what takes long happens in threads.
+# The loop never blocks; long work happens in threads.
 _DEAD_S = 60.0
 # Kafka acknowledges within milliseconds, within seconds while it moves leaders.
 _STALLED_S = 15.0
@@ -21,26 +21,27 @@ _STALLED_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A connector whose protocols are open: Kafka has answered, and what they keep has been read."""
+    """A connector whose protocols are open: Kafka has answered, and their local stores have been read."""
 
     kafka: KafkaHealth
     producer: BatchProducer
     protocols: Mapping[str, EdgeProtocol]
-    """By name."""
+    """The open protocols, by name."""
     rooms: SharedRooms
-    """What the protocols share."""
+    """The rooms that the protocols share."""
     doors: Doors
 
     @property
     def readers(self) -> tuple[TopicReader, ...]:
-        """Whatever reads a topic now."""
+        """Return all open readers of topics."""
         return tuple(reader for protocol in self.protocols.values() for reader in protocol.readers)
 
 
 class Health:
-    """Reasons that hold now, read from any thread. `beat` must be running on the connector's loop.
+    """Current reasons, for any thread. `beat` must be running on the connector's loop.
 
-    `state` says what the process as a whole is about; `running` is None before it has opened its protocols.
+    `state` returns what the whole process is doing, or None; `running` returns None until the protocols are
+    open.
     """
 
     def __init__(self, state: Callable[[], str | None], running: Callable[[], Running | None]) -> None:
@@ -49,18 +50,18 @@ class Health:
         self._beat_s = time.monotonic()
 
     async def beat(self) -> None:
-        """Note that the event loop runs, for ever."""
+        """Record that the event loop runs, for ever."""
         while True:
             self._beat_s = time.monotonic()
             await asyncio.sleep(_BEAT_S)
 
     def why_not_alive(self) -> tuple[str, ...]:
-        """Why the process should be started anew; empty while it lives."""
+        """Return why the process should be restarted; empty while it is alive."""
         silent_s = time.monotonic() - self._beat_s
         return (f"the event loop has not run for {silent_s:.0f} s",) if silent_s > _DEAD_S else ()
 
     def why_not_ready(self) -> tuple[str, ...]:
-        """Why no new peers should come here; empty while they are served and Kafka takes what they bring."""
+        """Return why no new peers should connect; empty while they are served and Kafka accepts data."""
         reasons = [*self.why_not_alive()]
         if (state := self._state()) is not None:
             reasons.append(state)
@@ -76,10 +77,10 @@ class Health:
         return tuple(reasons)
 
     def last_progress_s(self) -> float | None:
-        """Wall-clock time of the latest progress; None before the first.
+        """Return the wall-clock time of the latest progress, in seconds since 1970; None before the first.
 
-        That is when records were read from Kafka or acknowledged by it, or when it answered that there is
-        nothing to read, while nothing waits to be written.
+        Progress means that records were read from Kafka or acknowledged by it, or that it answered that there
+        is nothing to read, while nothing waits to be written.
         """
         running = self._running()
         if running is None:

@@ -1,11 +1,10 @@
-"""Produces what peers sent, and says when Kafka has acknowledged it.
+"""Produces what peers sent to Kafka, and reports when Kafka has acknowledged it.
 
 A protocol contributes an `Outbox` for each kind of batch. A batch stays in its outbox until Kafka has
-acknowledged all of it, so whatever a crash interrupts is produced again.
+acknowledged all of it, so everything that a crash interrupts is produced again.
 
-A `MemoryOutbox` is one queue for whoever makes durable what waits in it, in order and bounded. Where nothing
-is taken on, `wait_for_capacity` is what stops connections: all of them, or those of the owner whose share is
-full.
+A `MemoryOutbox` is a bounded queue of items that `store` makes durable, in order. While it is full,
+`wait_for_capacity` holds up connections: all of them, or those of the owner whose share is full.
 """
 
 from __future__ import annotations
@@ -23,25 +22,26 @@ Batch = TypeVar("Batch")
 
 
 class Outbox(Protocol[Batch]):
-    """Keeps what waits for Kafka."""
+    """Keeps items that wait for Kafka."""
 
     async def take(self) -> Batch | None:
-        """Return the next batch, None where nothing is due."""
+        """Return the next batch, or None if nothing is due."""
         ...
 
     async def produce(self, batch: Batch) -> Batch:
-        """Produce a batch; return what of it is done, the rest is taken again. Raises `ProduceFailed`."""
+        """Produce a batch; returns the part that is done, the rest is taken again. Raises `ProduceFailed`."""
         ...
 
     async def acknowledged(self, batch: Batch) -> Iterable[float]:
-        """Drop a batch that Kafka has; return for how many seconds each of its items has waited."""
+        """Drop a batch that Kafka has; returns for how many seconds each of its items has waited."""
         ...
 
 
 class Intake:
-    """Produces what is due of some outboxes, those of one store.
+    """Produces the due batches of some outboxes, which belong to one store.
 
-    The batches of one outbox go one after another, in the order of `take`; nothing is promised between two.
+    The batches of one outbox go one after another, in the order of `take`; there is no order between
+    outboxes.
     """
 
     def __init__(self, latency: Durations) -> None:
@@ -51,19 +51,19 @@ class Intake:
         self._changed = asyncio.Condition()
 
     def add(self, outbox: Outbox[Batch]) -> None:
-        """Have an outbox emptied; called before `run`."""
+        """Add an outbox to be emptied; called before `run`."""
         due = asyncio.Event()
         # An earlier process may have left something.
         due.set()
         self._outboxes.append((outbox, due))
 
     def wake(self) -> None:
-        """Say that something may be due."""
+        """Wake all outboxes, as something may be due."""
         for _, due in self._outboxes:
             due.set()
 
     async def run(self) -> None:
-        """Produce what is due until cancelled. Raises `ProduceFailed`, and what the outboxes do.
+        """Produce due batches until cancelled. Raises `ProduceFailed`, and the errors of the outboxes.
 
         Errors of several outboxes come in a group, as those of tasks do.
         """
@@ -81,7 +81,7 @@ class Intake:
                 await self._changed.wait_for(holds)
 
     async def wait_until_idle(self) -> None:
-        """Wait until Kafka has all that was due."""
+        """Wait until Kafka has everything that was due."""
         await self.wait_until(lambda: not self._busy and not any(due.is_set() for _, due in self._outboxes))
 
     async def _empty(self, number: int) -> None:
@@ -107,7 +107,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may wait: more is taken on only below both; one item may go beyond the bytes."""
+    """Limits on waiting items: more is accepted only below both; one item may exceed the bytes."""
 
     items: int
     size_bytes: int
@@ -115,13 +115,13 @@ class Bounds:
 
 @dataclass(slots=True, eq=False)
 class Share:
-    """What one owner has waiting."""
+    """Items that one owner has waiting, and their bytes."""
 
     items: int = 0
     size_bytes: int = 0
 
     def is_below(self, bounds: Bounds) -> bool:
-        """Whether its owner may bring more."""
+        """Return whether its owner may send more."""
         return self.items < bounds.items and self.size_bytes < bounds.size_bytes
 
 
@@ -137,7 +137,7 @@ _ANY: Final = Bounds(2**63, 2**63)
 
 
 class MemoryOutbox(Generic[Item]):
-    """Implements `Outbox`. `run` must be running; whatever `store` raises ends it."""
+    """Queue in memory; implements `Outbox`. `run` must be running; an error of `store` ends it."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class MemoryOutbox(Generic[Item]):
         batch: Bounds,
         share: Bounds = _ANY,
     ) -> None:
-        """`store` returns when a batch is durable. `share`: the bounds of what one owner has waiting."""
+        """`store` returns when a batch is durable. `share`: the limits on what one owner has waiting."""
         self._store = store
         self._metrics = metrics
         self._bounds = bounds
@@ -160,7 +160,7 @@ class MemoryOutbox(Generic[Item]):
         self._intake.add(self)
 
     def add(self, items: Iterable[tuple[Item, int]], share: Share | None = None) -> None:
-        """Have items stored that have these sizes, in this order, after all that were added before."""
+        """Queue items with their sizes in bytes, in this order, after all that were added before."""
         now_s = time.monotonic()
         for item, size_bytes in items:
             self._waiting.append(_Waiting(item, size_bytes, share, now_s))
@@ -173,11 +173,11 @@ class MemoryOutbox(Generic[Item]):
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is taken on, whoever brings it."""
+        """Return whether nothing more is accepted from any owner."""
         return not self._total.is_below(self._bounds)
 
     async def wait_for_capacity(self, share: Share | None = None) -> None:
-        """Wait while too much waits, of all owners or of this one."""
+        """Wait while too much is waiting, of all owners or of this one."""
         await self._intake.wait_until(
             lambda: not self.is_full and (share is None or share.is_below(self._share))
         )
@@ -188,11 +188,11 @@ class MemoryOutbox(Generic[Item]):
         await self._intake.wait_until(lambda: self._stored >= last)
 
     async def run(self) -> None:
-        """Store what is added, until cancelled."""
+        """Store added items, until cancelled."""
         await self._intake.run()
 
     async def take(self) -> list[_Waiting[Item]] | None:
-        """Return the next items, at least one where any wait."""
+        """Return the next items, at least one if any are waiting, or None."""
         batch: list[_Waiting[Item]] = []
         left = self._batch.size_bytes
         while self._waiting and len(batch) < self._batch.items:
@@ -203,12 +203,12 @@ class MemoryOutbox(Generic[Item]):
         return batch or None
 
     async def produce(self, batch: list[_Waiting[Item]]) -> list[_Waiting[Item]]:
-        """Store a batch."""
+        """Store a batch; returns it."""
         await self._store([one.item for one in batch])
         return batch
 
     async def acknowledged(self, batch: list[_Waiting[Item]]) -> Sequence[float]:
-        """A batch is durable: it weighs on nobody any more."""
+        """Stop counting a batch that is durable; returns for how many seconds each item has waited."""
         for one in batch:
             _change(self._total, -1, -one.size_bytes)
             if one.share is not None:

@@ -15,13 +15,13 @@ KEY_FILE = "private.key"
 
 
 class KeyFileError(ConnectorError):
-    """A key file that is missing, unreadable, readable for others, or holds no key."""
+    """A key file that is missing, unreadable, readable by others, or malformed."""
 
     code: ClassVar[str] = "connector.key"
 
 
 def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
-    """The key of a folder; `hint` says how one is made.
+    """Load the key of a folder; `hint` is shown if there is none.
 
     Raises KeyFileError.
     """
@@ -42,9 +42,9 @@ def load_key(folder: Path, *, hint: str | None = None) -> KeyPair:
 
 
 def make_key(folder: Path, private_key: bytes | None = None) -> KeyPair:
-    """Write a new key, random if none is given; never overwrites one.
+    """Write a new key, random by default; an existing key is never overwritten.
 
-    Raises KeyFileError when there is a key already.
+    Raises KeyFileError if there is a key already.
     """
     key_pair = KeyPair.from_private_key(private_key or secrets.token_bytes(32))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -61,5 +61,5 @@ def make_key(folder: Path, private_key: bytes | None = None) -> KeyPair:
 
 
 def load_or_make_key(folder: Path) -> KeyPair:
-    """The key of a folder, made when there is none."""
+    """Load the key of a folder, or make one if there is none."""
     return load_key(folder) if (folder / KEY_FILE).exists() else make_key(folder)

@@ -1,4 +1,4 @@
-"""What a connector tells Prometheus: of the process, what protocols share, what each has alone."""
+"""Metrics of a connector for Prometheus: of the process, shared by protocols, and of each protocol alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 class LoopWatch:
-    """How long single turns of the event loop keep everybody else waiting.
+    """Measures how long single turns of the event loop keep everything else waiting.
 
-    A turn that computes for long delays every connection. It is told apart from a machine that is merely busy
-    by what it costs: only the processor time that the loop's own thread used while its timer was overdue
-    counts.
+    A turn that computes for a long time delays every connection. To distinguish it from a busy machine, only
+    the processor time counts that the loop's own thread used while its timer was overdue.
 
-    Measures while `run` runs; `blocked` holds seconds, one observation a timer (50 a second at rest)."""
+    `run` must be running. `blocked` is in seconds, with one observation per timer (50 a second at rest).
+    """
 
     def __init__(self) -> None:
         self.blocked = Histogram(
@@ -48,7 +48,7 @@ class LoopWatch:
 
 
 class ConnectorCollector(Collector):
-    """Reads the numbers where they are kept, at the time of a scrape and in the scrape's thread."""
+    """Reads the numbers from their owners, at the time of a scrape and in the scrape's thread."""
 
     def __init__(self, health: Health, loop_watch: LoopWatch, running: Callable[[], Running | None]) -> None:
         self._health = health
@@ -56,11 +56,11 @@ class ConnectorCollector(Collector):
         self._running = running
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing is known before the first scrape."""
+        """Return nothing: the metrics are not known before the first scrape."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric of the connector."""
+        """Return every metric of the connector."""
         health = self._health
         yield _build_info()
         yield gauge("culm_connector_ready", "1 while /readyz answers 200", float(not health.why_not_ready()))
@@ -105,7 +105,7 @@ class ConnectorCollector(Collector):
 
 
 def _of_protocols(running: Running) -> Iterator[Metric]:
-    """What protocols share; connections are refused and closed by doors, and by protocols themselves."""
+    """Return the metrics that protocols share; both doors and protocols refuse and close connections."""
     measured = {name: one.measured() for name, one in running.protocols.items()}
     of_door = {door.name: name for name, one in running.protocols.items() for door in one.doors}
     refused = {name: Counter(one.refused) for name, one in measured.items()}

@@ -1,9 +1,9 @@
-"""What a protocol gives to a connector, and what it gets.
+"""The interface between a protocol and a connector.
 
-`protocols` names for each protocol a function that opens it: it gets an `EdgeContext` and returns a context
-manager of an `EdgeProtocol`, or None where the settings want none of it. What is opened is what holds files,
-threads and clients; what waits for the network is in `run`. What several protocols work over is a room, which
-is open for as long as one of them is (`EdgeContext.room`).
+`protocols` names for each protocol a function that opens it: it takes an `EdgeContext` and returns a context
+manager of an `EdgeProtocol`, or None if the settings do not enable it. Opening covers files, threads and
+clients; work that waits for the network is in `run`. A service that several protocols use is a room, which is
+open for as long as one of them is (`EdgeContext.room`).
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from culm_topics.kafka.clients import KafkaSettings
 logger = logging.getLogger(__name__)
 
 CONNECTOR_ID_RANDOM: Final = 8
-"""Bytes at the end of a connector's id that are drawn at random."""
+"""Number of random bytes at the end of a connector's id."""
 
 
 def log_progress(what: str, done: int, total: int) -> None:
-    """Progress as log lines."""
+    """Log progress."""
     logger.info("%s: %d of %d records", what, done, total)
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeContext:
-    """What every protocol of a connector works with."""
+    """Resources of a connector for each of its protocols."""
 
     settings: ConnectorSettings
     kafka: KafkaSettings
     key_pair: KeyPair
     connector_id: bytes
-    """Of one opening alone: what an earlier one produced before it was killed is not known to be indexed."""
+    """Id of one opening alone: data that an earlier one produced before it was killed may not be indexed."""
     administration: AdminClient
     producer: BatchProducer
     access: AccessWatch
@@ -57,22 +57,25 @@ class EdgeContext:
     """Reads the facts of a payload in replicated logs. Raises `CulmError` if its owner refuses it."""
     progress: Progress
     starting: Callable[[str], None]
-    """Says what an opening waits for."""
+    """Reports what an opening waits for."""
     stack: AsyncExitStack
-    """Closes what the protocol has opened, the last first."""
+    """Closes the resources that the protocol has opened, in reverse order."""
     shared: SharedRooms = field(default_factory=SharedRooms)
     rooms: list[UsedRoom] = field(default_factory=list)
     """The rooms that the protocol uses."""
 
     async def room(self, opening: Callable[[EdgeContext], AbstractAsyncContextManager[Room]]) -> Room:
-        """What `opening` opens for whoever asks first: everybody gets that one, and it outlives them."""
+        """Return the room of `opening`, which the first protocol opens and all others share.
+
+        It stays open until the last protocol has left it, also if the first one leaves earlier.
+        """
         used = await self.stack.enter_async_context(self.shared.use(opening, partial(opening, self)))
         self.rooms.append(used)
         room: Room = used.room
         return room
 
     def renewed(self) -> EdgeContext:
-        """The context with another connector id."""
+        """Return the context with another connector id."""
         fixed = self.connector_id[:-CONNECTOR_ID_RANDOM]
         return replace(self, connector_id=fixed + secrets.token_bytes(CONNECTOR_ID_RANDOM))
 
@@ -82,41 +85,41 @@ class EdgeProtocol(Protocol):
 
     @property
     def doors(self) -> Sequence[Door]:
-        """Where it is spoken; opened when it says that it is ready."""
+        """Return its doors; they are opened when the protocol is ready."""
         ...
 
     @property
     def topics(self) -> Sequence[str]:
-        """Topics, by their names in the catalogue, whose ends are asked for, to measure `readers`."""
+        """Return topics, by their names in the catalogue, whose ends are requested to measure `readers`."""
         ...
 
     @property
     def readers(self) -> Sequence[TopicReader]:
-        """Those that read these topics now."""
+        """Return the readers of these topics that are open now."""
         ...
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Do all that it does, until cancelled; `ready` opens its doors. An error ends the connector."""
+        """Run the protocol until cancelled; `ready` opens its doors. An error ends the connector."""
         ...
 
     def why_not_ready(self) -> Sequence[str]:
-        """Why no new peers should come, in words; from any thread."""
+        """Return why no new peers should connect, in words; from any thread."""
         ...
 
     def measured(self) -> ProtocolMetrics:
-        """What every protocol is measured by, at the time of a scrape and in the scrape's thread."""
+        """Return the metrics that every protocol has, at the time of a scrape and in the scrape's thread."""
         ...
 
     def metrics(self) -> Iterator[Metric]:
-        """What it alone measures, in families that begin with `culm_` and its name; called as `measured`."""
+        """Return its own metrics, in families named `culm_` and its name; called like `measured`."""
         ...
 
     def judge_again(self, former: AccessList) -> None:
-        """Other rules are in force: connections that are no longer allowed what they do are closed."""
+        """Close the connections that are no longer allowed by the new rules."""
         ...
 
     async def finish(self, reason: str) -> None:
-        """Close every connection, and wait until what was taken from them is kept."""
+        """Close every connection, and wait until everything received over them is kept."""
         ...
 
 

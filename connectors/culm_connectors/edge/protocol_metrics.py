@@ -1,8 +1,8 @@
-"""What every protocol is measured by, told in families that all of them share, with the label `protocol`.
+"""Metrics that every protocol has, exported in families that all share, with the label `protocol`.
 
-A protocol keeps its numbers in a `ProtocolMetrics`, or in what adds its own to it. One dashboard panel then
-serves all of them. What one protocol alone has is told in families of its own, whose names begin with
-`culm_` and the protocol's name; they need no label.
+A protocol keeps its numbers in a `ProtocolMetrics`, or in a subclass with further numbers. One dashboard
+panel then serves all protocols. The metrics of one protocol alone are in families of its own, whose names
+begin with `culm_` and the protocol's name; they need no label.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from culm_connectors.metric_families import LATENCY_BUCKETS_S
 
 LABEL = "protocol"
 NO_PROTOCOL = ""
-"""The value of the label where the protocol was not known yet; Prometheus takes it for no label."""
+"""Value of the label if the protocol was not known yet; Prometheus treats it like a missing label."""
 
 
 class Durations:
-    """A histogram of seconds, in the buckets of all latencies; many alike are observed at once."""
+    """A histogram of seconds, in the buckets of all latencies; equal durations can be observed together."""
 
     __slots__ = ("_counts", "_sum_s")
 
@@ -50,11 +50,11 @@ class Durations:
 
     @property
     def count(self) -> int:
-        """How many were observed."""
+        """Return the number of observations."""
         return sum(self._counts)
 
     def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
-        """Put its sample into a family."""
+        """Add this histogram as a sample to a family."""
         bounds = (*map(str, LATENCY_BUCKETS_S), "+Inf")
         buckets = list(zip(bounds, map(float, accumulate(tuple(self._counts))), strict=True))
         family.add_metric(labels, buckets=buckets, sum_value=self._sum_s)
@@ -62,48 +62,48 @@ class Durations:
 
 @dataclass(slots=True)
 class ProtocolMetrics:
-    """Totals since the start, and a few values of this moment. No label is ever who a peer is."""
+    """Totals since the start, and a few current values. Labels never identify a peer."""
 
     connections: int = 0
-    """Open now."""
+    """Connections that are open now."""
     connections_total: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """Connections that came through the door and were turned away before anything was said, by reason."""
+    """Connections that passed the door and were turned away before any data was sent, by reason."""
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that this side ended, by reason."""
     bytes_in: int = 0
-    """Of streams and channels, as `bytes_out`."""
+    """Bytes received on streams and channels; `bytes_out` are those sent."""
     bytes_out: int = 0
     rejects: Counter[str] = field(default_factory=Counter)
-    """What peers sent and was refused, by its stable code."""
+    """Data from peers that was refused, by its stable code."""
     staged: int = 0
-    """What peers brought and waits for Kafka, in records."""
+    """Records from peers that wait for Kafka."""
     staged_bytes: int = 0
     unsent_bytes: int = 0
-    """What waits for peers that read slowly."""
+    """Bytes that wait for peers that read slowly."""
     waiting_for_turn: int = 0
     """Peers that wait until others have caught up."""
     accept_latency: Durations = field(default_factory=Durations)
-    """From what a peer brought to Kafka's acknowledgement."""
+    """Time from receiving data from a peer to Kafka's acknowledgement."""
 
 
 @dataclass(slots=True)
 class SessionMetrics(ProtocolMetrics):
-    """Of a protocol whose peers meet in sessions, which begin and end."""
+    """Metrics of a protocol whose peers meet in sessions, which begin and end."""
 
     sessions_started: int = 0
     sessions_done: int = 0
     sessions_left: int = 0
-    """Sessions whose peer left: no failure, even where something was still to come."""
+    """Sessions whose peer left: not a failure, even if data was still to come."""
     sessions_failed: Counter[str] = field(default_factory=Counter)
-    """By the stable code of what went wrong."""
+    """Failed sessions, by the stable code of the error."""
 
 
 Kept = TypeVar("Kept", bound=ProtocolMetrics)
 
 
 def added(one: Kept, other: Kept) -> Kept:
-    """The numbers of a protocol that two drivers speak."""
+    """Return the sum of the metrics of two drivers of one protocol."""
     both: dict[str, Any] = {
         each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(one)
     }
@@ -130,7 +130,7 @@ _OF_SESSIONS = (
 
 
 def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
-    """The shared families, with a sample of each protocol by its name."""
+    """Return the shared families, with a sample of each protocol by its name."""
     for name, text, attribute in _GAUGES:
         gauge = GaugeMetricFamily(name, text, labels=[LABEL])
         for protocol, metrics in measured.items():
@@ -158,7 +158,7 @@ def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
 
 
 def counter_by(name: str, text: str, label: str, totals: Mapping[str, Mapping[str, int]]) -> Metric:
-    """Totals since the start by protocol and another label."""
+    """Return totals since the start by protocol and another label."""
     family = CounterMetricFamily(name, text, labels=[LABEL, label])
     for protocol, values in totals.items():
         for key, value in sorted(values.items()):

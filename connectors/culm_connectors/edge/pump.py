@@ -1,7 +1,7 @@
-"""Moves the bytes of one connection: who reads, writes and ticks a machine that is bytes in and bytes out.
+"""Moves the bytes of one connection: reads, writes and ticks the state machine that handles them.
 
-A connection has *lanes*, streams of bytes by number, none of which waits for another one. What was read is
-taken in before more is read, so whoever is slow here holds up the other end and fills no memory.
+A connection has *lanes*, numbered streams of bytes that do not wait for each other. Data is processed before
+more is read, so a slow machine applies backpressure to the other end instead of filling memory.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ _T = TypeVar("_T")
 
 
 class ByteMachine(Protocol):
-    """One end of a connection: a state machine, and the lanes that it speaks over.
+    """One end of a connection: a state machine, and the lanes that it uses.
 
-    `receive` and `take` run where the pump's calls run, the other methods on the event loop.
+    `receive` and `take` run in the pump's calls, the other methods on the event loop.
     """
 
     lanes: ClassVar[int]
-    """How many lanes it has."""
+    """Number of lanes."""
 
     @property
     def dropped(self) -> Exception | None:
-        """The violation that ended it."""
+        """Return the violation that ended the connection, if any."""
         ...
 
     async def read(self, lane: int) -> bytes:
-        """Return what comes next; `b""` at the end. What was returned before is done with."""
+        """Return the next bytes; `b""` at the end. Bytes that were returned before have been processed."""
         ...
 
     def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
-        """Take in bytes, in short steps."""
+        """Process bytes, in short steps."""
         ...
 
     async def until_ready(self, lane: int, size: int) -> bool:
-        """Wait until more may be taken in, behind so many bytes; True: some of these are left."""
+        """Wait until more may be processed, after so many bytes; True: some of these are still left."""
         ...
 
     async def capacity(self, lane: int) -> int:
-        """Return how many bytes would go out now, once there are any. A control lane never waits."""
+        """Wait for capacity and return it, in bytes. A control lane never waits."""
         ...
 
     def take(self, lane: int, capacity: int) -> tuple[bytes, bool]:
@@ -57,7 +57,7 @@ class ByteMachine(Protocol):
 
 
 class CallInOrder(Protocol):
-    """Runs steps one after the other, away from the loop."""
+    """Runs steps one after the other, outside the event loop."""
 
     def __call__(self, step: Callable[[], Any], /) -> Awaitable[Any]:
         """Return the result of a step."""
@@ -67,7 +67,7 @@ class CallInOrder(Protocol):
 class Pump:
     """Drives a machine until either end closes.
 
-    `take_in` runs what takes in bytes, `call` all else, and `on_tick` once a second.
+    `take_in` runs the steps that process bytes, `call` all others, including `on_tick` once a second.
     """
 
     def __init__(
@@ -86,21 +86,21 @@ class Pump:
         self._stopped = asyncio.Event()
 
     def wake(self, *lanes: int) -> None:
-        """Say that there may be something to send on some lanes, or on all of them."""
+        """Wake some lanes, or all of them, as there may be something to send."""
         for lane in lanes or range(len(self._due)):
             self._due[lane].set()
 
     def stop(self) -> None:
-        """Have `run` come to its end."""
+        """Make `run` end."""
         self._stopped.set()
 
     async def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Wait until a condition holds; it is evaluated whenever bytes were taken in or sent."""
+        """Wait until a condition holds; it is evaluated whenever bytes were processed or sent."""
         async with self._moved:
             await self._moved.wait_for(holds)
 
     async def run(self) -> BaseException | None:
-        """Move bytes until either end closes; returns why, where that was not in good order."""
+        """Move bytes until either end closes; returns the error that ended it, or None."""
         self.wake()
         steps: list[Coroutine[Any, Any, Any]] = [self._stopped.wait()]
         for lane in range(len(self._due)):

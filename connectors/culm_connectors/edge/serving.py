@@ -1,7 +1,7 @@
-"""Who is connected, and how a connection ends: counted, told why, and at the cost of itself alone.
+"""Open connections and how they end: they are counted, closed with a reason, and do not affect each other.
 
-A `Link` is what a protocol keeps of one connection. `Links` has those of one driver, serves each until it
-ends, and ends them: one of them, or all when the process stops.
+A `Link` is a protocol's state of one connection. `Links` has those of one driver, serves each until it ends,
+and ends them: one of them, or all when the process stops.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _limited = LimitedLog(logger)
 
 
 class LinkEnded(Exception):
-    """Ends the tasks of one connection: `close_code` and the text are what the remote is told."""
+    """Ends the tasks of one connection; `close_code` and the text are sent to the remote."""
 
     def __init__(self, code: CloseCode, reason: str = "") -> None:
         super().__init__(reason)
@@ -43,18 +43,18 @@ class Link:
         self.remote = connection.peer_id
         self.name = self.remote.hex()[:16]
         self.host = connection.remote_address[0]
-        """Where it came from: a connection may move."""
+        """Address from which the connection came; it may change its address later."""
         self.is_current = False
-        """Whether it is served: no longer once another has taken its place, or it was given up."""
+        """Whether it is served; False after another one has taken its place, or after it was given up."""
         self.letting_go = False
-        """Whether this side has ended it: nothing more is said."""
+        """Whether this side has ended it, so that nothing more is sent."""
 
 
 LinkT = TypeVar("LinkT", bound=Link)
 
 
 class Links(Generic[LinkT]):
-    """The connections of one driver, by a key of which one connection at most has each."""
+    """The connections of one driver, by a key that at most one connection has."""
 
     def __init__(
         self, metrics: ProtocolMetrics, key: Callable[[LinkT], Hashable], on_gone: Callable[[LinkT], None]
@@ -67,12 +67,12 @@ class Links(Generic[LinkT]):
         self._left = asyncio.Event()
 
     def refuse(self, connection: Connection, code: CloseCode, reason: str) -> None:
-        """Turn a connection away before anything is said."""
+        """Turn a connection away before any data is sent."""
         connection.abort(code, reason)
         self._metrics.refused[code.name.lower()] += 1
 
     def begin(self, link: LinkT) -> None:
-        """Count a connection in; the one that has its key ends."""
+        """Add a connection; an earlier one with the same key ends."""
         if (held := self.open.get(self._key(link))) is not None:
             self._leave(held)
             self._count_closed(held, CloseCode.SUPERSEDED)
@@ -83,7 +83,7 @@ class Links(Generic[LinkT]):
         self._metrics.connections_total += 1
 
     async def serve(self, link: LinkT, speak: Callable[[LinkT], Awaitable[LinkEnded]]) -> None:
-        """Speak on a connection that was begun until it ends; never raises for what the remote does."""
+        """Serve a connection that was added until it ends; never raises for what the remote does."""
         try:
             ended = await speak(link)
         except TransportError as error:
@@ -101,7 +101,7 @@ class Links(Generic[LinkT]):
         await link.connection.close(ended.close_code, str(ended))
 
     def end(self, link: LinkT, code: CloseCode, reason: str) -> None:
-        """End a connection at once, if this side has not yet."""
+        """End a connection at once, unless this side already has."""
         if not link.letting_go:
             link.letting_go = True
             self._count_closed(link, code)
@@ -125,6 +125,6 @@ class Links(Generic[LinkT]):
             self._on_gone(link)
 
     def _count_closed(self, link: LinkT, code: CloseCode) -> None:
-        """This side is about to end a connection; one that has ended already was counted by who did that."""
+        """Count a connection that this side is about to end; one that has ended already was counted then."""
         if link.connection.close_reason is None:
             self._metrics.closed[code.name.lower()] += 1

@@ -1,4 +1,4 @@
-"""What a client accepts (RFC 9110, 12.5.1): media ranges with their parameters and qualities."""
+"""Parses `Accept` headers (RFC 9110, 12.5.1): media ranges with their parameters and qualities."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class MediaRange:
     """One member of `Accept`. Type and names of parameters are in lower case."""
 
     kind: str
-    """`type/subtype`, of which either may be `*`."""
+    """`type/subtype`, either of which may be `*`."""
     parameters: dict[str, str]
     quality: float
-    """0, not acceptable, to 1."""
+    """From 0, not acceptable, to 1."""
 
 
 def parse_accept(headers: Iterable[str]) -> list[MediaRange]:
-    """The members of all headers of this name, in their order; malformed ones are ignored."""
+    """Return the members of all `Accept` headers, in their order; malformed members are ignored."""
     members = [member for text in headers for member in _MEMBER.findall(text)]
     return [one for one in map(_media_range, members) if one is not None]
 
 
 def preferred(ranges: Sequence[MediaRange], offers: Sequence[str]) -> str:
-    """The offered type of the highest quality; of several, the one named most exactly, or the first."""
+    """Return the offered type of the highest quality; of several, the one named most exactly or first."""
     return max(offers, key=lambda offer: _quality_of(ranges, offer))
 
 
 def _quality_of(ranges: Sequence[MediaRange], offer: str) -> tuple[float, int]:
-    """Quality and exactness of the most exact range that includes a type.
+    """Return quality and exactness of the most exact range that includes a type.
 
     A type that no range includes comes before one that is refused exactly.
     """

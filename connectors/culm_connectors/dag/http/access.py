@@ -1,4 +1,4 @@
-"""Who may append to a space or read it (R14): anyone, configured tokens, or UCANs for one of the services."""
+"""Rights to append to a space or read it (R14): for anyone, for configured tokens, or for UCANs, too."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JWT_DOTS: Final = 2
 
 
 class DoorAccess:
-    """The rules of one door. A configured token opens what its rule names, whatever the mode is."""
+    """The rules of one door. A configured token grants what its rule names, in every mode."""
 
     def __init__(
         self, room: DagRoom, settings: DagHttpSettings, clock_s: Callable[[], float] = time.time
@@ -37,7 +37,7 @@ class DoorAccess:
         self._rules = {rule.sha256: rule for rule in settings.tokens}
 
     def has_token(self, token: str) -> bool:
-        """Whether a token is a configured one."""
+        """Return whether a token is configured."""
         return self._rule(token) is not None
 
     def _rule(self, token: str | None) -> TokenRule | None:
@@ -46,7 +46,7 @@ class DoorAccess:
         return self._rules.get(hashlib.sha256(token.encode()).hexdigest())
 
     def require_someone(self, client: HttpClient, ability: SpaceAbility) -> None:
-        """Raise unless it may be that a client may: asked before a body is read. Errors: `RequestError`."""
+        """Raise `RequestError` if the client cannot have this right in any space: before a body is read."""
         if self._mode(ability) != "anyone" and not self.has_token(client.token or ""):
             self._ucan(client, ability)
 
@@ -57,7 +57,10 @@ class DoorAccess:
         space: bytes,
         brought: Mapping[Cid, bytes] | None = None,
     ) -> None:
-        """Raise unless a client may. `brought`: UCANs that came with the request. Errors: `RequestError`."""
+        """Raise `RequestError` unless the client has this right.
+
+        `brought`: UCANs that came with the request.
+        """
         if self._mode(ability) == "anyone":
             return
         rule = self._rule(client.token)
@@ -67,14 +70,17 @@ class DoorAccess:
             raise Forbidden(f"this token has not {ability} of this space")
 
     async def require_either(self, client: HttpClient, space: bytes) -> None:
-        """Raise unless a client may append to a space, or read it. Errors: `RequestError`."""
+        """Raise `RequestError` unless the client may append to a space or read it."""
         try:
             await self.require(client, SpaceAbility.APPEND, space)
         except RequestError:
             await self.require(client, SpaceAbility.READ, space)
 
     async def readable(self, client: HttpClient) -> frozenset[bytes] | None:
-        """The spaces that a client may read, at least one; None for all of them. Errors: `RequestError`."""
+        """Return the spaces that a client may read, at least one; None for all of them.
+
+        Raises `RequestError`.
+        """
         ability = SpaceAbility.READ
         if self._mode(ability) == "anyone":
             return None
@@ -101,7 +107,7 @@ class DoorAccess:
         return frozenset(found)
 
     def appendable(self, client: HttpClient) -> bytes | None:
-        """The one space that a token is for, where it is for one."""
+        """Return the space that a token is for, if it is for exactly one."""
         rule = self._rule(client.token)
         if rule is not None:
             one = [space for space in rule.append if space != EVERY]
@@ -115,7 +121,7 @@ class DoorAccess:
         return self._settings.append if ability is SpaceAbility.APPEND else self._settings.read
 
     def _ucan(self, client: HttpClient, ability: SpaceAbility) -> Ucan:
-        """The UCAN that a client has shown, its form and signature checked."""
+        """Return the UCAN that a client has shown, with its form and signature checked."""
         if client.token is None:
             raise Unauthenticated("no Authorization: Bearer was sent")
         if self._mode(ability) != "ucan" or client.token.count(".") != _JWT_DOTS:
@@ -149,7 +155,7 @@ def _allows(rule: TokenRule, ability: SpaceAbility, space: bytes) -> bool:
 
 
 def _spaces_of(leaf: Ucan, ability: SpaceAbility) -> list[bytes]:
-    """The spaces that a UCAN names with an ability, the first few of them."""
+    """Return the spaces for which a UCAN names an ability, at most a bounded number."""
     found: dict[bytes, None] = {}
     for one in leaf.claims.capabilities:
         if one.can == ability:

@@ -48,8 +48,8 @@ _SHOWN: Final = (
 class RawPaths:
     """Routes requests by the path as it was sent; handlers decode its parts (`path_text`).
 
-    Routes are patterns, for which a decoded newline ends the path, and decoding invents slashes and replaces
-    bytes that are not UTF-8: another path would be answered than the one that was asked for.
+    In a decoded path a newline ends the match of a route's pattern, encoded slashes become separators, and
+    bytes that are not UTF-8 are replaced: the answer would be for another path than the requested one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -63,7 +63,7 @@ class RawPaths:
 
 
 def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None) -> Starlette:
-    """The door of a room. Pages of no other origin than those of the settings may call."""
+    """Return the application of a room's door. Only pages of the origins in the settings may call it."""
     door = Door(room, settings, access)
     document = openapi_document()
 

@@ -1,4 +1,4 @@
-"""Who is behind a request, and how much each may use of this process."""
+"""Clients behind requests, and limits on what each may use of this process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Line:
 
 
 class Places:
-    """So many at once of one client, and in all; further ones wait, each client in a line of its own.
+    """Limits on concurrent work, per client and in total; further requests wait, in a queue per client.
 
     Beyond its first place a client gets another one only while it has fewer than are free: of N clients that
     take all they can get, each has one part in N + 1, and as much stays free for others.
@@ -45,7 +45,7 @@ class Places:
     async def enter(self, client: str) -> Callable[[], None]:
         """Wait for a place; returns the function that leaves it, to be called once or more.
 
-        Raises `TooManyRequests` if the client's line is full.
+        Raises `TooManyRequests` if the client's queue is full.
         """
         line = self._lines.setdefault(client, _Line())
         if line.waiting or not self._may_enter(line):
@@ -63,7 +63,7 @@ class Places:
 
     @asynccontextmanager
     async def take(self, client: str) -> AsyncIterator[None]:
-        """A place, while the context lasts. Raises `TooManyRequests` if the client's line is full."""
+        """Hold a place while the context lasts. Raises `TooManyRequests` if the client's queue is full."""
         leave = await self.enter(client)
         try:
             yield
@@ -109,7 +109,7 @@ class Places:
                 place.set_result(None)
 
     def _next_client(self) -> str | None:
-        """The client with the fewest places among those for which one is free."""
+        """Return the client with the fewest places among those that may get another one."""
         waiting = (name for name, line in self._lines.items() if line.waiting and self._may_enter(line))
         return min(waiting, key=lambda name: self._lines[name].used, default=None)
 
@@ -120,21 +120,21 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class HttpClient:
-    """Who asks: by a token, or else by an address."""
+    """The client of a request, named by its token or else by its address."""
 
     name: str
     token: str | None
     host: str = ""
-    """Where it comes from."""
+    """The address from which the request came."""
 
     @property
     def peer(self) -> bytes:
-        """The 32 bytes that stand for it in a room."""
+        """Return the 32 bytes that identify the client in a room."""
         return hashlib.sha256(f"http:{self.name}".encode()).digest()
 
 
 def client_of(request: Request, has_token: Callable[[str], bool]) -> HttpClient:
-    """Who asks. For a token that nobody has configured, the address stands."""
+    """Return the client of a request; a token that is not configured is named by its address."""
     given = request.headers.get("authorization", "")
     token = given[len(_BEARER) :].strip() if given.lower().startswith(_BEARER) else None
     host = request.client.host if request.client is not None else ""
@@ -144,7 +144,7 @@ def client_of(request: Request, has_token: Callable[[str], bool]) -> HttpClient:
 
 
 class ClientBudgets:
-    """Requests, reads, bodies with their bytes, and streams of events, by client."""
+    """Budgets of each client: requests, reads, bodies with their bytes, and streams of events."""
 
     def __init__(self, settings: DagHttpSettings, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -158,7 +158,7 @@ class ClientBudgets:
         self.reads = Places(settings.max_reads_per_client, settings.max_reads, waiting)
 
     async def take_request(self, client: HttpClient) -> None:
-        """Wait until a client may make one more request. Raises `TooManyRequests` where that is too long."""
+        """Wait until a client may make another request. Raises `TooManyRequests` if that takes too long."""
         bucket = self._requests.of(client.name)
         wait_s = bucket.wait_s(1, self._clock_s())
         if wait_s > self._settings.request_wait_s:
@@ -168,13 +168,13 @@ class ClientBudgets:
             await asyncio.sleep(wait_s)
 
     async def take_bytes(self, client: HttpClient, count: int) -> None:
-        """Wait until a client may bring so many more bytes."""
+        """Wait until a client may send so many more bytes."""
         wait_s = self._bytes.of(client.name).wait_s(count, self._clock_s())
         if wait_s:
             await asyncio.sleep(wait_s)
 
     def require_stream(self, client: HttpClient) -> None:
-        """Raise `TooManyRequests` unless there is room for a further stream of events."""
+        """Raise `TooManyRequests` if there is no capacity for a further stream of events."""
         settings = self._settings
         if self._streams.total() >= settings.max_event_streams:
             raise TooManyRequests("no room for a further stream of events")
@@ -183,7 +183,7 @@ class ClientBudgets:
 
     @contextmanager
     def streaming(self, client: HttpClient) -> Iterator[None]:
-        """One stream of events, while the context lasts. Raises `TooManyRequests`."""
+        """Count one stream of events while the context lasts. Raises `TooManyRequests`."""
         self.require_stream(client)
         self._streams[client.name] += 1
         try:

@@ -1,4 +1,4 @@
-"""What every handler of the door needs: the room, the rules, the budgets, and what is published as of now."""
+"""Shared state of all handlers of the door: the room, the rules, the budgets, and published states."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Door:
         self._orders: OrderedDict[bytes, tuple[int, asyncio.Task[PublishedDag]]] = OrderedDict()
 
     async def enter(self, request: Request) -> HttpClient:
-        """Who asks, once it may make a further request. Raises `TooManyRequests`."""
+        """Wait until a client may make a further request; returns the client. Raises `TooManyRequests`."""
         client = client_of(request, self.access.has_token)
         await self.budgets.take_request(client)
         # Every request has a task of its own.
@@ -51,7 +51,7 @@ class Door:
     async def begin_read(self, request: Request, client: HttpClient) -> Callable[[], None]:
         """Wait for a place to read; returns the function that leaves it, to be called once or more.
 
-        Raises `TooManyRequests` where too many of the client wait.
+        Raises `TooManyRequests` if too many requests of the client wait.
         """
         leave = await self.budgets.reads.enter(client.name)
         if await request.is_disconnected():
@@ -60,9 +60,9 @@ class Door:
         return leave
 
     async def body(self, request: Request, client: HttpClient, limit: int) -> bytes:
-        """All of a body of at most so many bytes; a bounded number of them is taken at once.
+        """Read a body of at most `limit` bytes; a bounded number of bodies is read at once.
 
-        Never more is in memory, whatever a header says of the length. Errors: `RequestError`.
+        No more than that is in memory, whatever a header says of the length. Raises `RequestError`.
         """
         async with self.budgets.bodies.take(client.name):
             return await self._read_body(request, client, limit)
@@ -99,9 +99,9 @@ class Door:
         return b"".join(pieces)
 
     async def published(self, id: bytes) -> PublishedDag:
-        """What is published under an id; computed again only where something may have changed.
+        """Return the published state of an id; it is computed again only if it may have changed.
 
-        However many ask at a time, it is computed once.
+        Concurrent requests share one computation.
         """
         version = self.room.watches.version(id)
         known = self._orders.pop(id, None)
@@ -110,12 +110,12 @@ class Door:
         self._orders[id] = known
         if len(self._orders) > _KEPT_ORDERS:
             self._orders.popitem(last=False)
-        # One who asks and goes ends nothing that others wait for.
+        # A cancelled request must not cancel a computation that others wait for.
         return await asyncio.shield(known[1])
 
 
 def path_text(text: str) -> str:
-    """A part of a path as it was sent, decoded. Raises `RequestMalformed` where it is not UTF-8."""
+    """Decode a part of a path as it was sent. Raises `RequestMalformed` if it is not UTF-8."""
     try:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
@@ -123,17 +123,17 @@ def path_text(text: str) -> str:
 
 
 def path_cid(request: Request) -> Cid:
-    """The CID of the path. Raises `RequestMalformed`."""
+    """Return the CID in the path. Raises `RequestMalformed`."""
     return parse_cid(path_text(request.path_params["cid"]))
 
 
 def path_space(request: Request) -> bytes:
-    """The space of the path. Raises `RequestMalformed`."""
+    """Return the space in the path. Raises `RequestMalformed`."""
     return parse_space(path_text(request.path_params["space"]))
 
 
 def parse_cid(text: str) -> Cid:
-    """A CID of a request. Raises `RequestMalformed`."""
+    """Parse a CID of a request. Raises `RequestMalformed`."""
     try:
         return cid_from_text(text)
     except CidMalformed as error:
@@ -141,7 +141,7 @@ def parse_cid(text: str) -> Cid:
 
 
 def parse_space(text: str) -> bytes:
-    """A space or an id: 64 hex digits, or a did:key. Raises `RequestMalformed`."""
+    """Parse a space or an id: 64 hex digits, or a did:key. Raises `RequestMalformed`."""
     if _HEX_KEY.fullmatch(text):
         return bytes.fromhex(text)
     try:
@@ -153,5 +153,5 @@ def parse_space(text: str) -> bytes:
 
 
 def json_answer(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer as JSON, which nobody keeps."""
+    """Return an answer as JSON, which no cache keeps."""
     return JSONResponse(answer.model_dump(), status, {"Cache-Control": "no-store", **(headers or {})})

@@ -1,4 +1,4 @@
-"""What streams of events are fed from: an id is looked at once for all of its streams."""
+"""Sources of event streams: each id is read once for all of its streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from culm_connectors.dag.watches import Watches
 
 
 class EventSource:
-    """What is published under one id as of now. Its streams wake when the order or a state is another one."""
+    """Current published state of one id.
+
+    Its streams wake when the order or the state of a publish changes.
+    """
 
     def __init__(self) -> None:
         self.streams = 0
@@ -20,27 +23,27 @@ class EventSource:
         self._next: asyncio.Future[PublishedDag] = asyncio.get_running_loop().create_future()
 
     async def after(self, seen: PublishedDag | None) -> PublishedDag:
-        """What is published, once it is something else than was seen. Raises what a look at it raised."""
+        """Return the published state once it differs from `seen`. Raises the error of a failed read."""
         if self._latest is not None and self._latest is not seen:
             return self._latest
         return await asyncio.shield(self._next)
 
     def look(self, published: PublishedDag) -> None:
-        """This is published now."""
+        """Set the published state, and wake the streams if it changed."""
         if self._latest is None or published.order != self._latest.order:
             self._latest = published
             former, self._next = self._next, asyncio.get_running_loop().create_future()
             former.set_result(published)
 
     def fail(self, error: BaseException) -> None:
-        """Nothing more comes: streams end with this."""
+        """End the source: its streams raise this error."""
         self._latest = None
         self._next.set_exception(error)
         self._next.exception()  # there may be no stream to read it
 
 
 class EventSources:
-    """The sources of all ids that have a stream. All of them together look at a bounded rate."""
+    """The sources of all ids that have a stream. Together they read at a bounded rate."""
 
     def __init__(
         self, watches: Watches, published: Callable[[bytes], Awaitable[PublishedDag]], limits: DoorLimits
@@ -53,13 +56,13 @@ class EventSources:
 
     @property
     def apart_s(self) -> float:
-        """How long an id is not looked at again, in seconds, however often it changes."""
+        """Return the minimum time between two reads of an id, in seconds, however often it changes."""
         limits = self._limits
         return max(limits.events_every_s, len(self._sources) / limits.max_event_looks_per_second)
 
     @contextmanager
     def streaming(self, id: bytes) -> Iterator[EventSource]:
-        """The source of an id, for a stream that lasts as long as the context."""
+        """Return the source of an id, for a stream that lasts as long as the context."""
         source = self._sources.get(id)
         if source is None:
             source = self._sources[id] = EventSource()
@@ -83,5 +86,5 @@ class EventSources:
                     await self._watches.changed(id, version)
         except Exception as error:
             source.fail(error)
-            # The next stream looks for itself.
+            # The next stream begins with a new source.
             del self._sources[id], self._following[id]

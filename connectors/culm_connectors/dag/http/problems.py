@@ -1,4 +1,4 @@
-"""What is wrong with a request, as problem details (RFC 9457) with our codes."""
+"""Error responses, as problem details (RFC 9457) with stable codes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RETRY_S: Final = "5"
 
 
 class RequestError(ConnectorError, code="dag.http"):
-    """A request that is not answered as it wishes; a class below it names its code and status."""
+    """A request that is refused; each subclass has its own code and status."""
 
     status: ClassVar[int] = 400
 
@@ -55,62 +55,62 @@ class RequestError(ConnectorError, code="dag.http"):
 
 
 class RequestMalformed(RequestError, code="dag.http.malformed"):
-    """A header, a parameter or a body that is not what it has to be."""
+    """A malformed header, parameter or body."""
 
 
 class Unauthenticated(RequestError, code="dag.http.unauthenticated", status=401):
-    """Nothing was shown that says who asks, or nothing that is known."""
+    """No credentials were sent, or they are not known here."""
 
 
 class Forbidden(RequestError, code="dag.http.forbidden", status=403):
-    """Who asks may not do this."""
+    """The client does not have this right."""
 
 
 class NotHere(RequestError, code="dag.http.not_here", status=404):
-    """What is asked for is not here."""
+    """The requested resource is not here."""
 
 
 class NotAcceptable(RequestError, code="dag.http.not_acceptable", status=406):
-    """Only representations are accepted that are not made here."""
+    """The client accepts only representations that the door does not offer."""
 
 
 class NotCached(RequestError, code="dag.http.not_cached", status=412):
-    """A block is not here, and the client wants it only if it is (`only-if-cached`)."""
+    """A block is not here, and the client accepts only cached blocks (`only-if-cached`)."""
 
 
 class BodyTooSlow(RequestError, code="dag.http.slow", status=408):
-    """A body that does not come."""
+    """A body that does not arrive in time."""
 
 
 class BodyTooLarge(RequestError, code="dag.http.too_large", status=413):
-    """A body over the bound of its kind."""
+    """A body over the limit of its kind."""
 
 
 class RangeUnsatisfiable(RequestError, code="dag.http.range", status=416):
-    """A range that begins behind the end."""
+    """A range that begins after the end."""
 
 
 class TooManyRequests(RequestError, code="dag.http.budget", status=429):
-    """More than the budget of a client."""
+    """A client that is over its budget."""
 
 
 def status_of(code: str) -> int:
-    """The HTTP status of a code that a room or a model has refused something with."""
+    """Return the HTTP status of a code with which a room or a model has refused something."""
     return _STATUS_OF_CODE.get(code, _RULE_BROKEN)
 
 
 def problem(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: object
 ) -> Response:
-    """A response that says what is wrong; `more` are further members."""
+    """Return an error response; `more` are further members of its problem details."""
     given = dict(headers or {})
     if status == 401:
         given["WWW-Authenticate"] = "Bearer"
     if status in (429, 503):
         given["Retry-After"] = _RETRY_S
     if status == 408:
-        # What is left of the body is not waited for. (Of one that is too large it is dropped as it comes, for
-        # a bounded time: a connection that is closed before would lose the answer.)
+        # The rest of the body is not waited for. (The rest of a body that is too large is read and dropped
+        # for a bounded time: closing the connection earlier would lose the answer.)
         given["Connection"] = "close"
     title = HTTPStatus(status).phrase
     body = {"type": f"urn:culm:{code}", "title": title, "status": status, "detail": detail, "code": code}
@@ -118,7 +118,7 @@ def problem(
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The response to an error that a handler has raised."""
+    """Return the response to an error that a handler has raised."""
     if isinstance(error, RequestError):
         return problem(error.status, error.code, str(error))
     if isinstance(error, HTTPException):

@@ -1,4 +1,4 @@
-"""The table of what the door answers: routes and the OpenAPI document are both made from it."""
+"""The table of the door's operations: routes and the OpenAPI document are both made from it."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class HttpOperation:
-    """One row: method and path, who answers, and what it says of itself."""
+    """One row: method and path, the handler, and the documentation."""
 
     method: str
     path: str
-    """As OpenAPI writes it."""
+    """Path as OpenAPI writes it."""
     handler: Handler
     summary: str
     route: str = ""
-    """As Starlette writes it, where that is another way."""
+    """Path as Starlette writes it, if that differs."""
     parameters: tuple[Parameter, ...] = ()
     bodies: tuple[str, ...] = ()
-    """Media types that are taken."""
+    """Media types that are accepted."""
     answers: dict[int, tuple[str, tuple[tuple[str, tuple[Model, ...]], ...]]] = field(default_factory=dict)
-    """By status: what it means, and its media types with what they hold; none without a body."""
+    """By status: its meaning, and its media types with their models; no media types without a body."""
     problems: tuple[int, ...] = ()
-    """Statuses of problem details, beside those that every operation has."""
+    """Statuses with problem details, in addition to those of every operation."""
 
 
 def _json(*models: Model) -> tuple[tuple[str, tuple[Model, ...]], ...]:
@@ -217,12 +217,12 @@ OPERATIONS: Final = (
         answers={200: ("a stream that does not end", _plain(EVENTS_TYPE))},
     ),
 )
-"""HEAD goes wherever GET does."""
+"""The operations of the door; HEAD is answered on every route of GET."""
 COMMON_PROBLEMS: Final = (400, 401, 403, 429)
 
 
 def openapi_document() -> dict[str, Any]:
-    """The document that the door serves as `/openapi.json`."""
+    """Return the document that the door serves as `/openapi.json`."""
     models: dict[type[BaseModel], None] = {Problem: None}
     paths: dict[str, dict[str, Any]] = {}
     for one in OPERATIONS:

@@ -1,6 +1,6 @@
-"""The door on a socket, by uvicorn: what of connections its application never sees is bounded here.
+"""The door on a socket, by uvicorn, with limits on connections that the application cannot enforce.
 
-How long one may take to say a request, and how long it may leave answers lying.
+They limit how long a client may take to send a request, and how long it may leave answers unread.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from culm_connectors.transport.principal import neighbourhood
 _HEAD_BYTES: Final = 32_768
 _SHUTDOWN_S: Final = 5
 _PARTS_AT_ONCE: Final = 64
-"""So many parts of requests are dealt with before others have their turn on the event loop."""
+"""Parts of requests that are processed before others have their turn on the event loop."""
 
 
 class DoorConfig(uvicorn.Config):
-    """What uvicorn hands to each connection, and our bounds beside it."""
+    """Configuration that uvicorn passes to each connection, with the limits of the door."""
 
     def __init__(self, app: Any, settings: DagHttpSettings, **given: Any) -> None:
         self.bounds = settings
@@ -42,23 +42,23 @@ class DoorConfig(uvicorn.Config):
 
 
 class PartedConnection(h11.Connection):
-    """Gives out a bounded number of parts at a time: heads, chunks and ends of requests.
+    """Returns a bounded number of parts at a time: heads, chunks and ends of requests.
 
-    What is read at once may hold ten thousands of them, where a body comes in chunks of a byte.
+    One read may contain tens of thousands of them, if a body comes in chunks of one byte.
     """
 
     def __init__(self, max_head_bytes: int) -> None:
         super().__init__(h11.SERVER, max_head_bytes)
         self.parts = 0
-        """Parts that were given out in this turn."""
+        """Parts that were returned in this turn."""
 
     @property
     def is_left(self) -> bool:
-        """Whether there may be further parts in what was read."""
+        """Return whether the data that was read may contain further parts."""
         return self.parts >= _PARTS_AT_ONCE
 
     def next_event(self) -> Any:
-        """See `h11.Connection`."""
+        """Return the next part, or NEED_DATA once this turn's limit is reached."""
         if self.is_left:
             return h11.NEED_DATA
         event = super().next_event()
@@ -68,25 +68,25 @@ class PartedConnection(h11.Connection):
 
 
 class HeldFlow(FlowControl):
-    """Nothing is read while parts wait, whatever the application asks for."""
+    """Flow control that reads nothing while parts wait, whatever the application requests."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)
         self._is_held = False
 
     def hold(self) -> None:
-        """Read nothing until `let_go`."""
+        """Stop reading until `let_go`."""
         self._is_held = True
         self._transport.pause_reading()
 
     def let_go(self) -> None:
-        """Read again, unless the application has enough."""
+        """Resume reading, unless the application has paused it."""
         self._is_held = False
         if not self.read_paused:
             self._transport.resume_reading()
 
     def resume_reading(self) -> None:
-        """See `FlowControl`."""
+        """Resume reading at the application's request, at once or when parts no longer wait."""
         if self._is_held:
             self.read_paused = False
         else:
@@ -94,13 +94,13 @@ class HeldFlow(FlowControl):
 
 
 class BoundedHttp(H11Protocol):
-    """A connection that is cut off when it takes too long to ask, or to take what it is answered."""
+    """A connection that is cut off if the client is too slow to send a request or to read the answer."""
 
     conn: PartedConnection
     flow: HeldFlow
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin."""
+        """Set up the limits of a new connection."""
         config = self.config
         assert isinstance(config, DoorConfig), "the server is started with it"
         self._bounds = config.bounds
@@ -112,14 +112,14 @@ class BoundedHttp(H11Protocol):
         bounds = config.bounds
         self._rate = LeastRate(bounds.write_bytes_per_second, bounds.write_timeout_s)
         super().connection_made(transport)
-        # What the system does not take is what the client does not take: all of it counts.
+        # Data that the system does not accept is data that the client does not read: all of it counts.
         transport.set_write_buffer_limits(high=1, low=0)
         self.flow = HeldFlow(transport)
         self._host = neighbourhood(self.client[0] if self.client is not None else "")
         self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Cancel the timers of a closed connection."""
         self._set_asked()
         self._set_taken()
         if self._going_on is not None:
@@ -127,7 +127,7 @@ class BoundedHttp(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request; its head has to be whole in time, however it trickles."""
+        """Receive bytes of a request; its head has to be complete in time, however small its pieces."""
         if self._asking is None and self._is_between():
             self._expect_request()
         super().data_received(data)
@@ -135,7 +135,7 @@ class BoundedHttp(H11Protocol):
             self._set_asked()
 
     def handle_events(self) -> None:
-        """Deal with some of what was read; with more of it when others had their turn, and it is allowed."""
+        """Process some of the parts that were read; the rest follows in later turns, as the rate allows."""
         if self._going_on is None:
             self.conn.parts = 0
             super().handle_events()
@@ -152,20 +152,20 @@ class BoundedHttp(H11Protocol):
             self.flow.let_go()
 
     def pause_writing(self) -> None:
-        """The client does not take what is waiting for it."""
+        """Begin to measure how fast the client reads, as data waits for it."""
         super().pause_writing()
         if self._leaving is None:
             self._rate.begin(-self.transport.get_write_buffer_size(), self.loop.time())
             self._leaving = self.loop.call_later(max(0.0, self._rate.spare_s), self._look_at_taken)
 
     def resume_writing(self) -> None:
-        """It took some of it."""
+        """Stop measuring, as no data waits for the client any more."""
         self._count_taken()
         self._set_taken()
         super().resume_writing()
 
     def _count_taken(self) -> float:
-        # Nothing is written while the client is waited for: what is left less was taken.
+        # Nothing is written while the client is waited for, so the buffer shrinks by what the client takes.
         return self._rate.count(-self.transport.get_write_buffer_size(), self.loop.time())
 
     def _look_at_taken(self) -> None:
@@ -182,7 +182,7 @@ class BoundedHttp(H11Protocol):
         self._asking = self.loop.call_later(self._bounds.head_timeout_s, self._cut_off)
 
     def _cut_off(self) -> None:
-        # What the client has not taken is not kept for it by the system either.
+        # The system does not keep unsent data for the client either.
         bound = self.transport.get_extra_info("socket")
         if bound is not None:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
@@ -200,7 +200,7 @@ class BoundedHttp(H11Protocol):
 
 
 def listening_socket(settings: DagHttpSettings) -> socket.socket:
-    """A socket that listens where the settings say. Error: `DagDoorError`."""
+    """Return a socket that listens on the address of the settings. Raises `DagDoorError`."""
     try:
         bound = socket.create_server((settings.host, settings.port), backlog=128)
     except OSError as error:
@@ -215,7 +215,7 @@ def listening_socket(settings: DagHttpSettings) -> socket.socket:
 async def serve_http(
     room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None
 ) -> AsyncIterator[str]:
-    """Serve a room while the context lasts; gives the door's URL. Error: `DagDoorError`."""
+    """Serve a room while the context lasts; yields the door's URL. Raises `DagDoorError`."""
     connections = OpenConnections(settings)
     bound = CountedListener(listening_socket(settings), connections)
     tls = settings.tls
@@ -256,14 +256,14 @@ async def serve_http(
 
 
 class _Server(uvicorn.Server):
-    """A server inside of another program, which keeps its own signals."""
+    """A server inside another program, which keeps its own signal handlers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         try:
             await super().startup(sockets)
         finally:
@@ -279,12 +279,12 @@ class _Server(uvicorn.Server):
 
     async def _serve_one(self, protocol: Callable[[], asyncio.Protocol], accepted: socket.socket) -> None:
         try:
-            # Returns once the connection is served, which over TLS is behind the handshake.
+            # Returns once the connection is set up; over TLS that is after the handshake.
             await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted, ssl=self.config.ssl)
         except OSError:
             accepted.close()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None are captured."""
+        """Capture no signals."""
         yield

@@ -1,8 +1,8 @@
-"""How the HTTP door is served: its address, tokens, who may do what without one, and all its limits.
+"""Settings of the HTTP door: its address, tokens, rights without a token, and all its limits.
 
-Over a limit on connections, on requests a second, and on reads or bodies at once, a bounded number waits in
-line; behind the line, and over any other limit, a request is refused. A client is a token, or else an address
-(of IPv6, a network of 64 bits).
+Over a limit on connections, on requests a second, and on reads or bodies at once, a bounded number waits in a
+queue; beyond the queue, and over any other limit, a request is refused. A client is a token, or else an
+address (of IPv6, a network of 64 bits).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DoorLimits(BaseModel):
 
 
 class DoorTls(BaseModel):
-    """PEM files of what the door shows."""
+    """PEM files of the door's certificate and its key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -96,7 +96,7 @@ class DoorTls(BaseModel):
 
 
 class TokenRule(BaseModel):
-    """What the bearer of one configured token may do: spaces in hex, or `*` for all of them."""
+    """Rights of the bearer of one configured token: spaces in hex, or `*` for all of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -114,7 +114,7 @@ class TokenRule(BaseModel):
 
 
 class DagHttpSettings(DoorLimits):
-    """The HTTP door: where it is served, who may do what, and its limits."""
+    """The HTTP door: its address, access rules and limits."""
 
     host: str = "127.0.0.1"
     port: int = Field(0, ge=0, le=65_535, description="0: one that is free")

@@ -1,4 +1,4 @@
-"""Connections, counted from when they are accepted: also while TLS is agreed on, and nobody sees them."""
+"""Connections, counted from when they are accepted: during the TLS handshake, too."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from culm_connectors.dag.http.settings import DoorLimits
 from culm_connectors.transport.principal import neighbourhood
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""Of SO_LINGER: nothing that is left is sent."""
+"""SO_LINGER value that discards unsent data when the socket is closed."""
 _REFUSED_AT_ONCE: Final = 64
 
 
 class OpenConnections:
-    """Connections by address: a bounded number is served at once, and a bounded number waits for that."""
+    """Connections by address: a bounded number is served at once, and a bounded number waits to be served."""
 
     def __init__(self, limits: DoorLimits) -> None:
         self._limits = limits
@@ -31,7 +31,7 @@ class OpenConnections:
         """Connections that have waited, and are to be served now."""
 
     def enter(self, host: str) -> bool:
-        """Whether one more may be served; it counts from now on."""
+        """Count a further connection as served if the limits allow it; returns whether they do."""
         limits = self._limits
         if self._served_count >= limits.max_connections:
             return False
@@ -53,11 +53,11 @@ class OpenConnections:
         return True
 
     def has_waiting(self, host: str) -> bool:
-        """Whether a connection of an address waits."""
+        """Return whether a connection of an address waits."""
         return host in self._waiting
 
     def leave(self, host: str) -> None:
-        """A connection that was served is closed: the next one that may be is admitted."""
+        """Stop counting a connection that was closed, and admit the next waiting one that may be served."""
         self._served_count -= 1
         self._served[host] -= 1
         if not self._served[host]:
@@ -78,7 +78,7 @@ class OpenConnections:
             del self._waiting[host]
 
     def close(self) -> None:
-        """Close those that wait."""
+        """Close the waiting connections."""
         for line in self._waiting.values():
             for accepted in line:
                 accepted.close()
@@ -96,7 +96,7 @@ class CountedListener(socket.socket):
         self._connections = connections
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """See `socket`."""
+        """Accept the next connection that may be served; others wait, or are cut off."""
         for _ in range(_REFUSED_AT_ONCE):
             accepted, address = super().accept()
             host = neighbourhood(str(address[0]))
@@ -117,7 +117,7 @@ class CountedSocket(socket.socket):
         self._host = host
 
     def close(self) -> None:
-        """See `socket`."""
+        """Close the socket, and stop counting it."""
         connections, self._connections = self._connections, None
         super().close()
         if connections is not None:
@@ -125,7 +125,7 @@ class CountedSocket(socket.socket):
 
 
 class ClosingWhenCrowded:
-    """Ends a connection behind an answer, as `Connection: close` says, where another of its address waits."""
+    """Closes a connection after an answer (`Connection: close`) if another one of its address waits."""
 
     def __init__(self, app: ASGIApp, connections: OpenConnections) -> None:
         self._app = app

@@ -1,9 +1,10 @@
-"""A folder of DAGs: SQLite for nodes and indexes, a file a shard, a file a spool.
+"""A folder of DAGs: SQLite for nodes and indexes, a file for each shard and for each spool.
 
-`folder`: `DagFolder`, the one class that others use. `outcomes`: what became of what it was given.
-`settings`: rules and quotas. `tables`: the database. `node_table`: nodes as they come;
-`judging`: publishes, by their proofs; `waiting`: what is missing, and who waits for it. `node_queries`: what
-nodes say; `published`: order and states of an id. `shard_table`: whole shards, and how a
-file is verified; `spools`: shards on their way; `blocked`: shards and spaces that are refused.
-`exporting`: all of it as files, and back.
+- `folder`: `DagFolder`, the class for use from outside; `outcomes`: its results; `settings`: rules and quotas
+- `tables`: the database; `node_table`: incoming nodes; `judging`: validation of publishes by their proofs;
+`waiting`: missing nodes, and the nodes that wait for them; `node_queries`: queries about nodes;
+`published`: order and states of an id
+- `shard_table`: complete shards, and verification of their files; `spools`: incomplete shards; `blocked`:
+shards and spaces that are refused
+- `exporting`: export of a folder to files, and import
 """

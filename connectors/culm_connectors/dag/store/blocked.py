@@ -15,14 +15,14 @@ class BlockedKeys:
         self._database = database
 
     def set(self, key: bytes, reason: str | None) -> None:
-        """Block a key; with None, lift that. The caller has begun a transaction."""
+        """Block a key; a reason of None unblocks it. The caller has begun a transaction."""
         if reason is None:
             self._database.execute("DELETE FROM blocked WHERE key = ?", (key,))
         else:
             self._database.execute("INSERT OR REPLACE INTO blocked VALUES (?, ?)", (key, reason))
 
     def reason(self, key: bytes) -> str | None:
-        """Why a key is blocked; None if it is not."""
+        """Return why a key is blocked; None if it is not."""
         row = self._database.execute("SELECT reason FROM blocked WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 

@@ -1,6 +1,6 @@
-"""A folder as files that the same store always gives with the same bytes, and back (reference 9).
+"""Exports a folder to files, which have the same bytes for the same store, and imports them (reference 9).
 
-`nodes.car` has the manifest as its root and first section, and every node and UCAN behind it; the shards are
+`nodes.car` has the manifest as its root and first section, followed by every node and UCAN; the shards are
 `shards/<CID>.car`. Lists of the manifest ascend by text (nodes: by link, then space).
 """
 
@@ -40,16 +40,16 @@ _BOUNDS: Final = replace(DEFAULT_BOUNDS, car=1 << 50, block=1 << 32, sections=1 
 
 @dataclass(slots=True)
 class ImportedDags:
-    """What an import has brought; what was here already does not count."""
+    """Result of an import; data that was already here does not count."""
 
     blocks: int = 0
-    """Nodes and UCANs."""
+    """Number of nodes and UCANs."""
     shards: int = 0
     refused: list[RefusedBlock] = field(default_factory=list)
 
 
 def export_dags(folder: DagFolder, target: Path) -> Cid:
-    """Write all of it into a folder that is empty or not there; the manifest's CID. Error: DagExportError."""
+    """Write all of it into an empty or new folder; returns the manifest's CID. Raises DagExportError."""
     if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
         raise DagExportError(f"{target} exists and is not empty", hint="export into a folder of its own")
     (target / SHARDS).mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,8 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
         if kind is BlockKind.UCAN:
             ucans.add(cid)
         elif kind is BlockKind.PUBLISH:
-            # Of what a clock refused, nothing stands: whether it is here depends on what came first.
+            # Receipts refused for their time are left out: which of them are here depends on the order of
+            # arrival.
             if valid := folder.valid_receipts(cid):
                 publishes[cid] = valid
         elif space is not None:
@@ -95,7 +96,7 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
 
 
 def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
-    """Put in all of an export, verified, with its receipts. Errors: `DagExportError`, `DagError`."""
+    """Verify and put in all of an export, with its receipts. Raises `DagExportError`, `DagError`."""
     found = ImportedDags()
     sections = _sections(source / NODES_FILE)
     manifest = _manifest(sections)
@@ -124,7 +125,7 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
 
 
 def exported_verdict(source: Path) -> VerdictSettings:
-    """The settings that an export was judged by. Errors: `DagExportError`, `DagError`."""
+    """Return the settings by which an export was validated. Raises `DagExportError`, `DagError`."""
     return _verdict(_manifest(_sections(source / NODES_FILE)))
 
 
@@ -140,7 +141,7 @@ def _put(folder: DagFolder, found: ImportedDags, space: bytes | None, block: byt
 
 
 def _place_proofs(folder: DagFolder, publishes: list[Cid]) -> None:
-    """A UCAN belongs where a publish names it, however far below."""
+    """Put the UCANs below each publish into the space of its id."""
     for publish in publishes:
         block = folder.read_node(publish)
         if block is None:
@@ -168,7 +169,7 @@ def _sections(path: Path) -> Iterator[Section]:
 
 
 def _manifest(sections: Iterator[Section]) -> dict[str, Any]:
-    """The manifest, which is the first section."""
+    """Return the manifest, which is the first section. Raises DagExportError."""
     value: Any = None
     if (first := next(sections, None)) is not None:
         try:

@@ -1,7 +1,7 @@
-"""A folder of DAGs, safe to be killed anywhere: what was committed is there, what was torn is dropped.
+"""A folder of DAGs that survives a kill at any time: committed data is kept, incomplete writes are dropped.
 
-Nodes, UCANs, receipts and indexes are in SQLite; a shard is the file `shards/<CID>.car`, visible once it was
-verified whole; a spool is a file below `spools/`, of one peer and one shard.
+Nodes, UCANs, receipts and indexes are in SQLite. A shard is the file `shards/<CID>.car`, visible once all of
+it was verified. A spool is a file below `spools/`, of one peer and one shard.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 class DagFolder:
     """Nodes and shards of any number of spaces; implements `ExchangeStore`. For one thread at a time.
 
-    What is changed is in one transaction until `commit`. Several processes may have one folder open.
+    All changes are in one transaction until `commit`. Several processes may have one folder open.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class DagFolder:
         create: bool = False,
         clock_s: Callable[[], float] = steady_s,
     ) -> None:
-        """Open a folder; with `create`, make one where there is none. Error: `DagFolderError`.
+        """Open a folder; with `create`, a missing folder is created. Raises `DagFolderError`.
 
-        What a kill has torn is dropped, and spools that have expired.
+        Incomplete writes of a killed process, and expired spools, are dropped.
         """
         self.folder = folder
         self.settings = settings or DagFolderSettings()
@@ -60,7 +60,7 @@ class DagFolder:
             self._blocked = BlockedKeys(self._database)
             self._nodes = NodeTable(self._database, verdict, self._judge, self._waiting, self._blocked)
             self.queries = NodeQueries(self._database, verdict)
-            """Questions about nodes that change nothing."""
+            """Queries about nodes; they change nothing."""
             self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
             self._spools = Spools(self._database, folder / SPOOLS, self.settings, clock_s)
             self._published = PublishedReader(
@@ -75,13 +75,13 @@ class DagFolder:
             self.commit()
 
     def close(self) -> None:
-        """Let go of the folder; what was not committed is lost."""
+        """Close the folder; changes that were not committed are lost."""
         self._spools.close()
         self._shards.close()
         self._database.close()
 
     def commit(self) -> FolderChanges:
-        """Make what was put in survive a crash of this process; returns what changed by it."""
+        """Make the changes survive a crash of this process; returns what changed."""
         if self._database.in_transaction:
             self._database.execute("COMMIT")
             self._spools.committed()
@@ -94,7 +94,7 @@ class DagFolder:
         return changes
 
     def rollback(self) -> None:
-        """Forget what was changed since the last `commit`."""
+        """Discard the changes since the last `commit`."""
         if self._database.in_transaction:
             self._database.execute("ROLLBACK")
         self._spools.to_delete = []
@@ -103,7 +103,7 @@ class DagFolder:
         self.changes = FolderChanges()
 
     def transaction(self) -> sqlite3.Connection:
-        """The database, in a transaction until `commit`: for whoever keeps tables of its own beside these."""
+        """Return the database, in a transaction until `commit`. Callers may keep their own tables in it."""
         if not self._database.in_transaction:
             self._database.execute("BEGIN IMMEDIATE")
         return self._database
@@ -119,16 +119,17 @@ class DagFolder:
         recorded: bool = False,
         peer: bytes | None = None,
     ) -> list[BlockOutcome]:
-        """Judge and keep nodes and UCANs, in the order given, any order; one outcome each.
+        """Validate and keep nodes and UCANs, in any order; returns one outcome for each, in the order given.
 
         A publish belongs to the space that is its id. Without a space, a UCAN belongs to none.
 
-        `received_at`: seconds since 1970 of the receipt, which stands in the record of a publish (R24); one
-        that waits is judged again at a further receipt. Refusals for good are remembered (R25).
+        `received_at`: time of receipt, in seconds since 1970, as recorded with a publish (R24). A publish
+        that waits is validated again at each further receipt. Final refusals are remembered (R25).
 
-        `recorded`: the receipt stands in a record already, so it is kept of a publish in the order, too.
+        `recorded`: the receipt is already in a record, so it is kept even for a publish that is in the order.
 
-        `peer`: who has brought them. What would wait, and has no room to (3.4), comes LATER then.
+        `peer`: the peer that sent the blocks. A block from a peer that would have to wait, and for which
+        there is no capacity (3.4), gets LATER.
         """
         self.transaction()
         receipt = Receipt(received_at, recorded, peer)
@@ -141,68 +142,71 @@ class DagFolder:
         return outcomes
 
     def refused_with(self, cid: Cid) -> str | None:
-        """The code with which a node or UCAN was refused for good."""
+        """Return the code with which a node or UCAN was finally refused, or None."""
         return self._judge.refused_with(cid)
 
     def read_node(self, cid: Cid) -> bytes | None:
-        """The block of a node or UCAN of any space."""
+        """Return the block of a node or UCAN of any space, or None."""
         return self.queries.block(cid)
 
     def read_ucan(self, cid: Cid) -> bytes | None:
-        """The block of a UCAN of any space."""
+        """Return the block of a UCAN of any space, or None."""
         return self.queries.block(cid) if self.queries.kind(cid) is BlockKind.UCAN else None
 
     def all_shards(self) -> list[Cid]:
-        """Every shard that is here whole."""
+        """Return every complete shard."""
         return self._shards.all()
 
     def receipts(self, cid: Cid) -> list[int]:
-        """When a publish was received, ascending."""
+        """Return the times at which a publish was received, in seconds since 1970, ascending."""
         row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         return [] if row is None else self._nodes.receipts(row[0])
 
     def valid_receipts(self, cid: Cid) -> list[int]:
-        """Those receipts of a publish that no clock refuses by what is here now, ascending (R24)."""
+        """Return the receipts of a publish that are not refused for their time, by what is here now (R24).
+
+        They are in seconds since 1970, ascending.
+        """
         return self._nodes.valid_receipts(cid)
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
-        """See `ExchangeStore`."""
+        """Return the block of a node or UCAN in a space, or None."""
         return self.queries.block(cid, space)
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
-        """See `ExchangeStore`."""
+        """Return whether a node is in a space, or was finally refused."""
         return self.queries.is_placed(space, cid) or self._judge.refused_with(cid) is not None
 
     def dag_heads(self, space: bytes) -> list[Cid]:
-        """See `ExchangeStore`."""
+        """Return the heads of a space other than publishes and UCANs, ascending."""
         return self.queries.heads(space, publishes=False)
 
     def publish_heads(self, space: bytes) -> list[Cid]:
-        """See `ExchangeStore`."""
+        """Return the heads of a space that are publishes or UCANs, ascending."""
         return self.queries.heads(space, publishes=True)
 
     def tip(self, space: bytes) -> Cid | None:
-        """See `ExchangeStore`."""
+        """Return the tip of an id, or None if nothing is published."""
         self._see_other_processes()
         if space not in self._orders:
             self._orders[space] = self.queries.order(space)
         return self._orders[space].tip
 
     def missing_nodes(self, space: bytes, most: int) -> list[Cid]:
-        """See `ExchangeStore`."""
+        """Return up to `most` CIDs that nodes of a space name and that are missing in it, ascending."""
         return self._waiting.missing(space, most)
 
     def waiting_nodes(self, space: bytes) -> tuple[int, int]:
-        """How many nodes of a space wait for a prior or a proof, and their bytes (3.4)."""
+        """Return how many nodes of a space wait for a prior or a proof, and their bytes (3.4)."""
         return self._waiting.counts(space)
 
     def published(self, id: bytes) -> PublishedDag:
-        """Order, states and heads of an id."""
+        """Return order, states and heads of an id."""
         self._see_other_processes()
         return self._published.read(id)
 
     def _see_other_processes(self) -> None:
-        """Forget what was found out, where another process has changed something."""
+        """Drop cached results if another process has changed the database."""
         (version,) = self._database.execute("PRAGMA data_version").fetchone()
         if version != self._data_version:
             self._data_version = version
@@ -212,14 +216,14 @@ class DagFolder:
     # Shards.
 
     def add_shard(self, space: bytes, cid: Cid, data: bytes | memoryview) -> bool:
-        """Verify and keep a shard that is in memory; False when it was here. Raises `DagError`."""
+        """Verify and keep a shard that is in memory; False if it was here. Raises `DagError`."""
         with file_of(self.folder, data) as path:
             return self.add_verified(space, verify_shard(path, cid, self.settings.verdict), path)
 
     def add_verified(self, space: bytes | None, verified: VerifiedShard, path: Path) -> bool:
-        """Keep a file of this file system that `verify_shard` has read, by renaming it; False: it was here.
+        """Rename a file of this file system that `verify_shard` has read to a shard; False if it was here.
 
-        Without a space, it is of those spaces whose nodes name it. Raises `Blocked`.
+        Without a space, the shard belongs to those spaces whose nodes name it. Raises `Blocked`.
         """
         self._blocked.require_open(space, verified.cid)
         self.transaction()
@@ -232,27 +236,30 @@ class DagFolder:
         return is_new
 
     def shards(self, space: bytes) -> Iterator[tuple[Cid, int]]:
-        """See `ExchangeStore`; ascending by bytes."""
+        """Return the shards of a space with their sizes in bytes, ascending by the bytes of their CIDs."""
         return self._shards.of_space(space)
 
     def has_shard(self, cid: Cid) -> bool:
-        """See `ExchangeStore`."""
+        """Return whether a complete shard is here."""
         return self._shards.size(cid) is not None
 
     def shard_size(self, space: bytes, cid: Cid) -> int | None:
-        """See `ExchangeStore`."""
+        """Return the size in bytes of a shard that is here and belongs to a space; otherwise None."""
         return self._shards.size(cid) if self._shards.belongs(space, cid) else None
 
     def shard_path(self, cid: Cid) -> Path | None:
-        """The file of a shard that is here whole; it never changes."""
+        """Return the file of a complete shard, or None; the file never changes."""
         return self._shards.file_path(cid) if self._shards.size(cid) is not None else None
 
     def is_sound(self, cid: Cid) -> bool:
-        """Whether a shard is here and its file has its hash; a damaged one is dropped, to come again."""
+        """Return whether a shard is here and its file matches its hash; a damaged shard is dropped.
+
+        It is then requested again.
+        """
         return self._shards.is_sound(cid)
 
     def _drop_damaged(self, cid: Cid) -> None:
-        """The file of a shard is not what it was: it is as one that never came."""
+        """Drop a shard whose file is damaged, as if it never came."""
         is_outside = not self._database.in_transaction
         if self.drop_shard(cid):
             _LOGGER.error("the file of the shard %s is damaged: it is dropped", cid)
@@ -260,49 +267,49 @@ class DagFolder:
             self.commit()
 
     def read_shard(self, cid: Cid, offset: int, length: int) -> bytes:
-        """See `ExchangeStore`."""
+        """Return bytes of a shard; fewer at its end, none if it is not here or is damaged."""
         return self._shards.read(cid, offset, length)
 
     def block_belongs(self, space: bytes, cid: Cid) -> bool:
-        """Whether a block is of a space: a node in it, or in a shard that came in it or is named in it."""
+        """Return whether a block is a node in a space, or in a shard that came in it or is named in it."""
         return self.queries.is_placed(space, cid) or self._shards.block_belongs(space, cid)
 
     def block(self, cid: Cid) -> bytes | None:
-        """A block of any shard that is here, of an identity CID, or of a node."""
+        """Return a block of any shard that is here, of an identity CID, or of a node; otherwise None."""
         if cid.is_identity:
             return cid.digest
         while (place := self._shards.block_place(cid)) is not None:
             data = self._shards.read(*place)
             if len(data) == place[2]:
                 return data
-            # That shard was damaged and is no more: another one may hold the block.
+            # That shard was damaged and has been dropped: another one may hold the block.
         return self.queries.block(cid)
 
     def place_shard(self, space: bytes, cid: Cid) -> None:
-        """A shard that is here is of a space, too."""
+        """Record that a shard belongs to a further space."""
         self.transaction()
         if self._shards.place(space, cid):
             self.changes.add_shard(space, cid, self._shards.size(cid) or 0)
 
     def drop_shard(self, cid: Cid) -> bool:
-        """Forget a shard as if it had never come (R33); whether it was here."""
+        """Drop a shard as if it never came (R33); returns whether it was here."""
         self.transaction()
         self._published.forget()
         return self._shards.drop(cid)
 
     def set_blocked(self, key: bytes, reason: str | None) -> None:
-        """Refuse a shard (the bytes of its CID) or a space from now on; with None, no longer (R33)."""
+        """Refuse a shard (the bytes of its CID) or a space from now on; a reason of None ends that (R33)."""
         self.transaction()
         self._blocked.set(key, reason)
 
     def blocked(self, key: bytes) -> str | None:
-        """Why a shard or a space is refused."""
+        """Return why a shard or a space is blocked, or None."""
         return self._blocked.reason(key)
 
     # Spools (R34).
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """See `ExchangeStore`. Over a quota: LATER with the code `dag.spool_full`."""
+        """Reserve capacity for a shard. Over a quota the result is LATER with the code `dag.spool_full`."""
         if self._shards.size(shard) is not None:
             return NotReserved(AckStatus.HAD)
         if size > self.settings.verdict.bounds.car:
@@ -315,25 +322,25 @@ class DagFolder:
         return self._spools.reserve(peer, space, shard, size)
 
     def release(self, peer: bytes, shard: Cid) -> None:
-        """Forget a spool of which nothing has come."""
+        """Drop a spool for which nothing has come."""
         self.transaction()
         self._spools.release(peer, shard)
 
     def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
-        """Keep one chunk of a spool; False: there is no capacity for it, or no spool."""
+        """Keep one chunk of a spool; False if there is no capacity for it, or no spool."""
         self.transaction()
         return self._spools.write(peer, shard, offset, data)
 
     def spooled(self, peer: bytes, shard: Cid) -> tuple[int, tuple[Range, ...]] | None:
-        """Announced size and ranges of a spool."""
+        """Return announced size and ranges of a spool, or None."""
         return self._spools.ranges(peer, shard)
 
     def whole_spool(self, peer: bytes, shard: Cid) -> Path | None:
-        """The file of a spool that is whole, for `verify_shard` in another thread; None where it is not."""
+        """Return the file of a complete spool, for `verify_shard` in another thread; otherwise None."""
         return self._spools.whole(peer, shard)
 
     def accept_spool(self, peer: bytes, shard: Cid, verified: VerifiedShard | None = None) -> bool:
-        """Verify a whole spool (unless that was done) and make it a shard; False: it is not whole, or gone.
+        """Verify a complete spool (unless that was done) and make it a shard; False if it is not complete.
 
         Raises `DagError`, and then the spool is gone. Other peers' spools of the shard are dropped.
         """
@@ -350,25 +357,25 @@ class DagFolder:
         return True
 
     def refuse_spool(self, peer: bytes, shard: Cid, error: DagError) -> tuple[AckStatus, str | None]:
-        """Forget a spool that did not verify; what its peer is told.
+        """Drop a spool that did not verify; returns the status and code for its peer.
 
-        What an earlier process has spooled may have been lost with the power: it is asked for again.
+        Data that an earlier process spooled may have been lost in a power failure, so it is requested again.
         """
         is_of_before = self.is_spool_of_before(peer, shard)
         self.drop_spool(peer, shard)
         return (AckStatus.LATER, None) if is_of_before else (AckStatus.REFUSED, error.code)
 
     def is_spool_of_before(self, peer: bytes, shard: Cid) -> bool:
-        """Whether an earlier process has begun a spool: what of it was on the disk, nobody knows."""
+        """Return whether an earlier process began a spool; some of its data may not have reached the disk."""
         return self._spools.is_of_before(peer, shard)
 
     def drop_spool(self, peer: bytes, shard: Cid) -> None:
-        """Forget a spool."""
+        """Drop a spool."""
         self.transaction()
         self._spools.forget(peer, shard)
 
     def drop_expired(self) -> None:
-        """Forget spools whose last byte came too long ago, and who has waited for too long."""
+        """Drop spools and places of waiting nodes that are older than the settings allow."""
         self.transaction()
         self._spools.drop_expired()
         self._waiting.drop_expired()

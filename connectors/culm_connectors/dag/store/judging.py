@@ -1,4 +1,4 @@
-"""Whether a publish is authorised by the UCANs of a folder (reference 4.5)."""
+"""Validates that the UCANs of a folder authorise a publish (reference 4.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from culm_models.dag.verdict import VerdictSettings
 
 
 class ProofJudge:
-    """Judges publishes by what a database holds."""
+    """Validates publishes by the contents of a database."""
 
     def __init__(self, database: sqlite3.Connection, settings: VerdictSettings) -> None:
         self._database = database
@@ -26,7 +26,7 @@ class ProofJudge:
     def judge(
         self, node: ReplicaNode, received_at: int, revoked: frozenset[Cid] = frozenset()
     ) -> ChainRefusal | None:
-        """None when a publish, received at this time, is authorised by what is here."""
+        """Return why a publish, received at this time, is not authorised; None if it is."""
         change = node.change
         assert isinstance(change, PublishChange), "only publishes are judged"
         fields = {"link": change.link, "origin": change.origin}
@@ -51,6 +51,6 @@ class ProofJudge:
         return found if isinstance(found, Ucan) else ChainMixed("a node, where a proof is named")
 
     def refused_with(self, cid: Cid) -> str | None:
-        """The code with which a block was refused for good."""
+        """Return the code with which a block was finally refused, or None."""
         row = self._database.execute("SELECT code FROM refused WHERE cid = ?", (cid.raw,)).fetchone()
         return None if row is None else str(row[0])

@@ -1,4 +1,4 @@
-"""What a folder says of its nodes."""
+"""Queries about the nodes of a folder."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from culm_models.dag.verdict import VerdictSettings
 from culm_models.dag.walk.shard_blocks import is_opaque
 
 _PUBLISHES = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
-"""Kinds whose heads are told beside those of the other nodes."""
+"""Kinds whose heads are reported separately from those of the other nodes."""
 
 
 class NodeQueries:
-    """Questions to the tables of one folder."""
+    """Queries of the tables of one folder."""
 
     def __init__(self, database: sqlite3.Connection, settings: VerdictSettings) -> None:
         self._database = database
         self._settings = settings
 
     def block(self, cid: Cid, space: bytes | None = None) -> bytes | None:
-        """The block of a node or UCAN, in any space or in one."""
+        """Return the block of a node or UCAN, in any space or in one; None if it is not there."""
         query = "SELECT block FROM nodes WHERE cid = ?"
         given: tuple[bytes, ...] = (cid.raw,)
         if space is not None:
@@ -36,18 +36,18 @@ class NodeQueries:
         return None if row is None else bytes(row[0])
 
     def kind(self, cid: Cid) -> BlockKind | None:
-        """What a node that is here is."""
+        """Return the kind of a node or UCAN, or None if it is not here."""
         row = self._database.execute("SELECT kind FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         return None if row is None else BlockKind(row[0])
 
     def placed(self) -> Iterator[tuple[bytes | None, Cid, BlockKind]]:
-        """Every node with each of its spaces; with None where it has none."""
+        """Return every node with each of its spaces, or with None if it has no space."""
         query = "SELECT p.space, n.cid, n.kind FROM nodes n LEFT JOIN places p USING (node)"
         for space, raw, kind in self._database.execute(query).fetchall():
             yield space, cid_from_bytes(raw), BlockKind(kind)
 
     def is_placed(self, space: bytes, cid: Cid) -> bool:
-        """Whether a node is here in a space; a publish counts wherever it is asked for."""
+        """Return whether a node is in a space; a publish counts as in every space."""
         query = (
             "SELECT 1 FROM nodes n WHERE n.cid = ? AND (n.kind = ? OR EXISTS "
             "(SELECT 1 FROM places p WHERE p.space = ? AND p.node = n.node))"
@@ -56,7 +56,10 @@ class NodeQueries:
         return self._database.execute(query, given).fetchone() is not None
 
     def heads(self, space: bytes, *, publishes: bool) -> list[Cid]:
-        """What nothing in the space builds on, ascending; beside publishes, UCANs that nothing leans on."""
+        """Return the nodes in a space that nothing builds on, ascending.
+
+        With `publishes`, these are publishes, and UCANs that nothing names as its proof.
+        """
         query = (
             "SELECT n.cid FROM places p JOIN nodes n USING (node) "
             "WHERE p.space = ? AND p.is_head = 1 AND (n.kind IN (?, ?)) = ?"
@@ -65,9 +68,9 @@ class NodeQueries:
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
 
     def heads_among(self, space: bytes, cids: Iterable[Cid]) -> tuple[list[Cid], list[Cid]]:
-        """Return which of some nodes nothing in the space builds on: those beside publishes, and publishes.
+        """Return which of these nodes are heads of a space: first the others, then publishes and UCANs.
 
-        What it costs follows from how many are asked about, not from how many heads there are.
+        The cost depends on the number of these nodes, not on the number of heads.
         """
         query = (
             "SELECT n.kind IN (?, ?) FROM nodes n JOIN places p ON p.space = ? AND p.node = n.node "
@@ -81,9 +84,9 @@ class NodeQueries:
         return heads
 
     def whole_heads(self, space: bytes) -> list[Cid]:
-        """The heads beside publishes all of whose ancestors are here, ascending.
+        """Return the heads, without publishes, all of whose ancestors are here, ascending.
 
-        A node that waits is one that lacks a parent; so are all that build on it.
+        A node that is missing a parent waits; so do all nodes that build on it.
         """
         query = (
             "WITH RECURSIVE waiting (node) AS (SELECT child FROM lacks UNION "
@@ -96,12 +99,12 @@ class NodeQueries:
         return sorted(cid_from_bytes(raw) for (raw,) in rows)
 
     def spaces(self) -> list[bytes]:
-        """Every space of which anything is here, ascending."""
+        """Return every space with a node or a shard, ascending."""
         query = "SELECT DISTINCT space FROM places UNION SELECT DISTINCT space FROM shard_places"
         return sorted(space for (space,) in self._database.execute(query))
 
     def nodes(self, space: bytes) -> Iterator[tuple[Cid, bytes]]:
-        """All nodes and UCANs of a space, ascending by text; their blocks are read one by one."""
+        """Return all nodes and UCANs of a space, ascending by text; their blocks are read one by one."""
         query = "SELECT n.cid FROM places p JOIN nodes n USING (node) WHERE p.space = ?"
         rows = self._database.execute(query, (space,)).fetchall()
         for cid in sorted(cid_from_bytes(raw) for (raw,) in rows):
@@ -110,11 +113,11 @@ class NodeQueries:
                 yield cid, block
 
     def lack(self, heads: Iterable[Cid]) -> Lack:
-        """What is not here of the states of some nodes; of a publish, of its chain and its origin."""
+        """Return what is missing of the states of some nodes; for a publish, of its chain and its origin."""
         return at_once(self.lack_steps(heads))
 
     def lack_steps(self, heads: Iterable[Cid]) -> Generator[None, None, Lack]:
-        """As `lack`; one step looks at one node."""
+        """Return the same as `lack`, in steps that read one node each."""
         stack = list(heads)
         seen = set(stack)
         missing: set[Cid] = set()
@@ -141,7 +144,7 @@ class NodeQueries:
         return self._database.execute(query, (cid.raw,)).fetchone() is not None
 
     def order(self, id: bytes) -> TotalOrder:
-        """The order of an id, from its rows."""
+        """Return the order of an id, from its rows."""
         query = (
             "SELECT n.cid, (SELECT l.named FROM links l WHERE l.child = n.node AND l.how = 0) "
             "FROM publishes p JOIN nodes n USING (node) WHERE p.id = ? AND p.in_order = 1"
@@ -152,11 +155,11 @@ class NodeQueries:
         )
 
     def lacked_by_publishes(self, id: bytes) -> list[Cid]:
-        """What publishes of an id wait for: priors and proofs."""
+        """Return the missing priors and proofs that publishes of an id wait for."""
         query = "SELECT DISTINCT l.named FROM publishes p JOIN lacks l ON l.child = p.node WHERE p.id = ?"
         return [cid_from_bytes(raw) for (raw,) in self._database.execute(query, (id,))]
 
     def waiting(self, id: bytes) -> list[Cid]:
-        """Publishes of an id that are here and not in its order, ascending."""
+        """Return the publishes of an id that are here and not in its order, ascending."""
         query = "SELECT n.cid FROM publishes p JOIN nodes n USING (node) WHERE p.id = ? AND p.in_order = 0"
         return sorted(cid_from_bytes(raw) for (raw,) in self._database.execute(query, (id,)))

@@ -1,4 +1,4 @@
-"""Nodes and UCANs as they come: judged, kept, and made to fall when their parents prove them wrong (R25)."""
+"""Incoming nodes and UCANs: validated, kept, and refused later if their parents prove them wrong (R25)."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ _MAPS: Final = range(0xA0, 0xC0)
 
 
 def block_cid(block: bytes) -> Cid:
-    """The CID of a node or UCAN: a map is DAG-CBOR, all else is raw (reference 6)."""
+    """Return the CID of a node or UCAN: a map is DAG-CBOR, all else is raw (reference 6)."""
     return cid_of(DAG_CBOR if block[:1] and block[0] in _MAPS else RAW, block)
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """When and from whom blocks came."""
+    """Time and origin of blocks."""
 
     received_at: int
     recorded: bool = False
-    """The receipt stands in a record already, so it is kept of a publish in the order, too."""
+    """The receipt is already in a record, so it is kept even for a publish that is in the order."""
     peer: bytes | None = None
-    """The bounds of what waits (3.4) are for what a peer brings; None: nobody has brought it."""
+    """The peer that sent the blocks. The limits on waiting nodes (3.4) apply only to blocks from peers."""
 
 
 class NodeTable:
-    """What a folder does with blocks that come, inside the folder's transaction."""
+    """Puts incoming blocks into a folder, inside the folder's transaction."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class NodeTable:
         """Ids whose order got further publishes."""
 
     def put(self, space: bytes | None, block: bytes, receipt: Receipt) -> BlockOutcome:
-        """Judge one block, and keep it."""
+        """Validate one block, and keep it."""
         cid = block_cid(block)
         if code := self._judge.refused_with(cid):
             return BlockOutcome(cid, None, AckStatus.REFUSED, code)
@@ -94,7 +94,7 @@ class NodeTable:
             )
         change = found.change if isinstance(found, ReplicaNode) else None
         home = change.id if isinstance(change, PublishChange) else space
-        # What stands in a blocked space stays (R33).
+        # Blocks that are already in a blocked space stay (R33).
         if receipt.peer is not None and home is not None and self._blocked.reason(home) is not None:
             return BlockOutcome(cid, None, AckStatus.REFUSED, Blocked.code)
         if isinstance(found, Ucan):
@@ -107,7 +107,8 @@ class NodeTable:
             return BlockOutcome(cid, BlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
         row = self._insert(space, cid, BlockKind.UCAN, ucan)
         self._waiting.enter(row, space, receipt.peer, len(ucan.block), waits_for)
-        # They are looked at before nobody waits for this any more, and go on waiting for what is below it.
+        # The publishes above are reviewed before the waiting for this UCAN ends, and go on waiting for what
+        # is below it.
         fallen = self._review_publishes_above(cid)
         self._waiting.settled(cid.raw)
         return BlockOutcome(cid, BlockKind.UCAN, AckStatus.DURABLE, None, waits_for, fallen=tuple(fallen))
@@ -146,21 +147,21 @@ class NodeTable:
         )
 
     def _waits_for(self, node: ReplicaNode, proofs: frozenset[Cid]) -> tuple[Cid, ...]:
-        """The prior and forks that are not here, and these proofs."""
+        """Return the prior and forks that are missing, and these proofs."""
         return self._without_verdict((*node.parents, *proofs))
 
     def _without_verdict(self, cids: Iterable[Cid]) -> tuple[Cid, ...]:
         return tuple(sorted({cid for cid in cids if not self._has_verdict(cid)}))
 
     def _has_verdict(self, cid: Cid) -> bool:
-        """Whether a node is here in any space, or was refused for good."""
+        """Return whether a node is here in any space, or was finally refused."""
         query = "SELECT 1 FROM nodes WHERE cid = ?1 UNION ALL SELECT 1 FROM refused WHERE cid = ?1"
         return self._database.execute(query, (cid.raw,)).fetchone() is not None
 
     def _may_wait(
         self, cid: Cid, space: bytes | None, size: int, receipt: Receipt, waits_for: tuple[Cid, ...]
     ) -> bool:
-        """Whether there is room for a node of a peer, which waits for these."""
+        """Return whether there is capacity for a peer's node that waits for these; True for other nodes."""
         peer = receipt.peer
         return peer is None or not waits_for or self._waiting.make_capacity(cid, space, peer, size)
 
@@ -180,11 +181,11 @@ class NodeTable:
         return BlockOutcome(cid, kind, AckStatus.HAD, None, missing, self._in_order(row))
 
     def _missing_of_publish(self, row: int, waits_for: Iterable[Cid]) -> tuple[Cid, ...]:
-        """What a publish waits for, and its origin where that is not here."""
+        """Return what a publish waits for, and its origin if that is missing."""
         query = "SELECT block FROM nodes WHERE node = ?"
         found = self._database.execute(query, (row,)).fetchone()
         if found is None:
-            return ()  # a clock has refused it by now
+            return ()  # it was refused for its time meanwhile
         origin = decode_dag_cbor(found[0])["change"]["origin"]
         return tuple(sorted({*waits_for, *self._without_verdict((origin,))}))
 
@@ -209,7 +210,7 @@ class NodeTable:
         return row
 
     def _place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> bool:
-        """A node is of a space, too; returns whether it was not before."""
+        """Record that a node belongs to a space; returns whether that is new."""
         place = (space, row, not self._has_child(space, cid.raw, kind))
         cursor = self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", place)
         self._database.execute(
@@ -222,7 +223,7 @@ class NodeTable:
         return bool(cursor.rowcount)
 
     def _has_child(self, space: bytes, raw: bytes, kind: BlockKind) -> bool:
-        """Whether something in the space builds on a node, or leans on a UCAN."""
+        """Return whether something in a space builds on a node, or names a UCAN as its proof."""
         query = (
             "SELECT 1 FROM links l JOIN places p ON p.node = l.child AND p.space = ? "
             "WHERE l.named = ? AND l.how = ? LIMIT 1"
@@ -242,7 +243,7 @@ class NodeTable:
             )
             row = self._database.execute(query, (parent.raw,)).fetchone()
             if row is None or row[0] == BlockKind.UCAN:
-                continue  # a UCAN is no node: what names it as its prior waits for ever
+                continue  # a UCAN is not a node: a node that names it as its prior waits for ever
             if (row[0] == BlockKind.PUBLISH) != node.is_publish:
                 raise ChainMixed("publishes build on publishes, and nothing else does")
             if row[1] != own_id:
@@ -266,7 +267,7 @@ class NodeTable:
         return self._database.execute(query, (raw, BUILDS)).fetchall()
 
     def _refuse(self, cid: Cid, code: str) -> list[RefusedBlock]:
-        """Refuse a block for good, and with it all that build on it; the block itself comes first."""
+        """Refuse a block finally, with everything that builds on it; the block itself comes first."""
         fallen: list[RefusedBlock] = []
         waiting = [(cid.raw, code)]
         while waiting:
@@ -313,7 +314,7 @@ class NodeTable:
     # Publishes.
 
     def _review_publishes_above(self, proof: Cid) -> list[RefusedBlock]:
-        """Judge again what waits for a UCAN, however far above it."""
+        """Validate again the publishes that wait for a UCAN, however far above it."""
         fallen: list[RefusedBlock] = []
         seen: set[bytes] = set()
         above = [proof.raw]
@@ -332,7 +333,7 @@ class NodeTable:
         return fallen
 
     def _review(self, row: int) -> list[RefusedBlock]:
-        """Judge a publish that is not authorised again, at each of its receipts."""
+        """Validate a publish that is not authorised again, at each of its receipts."""
         query = (
             "SELECT n.block FROM publishes p JOIN nodes n USING (node) WHERE node = ? AND NOT is_authorised"
         )
@@ -356,18 +357,21 @@ class NodeTable:
         if stands:
             self._waiting.waits_for(row, self._waits_for(node, missing))
         else:
-            # Nothing is kept of what a clock refuses, whatever came first (R25).
+            # A publish that is refused for its time is not kept, whatever came first (R25).
             self._delete(node.cid.raw)
             self._waiting.gone(node.cid.raw)
         return []
 
     def receipts(self, row: int) -> list[int]:
-        """The times of receipt of a publish, ascending."""
+        """Return the times of receipt of a publish, ascending."""
         query = "SELECT received_at FROM receipts WHERE node = ? ORDER BY received_at"
         return [time for (time,) in self._database.execute(query, (row,))]
 
     def valid_receipts(self, cid: Cid) -> list[int]:
-        """Those that no clock refuses, ascending: what was refused so when it came is not kept either."""
+        """Return the receipts that are not refused for their time, ascending.
+
+        A receipt that was refused for its time when it came is not kept either.
+        """
         query = "SELECT node, block FROM nodes JOIN publishes USING (node) WHERE cid = ?"
         found = self._database.execute(query, (cid.raw,)).fetchone()
         if found is None:
@@ -377,7 +381,7 @@ class NodeTable:
         return [time for time, no in judged if no is None or isinstance(no.error, UcanProofMissing)]
 
     def _admit(self, row: int) -> None:
-        """Put an authorised publish into its order if its prior is in it, and those that waited for it."""
+        """Put an authorised publish into its order if its prior is in it, and then those that build on it."""
         ready = [row]
         while ready:
             query = (

@@ -1,4 +1,4 @@
-"""What became of what a folder was given, and what it says of an id."""
+"""Results of a folder: outcomes of blocks, changes of a transaction, and the published state of an id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from culm_models.dag.wire.messages import AckStatus
 
 
 class BlockKind(StrEnum):
-    """What a node is."""
+    """Kind of a node."""
 
     APPEND = "append"
     JOIN = "join"
@@ -22,7 +22,7 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RefusedBlock:
-    """A block that was refused for good (R25): when it came, or when its parent did."""
+    """A block that was finally refused (R25): when it came, or when its parent did."""
 
     cid: Cid
     code: str
@@ -30,26 +30,26 @@ class RefusedBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockOutcome:
-    """What became of one node or UCAN."""
+    """Outcome of one node or UCAN."""
 
     cid: Cid
     kind: BlockKind | None
-    """None where the bytes are neither."""
+    """None if the bytes are neither a node nor a UCAN."""
     status: AckStatus
-    """DURABLE: it is new here (durable once committed). HAD, REFUSED (with the code), LATER (no room)."""
+    """DURABLE: it is new here (durable once committed). HAD, REFUSED (with the code), LATER (no capacity)."""
     code: str | None = None
     missing: tuple[Cid, ...] = ()
-    """Priors, forks, origin or proofs that are named and not here, ascending: what it waits for."""
+    """Priors, forks, origin or proofs that are named and missing, ascending: it waits for these."""
     in_order: bool = False
     """Whether it is a publish in the order of its id."""
     fallen: tuple[RefusedBlock, ...] = ()
-    """Nodes that came earlier and fell since this one is here."""
+    """Nodes that came earlier and were refused because this one is here."""
     is_placed: bool = False
-    """It was here, and is in this space only now."""
+    """It was here already, and is new in this space."""
 
     @property
     def is_new(self) -> bool:
-        """Whether it was not in its space before."""
+        """Return whether it is new in its space."""
         return self.is_placed or self.status is AckStatus.DURABLE
 
 
@@ -60,17 +60,17 @@ class FolderChanges:
     nodes: dict[bytes, list[Cid]] = field(default_factory=dict)
     """New nodes and UCANs, by space."""
     shards: dict[bytes, list[tuple[Cid, int]]] = field(default_factory=dict)
-    """New shards and their sizes, by space."""
+    """New shards and their sizes in bytes, by space."""
     keys: set[bytes] = field(default_factory=set)
-    """What may be another one now, as `Watches` names it."""
+    """Keys that may have changed, as in `Watches`."""
 
     def __bool__(self) -> bool:
         return bool(self.keys)
 
     def add_block(self, space: bytes | None, block: bytes, outcome: BlockOutcome) -> None:
-        """A node or UCAN came in a space."""
+        """Add the outcome of a node or UCAN that came in a space."""
         is_publish = outcome.kind is BlockKind.PUBLISH
-        # A publish that was here has a further receipt, and may be in the order for it.
+        # A publish that was here has a further receipt, and may be in the order because of it.
         if not (outcome.is_new or outcome.fallen or (is_publish and outcome.status is AckStatus.HAD)):
             return
         if is_publish:
@@ -80,7 +80,7 @@ class FolderChanges:
             self.nodes.setdefault(space, []).append(outcome.cid)
 
     def add_shard(self, space: bytes, shard: Cid, size: int) -> None:
-        """A shard is of a space that had it not."""
+        """Add a shard that is new in a space."""
         self.keys.add(shard.raw)
         self.shards.setdefault(space, []).append((shard, size))
 
@@ -99,40 +99,40 @@ class OrderedPublish:
 
 @dataclass(frozen=True, slots=True)
 class PublishedDag:
-    """What an id has published (5.4)."""
+    """Published state of an id (5.4)."""
 
     id: bytes
     order: tuple[OrderedPublish, ...]
     """Oldest first; the last one is the tip."""
     heads: tuple[Cid, ...]
-    """Publishes in the order that no other one builds on, less the tip, ascending."""
+    """Publishes in the order that no other one builds on, without the tip, ascending."""
     waiting: tuple[Cid, ...]
     """Publishes that are here and not in the order, ascending."""
     missing: frozenset[Cid] = frozenset()
-    """What is not here and would change this: nodes, proofs and shards."""
+    """Missing nodes, proofs and shards that would change this state."""
 
     @property
     def count(self) -> int:
-        """How many publishes are in the order."""
+        """Return the number of publishes in the order."""
         return len(self.order)
 
     @property
     def tip(self) -> OrderedPublish | None:
-        """The last publish: the next one builds on it."""
+        """Return the last publish, which the next one builds on."""
         return self.order[-1] if self.order else None
 
     @property
     def latest_complete(self) -> OrderedPublish | None:
-        """The last publish whose content is here."""
+        """Return the last publish whose content is here."""
         return next((one for one in reversed(self.order) if one.state is PublishState.COMPLETE), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What is not here of what some nodes stand for (`POST /spaces/S/lack`), each list ascending."""
+    """Missing nodes and shards of the states of some nodes (`POST /spaces/S/lack`), each list ascending."""
 
     nodes: tuple[Cid, ...]
     """Replica nodes and UCANs."""
     shards: tuple[Cid, ...]
     opaque_shards: tuple[Cid, ...]
-    """Shards that are never opened (R5): named, whether here or not."""
+    """Shards that are never opened (R5): all that are named, whether here or not."""

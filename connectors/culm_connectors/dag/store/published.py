@@ -1,4 +1,4 @@
-"""Order and states of an id, computed from what is here (R15, R32)."""
+"""Order and states of an id, computed from the nodes and shards that are here (R15, R32)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SETTLED_MAX: Final = 65_536
 
 
 class MappedShards(Mapping[Cid, ShardBlocks]):
-    """The shards of a folder as blocks: views into mapped files, read where somebody looks at them."""
+    """The shards of a folder as blocks: views into mapped files, opened when they are first used."""
 
     def __init__(self, database: sqlite3.Connection, shards: ShardTable) -> None:
         self._database = database
         self._shards = shards
         self._opened: dict[Cid, ShardBlocks] = {}
         self.missing: set[Cid] = set()
-        """What was looked for and is not here."""
+        """Shards that were looked up and are not here."""
 
     def __getitem__(self, cid: Cid) -> ShardBlocks:
         if cid not in self._opened:
@@ -64,7 +64,7 @@ class MappedShards(Mapping[Cid, ShardBlocks]):
 
 
 class PublishedReader:
-    """What the nodes and shards of one folder say of an id."""
+    """Computes the published state of an id from the nodes and shards of one folder."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class PublishedReader:
         self._shards = shards
 
     def read(self, id: bytes) -> PublishedDag:
-        """Order, states, heads, and what waits."""
+        """Return order, states, heads, and waiting publishes."""
         order = self._queries.order(id)
         shards = MappedShards(self._database, self._shards)
         missing = shards.missing
@@ -106,11 +106,11 @@ class PublishedReader:
         return PublishedDag(id, tuple(found), heads, waiting, frozenset(missing))
 
     def forget(self) -> None:
-        """A shard may be here no more."""
+        """Drop cached states, as a shard may be gone."""
         self._settled.clear()
 
     def _content_state(self, cid: Cid, change: PublishChange, shards: MappedShards) -> PublishState:
-        """The state of what is published; once all that its origin names is here, it is found out once."""
+        """Return the state of a publish's content; a complete or partial state is cached."""
         state = self._settled.get(cid)
         if state is None:
             state = content_state(change, self._below(change.origin, shards.missing), shards, self._settings)
@@ -128,7 +128,10 @@ class PublishedReader:
     def _revocation(
         self, node: ReplicaNode, revoked: frozenset[Cid], missing: set[Cid]
     ) -> PublishState | None:
-        """What revocations before a publish make of it: revoked, or pending while a proof may help."""
+        """Return the state of a publish after earlier revocations; None if they do not concern it.
+
+        It is REVOKED, or PENDING while a missing proof may help.
+        """
         query = "SELECT node FROM nodes WHERE cid = ?"
         (row,) = self._database.execute(query, (node.cid.raw,)).fetchone()
         state = PublishState.REVOKED
@@ -142,7 +145,7 @@ class PublishedReader:
         return state
 
     def _below(self, origin: Cid, missing: set[Cid]) -> ReplicaStore:
-        """The nodes below an origin, and which of those that are named there were refused."""
+        """Return the nodes below an origin; nodes named there that were refused are marked."""
         store = ReplicaStore(legacy=self._settings.legacy, bounds=self._settings.bounds)
         stack, seen = [origin], {origin}
         while stack:

@@ -13,7 +13,7 @@ MIB: Final = 1024**2
 
 
 class DagFolderQuotas(BaseModel):
-    """What peers may bring to one folder that is not whole (R34), or waits for something (3.4)."""
+    """Quotas for data from peers that is not complete (R34), or waits for something (3.4)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

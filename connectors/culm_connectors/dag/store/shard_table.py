@@ -1,9 +1,9 @@
-"""Whole shards: their files, their sizes, and where each block lies.
+"""Complete shards: their files, their sizes, and the place of each block.
 
-A shard is a row and a file. The file is there, on the disk, before the row is, and goes after the row has;
-what a kill has left of one without the other goes when the folder is opened. A file is read to its end, and
-its hash checked, before anything of it is used by a process that has not verified it itself: what is damaged
-is as a shard that never came.
+A shard is a row and a file. The file is on disk before the row is inserted, and is deleted after the row is.
+If a kill leaves one without the other, it is dropped when the folder is opened. A process that has not
+verified a file itself first reads all of it and checks its hash. A damaged shard is treated as one that never
+came.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _PIECE_BYTES: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class VerifiedShard:
-    """A shard whose file was read to its end."""
+    """A shard whose file was read to its end and verified."""
 
     cid: Cid
     size: int
     places: tuple[tuple[bytes, int, int], ...]
-    """CID, offset and length of each block, the first one of repeats; none where the shard is opaque."""
+    """CID, offset and length of each block, the first one of repeats; empty if the shard is opaque."""
 
 
 @contextmanager
 def file_of(folder: Path, data: bytes | memoryview) -> Iterator[Path]:
-    """A file of a folder with these bytes, on the disk; it is deleted where it was not renamed meanwhile."""
+    """Write bytes to a temporary file of a folder, on disk; it is deleted unless it is renamed meanwhile."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".adding-", delete=False) as file:
         path = Path(file.name)
         file.write(data)
@@ -56,7 +56,7 @@ def file_of(folder: Path, data: bytes | memoryview) -> Iterator[Path]:
 
 
 def verify_shard(path: Path, cid: Cid, settings: VerdictSettings) -> VerifiedShard:
-    """Read a file. Raises the `DagError` that it is refused with, or `OSError`."""
+    """Read a shard's file and verify it. Raises the `DagError` with which it is refused, or `OSError`."""
     size = path.stat().st_size
     if size > settings.bounds.car:
         raise BlockTooLarge(f"a shard over {settings.bounds.car} bytes")
@@ -102,29 +102,29 @@ class ShardTable:
         self._files: OrderedDict[str, int] = OrderedDict()
         self._sound: set[bytes] = set()
         self.to_delete: list[Cid] = []
-        """Shards whose files go once what says so is committed."""
+        """Shards whose files are deleted once the transaction that dropped them is committed."""
         self._moved: list[tuple[Cid, Path]] = []
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
         while self._files:
             os.close(self._files.popitem()[1])
 
     def file_path(self, cid: Cid) -> Path:
-        """Where the file of a shard is, or would be."""
+        """Return the path of a shard's file, whether it exists or not."""
         return self._folder / f"{cid.text}.car"
 
     def size(self, cid: Cid) -> int | None:
-        """The size of a shard that is here."""
+        """Return the size of a shard in bytes, or None if it is not here."""
         row = self._database.execute("SELECT size FROM shards WHERE cid = ?", (cid.raw,)).fetchone()
         return None if row is None else int(row[0])
 
     def all(self) -> list[Cid]:
-        """Every shard that is here."""
+        """Return every shard that is here."""
         return [cid_from_bytes(raw) for (raw,) in self._database.execute("SELECT cid FROM shards")]
 
     def belongs(self, space: bytes, cid: Cid) -> bool:
-        """Whether a shard came in a space, or is named in it."""
+        """Return whether a shard came in a space, or is named in it."""
         query = (
             "SELECT 1 FROM shard_places WHERE space = ?1 AND shard = ?2 UNION ALL "
             "SELECT 1 FROM names s JOIN places p ON p.node = s.node AND p.space = ?1 "
@@ -133,7 +133,7 @@ class ShardTable:
         return self._database.execute(query, (space, cid.raw)).fetchone() is not None
 
     def of_space(self, space: bytes) -> Iterator[tuple[Cid, int]]:
-        """The shards of a space, ascending by bytes; page by page, so that others may write meanwhile."""
+        """Return a space's shards, ascending by bytes; in pages, so that others may write meanwhile."""
         after = b""
         query = (
             "SELECT h.cid, h.size FROM shards h WHERE h.cid > ?2 AND h.cid IN "
@@ -147,7 +147,7 @@ class ShardTable:
             after = rows[-1][0]
 
     def keep(self, verified: VerifiedShard, source: Path) -> bool:
-        """Make a verified file a shard; False where it was here, and the file is left."""
+        """Make a verified file a shard; False if the shard was here, and the file is left."""
         if self.size(verified.cid) is not None:
             return False
         _sync(source, os.O_RDONLY)
@@ -164,12 +164,12 @@ class ShardTable:
         return True
 
     def place(self, space: bytes, cid: Cid) -> bool:
-        """A shard is of a space, too; returns whether it was not before."""
+        """Record that a shard came in a space; returns whether that is new."""
         query = "INSERT OR IGNORE INTO shard_places VALUES (?, ?)"
         return bool(self._database.execute(query, (space, cid.raw)).rowcount)
 
     def read(self, cid: Cid, offset: int, length: int) -> bytes:
-        """Bytes of a file that is here; fewer at its end, none where it is not here or damaged."""
+        """Return bytes of a shard's file; fewer at its end, none if it is not here or is damaged."""
         file = self._files.pop(cid.text, None)
         if file is None:
             if not self.is_sound(cid):
@@ -181,7 +181,7 @@ class ShardTable:
         return os.pread(file, length, offset)
 
     def is_sound(self, cid: Cid) -> bool:
-        """Whether a shard is here, and its file what it has to be; a damaged one is told of."""
+        """Return whether a shard is here and its file matches; a damaged one is passed to `on_damaged`."""
         size = self.size(cid)
         if size is None:
             return False
@@ -204,7 +204,7 @@ class ShardTable:
         return hasher.digest() == cid.digest
 
     def block_place(self, cid: Cid) -> tuple[Cid, int, int] | None:
-        """Where a block lies: the shard that came first, offset and length."""
+        """Return the place of a block, in the shard that came first: shard, offset and length in bytes."""
         query = (
             "SELECT h.cid, b.offset, b.length FROM blocks b JOIN shards h USING (shard) "
             "WHERE b.cid = ? ORDER BY b.shard LIMIT 1"
@@ -213,13 +213,13 @@ class ShardTable:
         return None if row is None else (cid_from_bytes(row[0]), row[1], row[2])
 
     def block_belongs(self, space: bytes, cid: Cid) -> bool:
-        """Whether a shard that holds a block is of a space."""
+        """Return whether a shard that holds a block belongs to a space."""
         query = "SELECT h.cid FROM blocks b JOIN shards h USING (shard) WHERE b.cid = ?"
         rows = self._database.execute(query, (cid.raw,)).fetchall()
         return any(self.belongs(space, cid_from_bytes(raw)) for (raw,) in rows)
 
     def drop(self, cid: Cid) -> bool:
-        """Forget a shard as if it had never come; whether it was here."""
+        """Drop a shard as if it never came; returns whether it was here."""
         row = self._database.execute("SELECT shard FROM shards WHERE cid = ?", (cid.raw,)).fetchone()
         if row is None:
             return False
@@ -233,7 +233,7 @@ class ShardTable:
         return True
 
     def committed(self) -> None:
-        """Delete the files of shards that are not here: in a transaction, so that none comes meanwhile."""
+        """Delete the files of dropped shards: in a transaction, so that no such shard is added meanwhile."""
         self._moved = []
         for cid in self.to_delete:
             if self.size(cid) is None:
@@ -241,7 +241,7 @@ class ShardTable:
         self.to_delete = []
 
     def rolled_back(self) -> None:
-        """What was kept is not: its files are again where they were."""
+        """Move the files of shards that were not kept back to where they were."""
         for cid, source in reversed(self._moved):
             if self.size(cid) is None and not source.exists():
                 self.file_path(cid).replace(source)
@@ -249,7 +249,7 @@ class ShardTable:
         self._sound.clear()
 
     def drop_torn(self) -> list[Cid]:
-        """Drop shards without a file, which are given back, and delete files without a shard."""
+        """Drop shards without a file, which are returned, and delete files without a shard."""
         files = {path.name: path for path in self._folder.iterdir()}
         torn = [cid for cid in self.all() if files.pop(self.file_path(cid).name, None) is None]
         for cid in torn:
@@ -260,7 +260,7 @@ class ShardTable:
 
 
 def _sync(path: Path, flags: int) -> None:
-    """See that what is in a file, or which files are in a folder, is on the disk."""
+    """Flush a file, or the names in a folder, to disk."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,8 @@
-"""Shards on their way: a file and a row each, by peer and shard, with quotas by what has come of them (R34).
+"""Incomplete shards: a file and a row each, by peer and shard, with quotas for the bytes received (R34).
 
-A spool takes nothing up before its first chunk. Where there is no capacity left, the address that has most
-of it gives up what it has not touched for longest, unless whoever asks has as much.
+A spool uses no capacity before its first chunk. If there is no capacity left, the address that uses most of
+it loses its least recently used spool, unless the requesting address would then use more. For the quota of an
+address, the same applies to its peers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 
 _OPEN_FILES: Final = 64
 DEPLOYMENT_PEER: Final = bytes(32)
-"""Spools of this peer count towards no quota: what the deployment itself holds, as an edge reads it."""
+"""Spools of this peer count towards no quota: an edge reads data that the deployment holds into them."""
 
 
 class Spools:
@@ -44,31 +45,31 @@ class Spools:
         self._files: OrderedDict[int, int] = OrderedDict()
         self._before = {row for (row,) in database.execute("SELECT spool FROM spools")}
         self.to_delete: list[Path] = []
-        """Files that go once what says so is committed."""
+        """Files that are deleted once the transaction that dropped their spools is committed."""
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
         while self._files:
             os.close(self._files.popitem()[1])
 
     def committed(self) -> None:
-        """Delete what is to be deleted."""
+        """Delete the files in `to_delete`."""
         for path in self.to_delete:
             path.unlink(missing_ok=True)
         self.to_delete = []
 
     def path(self, row: int) -> Path:
-        """The file of a spool."""
+        """Return the path of a spool's file."""
         return self._folder / f"{row}.part"
 
     def row(self, peer: bytes, shard: Cid) -> tuple[int, int, int, bytes] | None:
-        """Number, announced size, chunks (a bit each) and space of a spool."""
+        """Return number, announced size, chunks (a bit each) and space of a spool, or None."""
         query = "SELECT spool, size, bits, space FROM spools WHERE peer = ? AND cid = ?"
         found = self._database.execute(query, (peer, shard.raw)).fetchone()
         return None if found is None else (found[0], found[1], int.from_bytes(found[2], "little"), found[3])
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """Make room for all of a shard."""
+        """Reserve capacity for all of a shard."""
         found = self.row(peer, shard)
         if found is not None and found[1] == size:
             return Reserved(found[2])
@@ -77,7 +78,7 @@ class Spools:
         address = caller_address()
         if peer != DEPLOYMENT_PEER and not self._make_capacity(peer, address, size, spools=1):
             return NotReserved(AckStatus.LATER, SpoolFull.code)
-        # No process ever gives a number again: a file may be deleted after its row is.
+        # No process ever reuses a number: a file may be deleted after its row is.
         self._database.execute(
             "INSERT INTO spools (spool, peer, cid, size, space, bits, touched_at, address) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -86,18 +87,18 @@ class Spools:
         return Reserved(0)
 
     def forget(self, peer: bytes, shard: Cid) -> None:
-        """Forget a spool."""
+        """Drop a spool."""
         if (found := self.row(peer, shard)) is not None:
             self.drop(found[0])
 
     def release(self, peer: bytes, shard: Cid) -> None:
-        """Forget a spool of which nothing has come."""
+        """Drop a spool for which nothing has come."""
         found = self.row(peer, shard)
         if found is not None and not found[2]:
             self.drop(found[0])
 
     def _make_capacity(self, peer: bytes, address: str, size: int, *, spools: int) -> bool:
-        """Whether so much more may come from a peer, once others have given up what they may have to."""
+        """Return whether a peer may send this much more, after dropping other spools if that is needed."""
         if self._in_the_way(peer, address, size, spools) is None:
             return True
         self.drop_expired()
@@ -109,7 +110,7 @@ class Spools:
         return True
 
     def _in_the_way(self, peer: bytes, address: str, size: int, spools: int) -> list[int] | None:
-        """The spool that has to go for so much of a peer, or none that may; None where there is capacity."""
+        """Return the spool to drop for a request; empty if none may go, None if there is capacity."""
         query = (
             "SELECT count(*), ifnull(sum(received), 0), ifnull(sum(peer = ?1), 0), "
             "ifnull(sum(received * (peer = ?1)), 0), ifnull(sum(received * (address = ?2)), 0) "
@@ -131,7 +132,7 @@ class Spools:
         return None
 
     def _of_largest(self, column: str, condition: str, value: bytes | str, least: int) -> list[int]:
-        """What whoever has most has not touched for longest; nothing unless that is at least so much."""
+        """Return the least recently used spool of the largest holder, if that has at least `least` bytes."""
         query = (
             f"SELECT {column}, sum(received) FROM spools WHERE {condition} "
             f"GROUP BY {column} ORDER BY 2 DESC, 1 LIMIT 1"
@@ -146,7 +147,7 @@ class Spools:
         return [row for (row,) in self._database.execute(query, values)]
 
     def write(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
-        """Keep one chunk, while there is a spool and capacity for it."""
+        """Keep one chunk, if there is a spool and capacity for it; returns whether it was kept."""
         found = self.row(peer, shard)
         if found is None:
             return False
@@ -180,12 +181,12 @@ class Spools:
         return file
 
     def ranges(self, peer: bytes, shard: Cid) -> tuple[int, tuple[Range, ...]] | None:
-        """Announced size and ranges of a spool."""
+        """Return announced size and ranges of a spool, or None."""
         found = self.row(peer, shard)
         return None if found is None else (found[1], ranges_of(found[2], found[1]))
 
     def whole(self, peer: bytes, shard: Cid) -> Path | None:
-        """The file of a spool all of whose chunks are here, on the disk."""
+        """Flush a spool with all chunks to disk and return its file; None if it is not complete."""
         found = self.row(peer, shard)
         if found is None or found[2] != all_chunks(found[1]):
             return None
@@ -193,20 +194,20 @@ class Spools:
         return self.path(found[0])
 
     def drop(self, row: int) -> None:
-        """Forget a spool."""
+        """Drop a spool."""
         self._database.execute("DELETE FROM spools WHERE spool = ?", (row,))
         if (file := self._files.pop(row, None)) is not None:
             os.close(file)
         self.to_delete.append(self.path(row))
 
     def drop_of_shard(self, shard: Cid) -> None:
-        """Forget all spools of a shard that is here."""
+        """Drop all spools of a shard that is complete."""
         query = "SELECT spool FROM spools WHERE cid = ?"
         for (row,) in self._database.execute(query, (shard.raw,)).fetchall():
             self.drop(row)
 
     def drop_under(self, peer: bytes, key: bytes) -> int:
-        """Forget a peer's spools of a shard (the bytes of its CID), or of a space; how many."""
+        """Drop a peer's spools of a shard (the bytes of its CID), or of a space; returns how many."""
         query = "SELECT spool FROM spools WHERE peer = ?1 AND (cid = ?2 OR space = ?2)"
         rows = self._database.execute(query, (peer, key)).fetchall()
         for (row,) in rows:
@@ -214,9 +215,9 @@ class Spools:
         return len(rows)
 
     def drop_expired(self) -> int:
-        """Forget spools whose last byte came too long ago; how many."""
+        """Drop spools whose last byte came too long ago; returns how many."""
         before = int(self._clock_s()) - self._settings.spool_expires_s
-        # What the deployment holds is read once, and may be complete after a longer absence.
+        # Data of the deployment is read once, and may be completed after a longer absence.
         query = "SELECT spool FROM spools WHERE touched_at <= ? AND peer != ?"
         rows = self._database.execute(query, (before, DEPLOYMENT_PEER)).fetchall()
         for (row,) in rows:
@@ -224,14 +225,14 @@ class Spools:
         return len(rows)
 
     def is_of_before(self, peer: bytes, shard: Cid) -> bool:
-        """Whether a spool was here when the folder was opened."""
+        """Return whether a spool was here when the folder was opened."""
         found = self.row(peer, shard)
         return found is not None and found[0] in self._before
 
     def drop_torn(self) -> bool:
-        """Forget spools whose file has not what their row says, and files without a row.
+        """Drop spools whose file is shorter than their row requires, and files without a row.
 
-        Whether one of the deployment's was among them.
+        Returns whether one of the deployment's spools was dropped.
         """
         query = "SELECT spool, size, bits, peer FROM spools"
         known: set[str] = set()
@@ -250,12 +251,12 @@ class Spools:
 
 
 def _bytes_of(bits: int, size: int) -> int:
-    """How much of a shard these chunks are."""
+    """Return the size of these chunks of a shard, in bytes."""
     return sum(length for _, length in ranges_of(bits, size))
 
 
 def count_received(database: sqlite3.Connection) -> None:
-    """Find out what has come of spools, in a folder of a program that did not keep it."""
+    """Compute the received bytes of spools, in a folder of a version that did not keep them."""
     rows = database.execute("SELECT spool, size, bits FROM spools").fetchall()
     database.executemany(
         "UPDATE spools SET received = ? WHERE spool = ?",

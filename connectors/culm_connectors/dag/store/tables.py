@@ -1,4 +1,4 @@
-"""The tables of a folder of DAGs, and the opening of its database: one format number."""
+"""The tables of a folder of DAGs, and the opening of its database, with one format number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _APPLICATION_ID: Final = 0x43444147
 _BUSY_TIMEOUT_S: Final = 30.0
 
 BUILDS, NEEDS = range(2)
-"""How a node names another one: as prior or fork; as origin or proof."""
+"""Kinds of links between nodes: BUILDS names a prior or fork, NEEDS an origin or proof."""
 
 _SCHEMA: Final = """
 CREATE TABLE nodes (
@@ -60,7 +60,10 @@ CREATE TABLE spools (
 );
 CREATE TABLE blocked (key BLOB PRIMARY KEY, reason TEXT NOT NULL);
 """
-"""CIDs are bytes, `named` too; ids and spaces have 32. `bits` of a spool are its chunks, low bits first."""
+"""CIDs are bytes, `named` too; ids and spaces have 32 bytes.
+
+`bits` of a spool are its chunks, low bits first.
+"""
 
 _SCHEMA_2: Final = """
 CREATE TABLE missing (space BLOB NOT NULL, named BLOB NOT NULL, PRIMARY KEY (space, named)) WITHOUT ROWID;
@@ -68,7 +71,7 @@ CREATE INDEX missing_named ON missing (named);
 CREATE TABLE lacks (named BLOB NOT NULL, child INTEGER NOT NULL, PRIMARY KEY (named, child)) WITHOUT ROWID;
 CREATE INDEX lacks_of ON lacks (child);
 """
-"""Since format 2: what is missing, and which nodes wait for it."""
+"""Since format 2: missing CIDs, and the nodes that wait for them."""
 
 _SCHEMA_3: Final = """
 DROP TABLE IF EXISTS waiting;
@@ -87,14 +90,14 @@ CREATE TABLE waiting_counts (
 ALTER TABLE spools ADD COLUMN address TEXT NOT NULL DEFAULT '';
 ALTER TABLE spools ADD COLUMN received INTEGER NOT NULL DEFAULT 0;
 """
-"""Since format 3: who has a place to wait, and what has come of spools. A space of none has no bytes."""
+"""Since format 3: places of waiting nodes, and bytes received of spools. Empty bytes stand for no space."""
 
 
 @contextmanager
 def open_database(folder: Path, *, create: bool) -> Iterator[sqlite3.Connection]:
-    """The database of a folder; it is closed if what is read within the context cannot be.
+    """Open the database of a folder; it is closed if an error occurs within the context.
 
-    With `create`, one is made where there is none. Raises `DagFolderError`.
+    With `create`, a missing database is created. Raises `DagFolderError`.
     """
     path = folder / DATABASE_FILE
     if not create and not path.exists():
@@ -115,7 +118,7 @@ def open_database(folder: Path, *, create: bool) -> Iterator[sqlite3.Connection]
 
 
 def _upgrade(database: sqlite3.Connection, found: int) -> int:
-    """Make the tables of a new database, or those that an older one lacks; the format that it has then."""
+    """Create the tables of a new database, or those that an older one is missing; returns its new format."""
     if found >= FORMAT:
         return found
     for format, schema in enumerate((_SCHEMA, _SCHEMA_2, _SCHEMA_3), start=1):

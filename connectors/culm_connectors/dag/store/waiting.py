@@ -1,11 +1,11 @@
-"""What is named and not here, as state: what a space asks for, and which nodes wait for it (3.4).
+"""Named and missing nodes, as state: what a space requests, and which nodes wait for it (3.4).
 
-A node waits for its own prior and forks, a UCAN for its proofs, a publish also for whatever proof is missing
-below it. Nobody waits for an origin.
+A node waits for its own prior and forks, a UCAN for its proofs, a publish also for any missing proof below
+it. No node waits for an origin.
 
-What peers bring and what waits has a place: so many of a space, of an address and of a peer. Where there is
-none left, whoever has most of them gives up its oldest; so a stranger's orphans keep nobody out, and after a
-while they count no more. A node without a place is kept: it was promised, and topics have it.
+A node from a peer that waits has a place. Places are limited per space, per address and per peer. If there is
+none left, the holder with the most places gives up its oldest; so a stranger's orphans keep nobody out, and
+after a while they no longer count. A node without a place is kept: it was acknowledged, and topics have it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from culm_connectors.edge.fair_turns import caller_address
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 
 _OF_SPACE, _OF_ADDRESS, _OF_PEER = range(3)
-"""What places are counted by; the order of the columns, too."""
+"""Holders by which places are counted; also the order of the columns."""
 _NAMED_NOT_HERE: Final = (
     "NOT EXISTS (SELECT 1 FROM refused r WHERE r.cid = l.named) AND NOT EXISTS (SELECT 1 FROM nodes n "
     f"WHERE n.cid = l.named AND (n.kind = '{BlockKind.PUBLISH.value}' OR EXISTS "
@@ -35,7 +35,10 @@ _FILL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A place for a node that a peer brings, and who has one until it is here: space, address, peer, size."""
+    """Request for a place for a peer's node, and the nodes that leave their places once it is here.
+
+    Each of `leaving` has space, address, peer and size.
+    """
 
     space: bytes
     address: str
@@ -45,7 +48,7 @@ class _Claim:
 
 
 class WaitingNodes:
-    """Who waits, and for what, in one folder and inside of its transaction."""
+    """Waiting nodes and what they wait for, in one folder and inside its transaction."""
 
     def __init__(
         self, database: sqlite3.Connection, settings: DagFolderSettings, clock_s: Callable[[], float]
@@ -54,27 +57,28 @@ class WaitingNodes:
         self._settings = settings
         self._clock_s = clock_s
 
-    # What a space asks for.
+    # Requests of a space.
 
     def missing(self, space: bytes, most: int) -> list[Cid]:
-        """What the nodes of a space name, and what is not here in it, ascending."""
+        """Return up to `most` CIDs that the nodes of a space name and that are missing in it, ascending."""
         query = "SELECT named FROM missing WHERE space = ? LIMIT ?"
         return sorted(cid_from_bytes(raw) for (raw,) in self._database.execute(query, (space, most)))
 
     def placed(self, space: bytes, row: int, raw: bytes, *, is_publish: bool) -> None:
-        """A node is here in a space; a publish counts wherever it is asked for."""
+        """Record that a node is in a space; a publish counts as in every space."""
         if is_publish:
             self._database.execute("DELETE FROM missing WHERE named = ?", (raw,))
         else:
             self._database.execute("DELETE FROM missing WHERE space = ? AND named = ?", (space, raw))
         self._database.execute(f"{_FILL} AND p.space = ? AND p.node = ?", (space, row))
 
-    # Who waits.
+    # Waiting nodes.
 
     def make_capacity(self, cid: Cid, space: bytes | None, peer: bytes, size: int) -> bool:
-        """Whether a node that a peer brings may wait; others may have to give up their places for it.
+        """Return whether a peer's node may wait; other nodes may have to give up their places for it.
 
-        Those who wait for nothing but this node make room: a chain that comes from its end needs one place.
+        Nodes that wait only for this node leave their places, so a chain that comes from its end needs one
+        place.
         """
         claim = _Claim(space or b"", caller_address(), peer, size, tuple(self._freed_by(cid)))
         if self._lacking(claim) is None:
@@ -87,7 +91,7 @@ class WaitingNodes:
         return True
 
     def _lacking(self, claim: _Claim) -> tuple[int, str] | None:
-        """Find whose places are too few for a claim (peer, address or space), and by which measure."""
+        """Return whose limit a claim exceeds (peer, address or space), and by which measure; else None."""
         settings = self._settings
         if self._left(claim, _OF_PEER, claim.peer)[0] >= settings.max_waiting_nodes_per_peer:
             return _OF_PEER, "count(*)"
@@ -106,9 +110,10 @@ class WaitingNodes:
         return nodes - len(sizes), octets - sum(sizes)
 
     def _give_up(self, claim: _Claim, of: int, measure: str) -> bool:
-        """Whoever has most gives up its oldest place, unless it has no more than whoever claims one.
+        """Take the oldest place of the holder with most, unless that has no more than the claiming holder.
 
-        In a space these are addresses, and at an address they are peers.
+        In a space the holders are addresses, and at an address they are peers. Returns whether a place was
+        taken.
         """
         among, holders = ("space", "address") if of == _OF_SPACE else ("address", "peer")
         value, own = getattr(claim, among), getattr(claim, holders)
@@ -128,20 +133,20 @@ class WaitingNodes:
         self._leave(row for (row,) in self._database.execute(query, (before,)).fetchall())
 
     def counts(self, space: bytes) -> tuple[int, int]:
-        """How many nodes of a space wait, and their bytes."""
+        """Return how many nodes of a space wait, and their bytes."""
         return self._count(_OF_SPACE, space)
 
     def of_node(self, row: int) -> list[Cid]:
-        """What a node waits for."""
+        """Return the CIDs that a node waits for."""
         query = "SELECT named FROM lacks WHERE child = ?"
         return [cid_from_bytes(raw) for (raw,) in self._database.execute(query, (row,))]
 
     def enter(
         self, row: int, space: bytes | None, peer: bytes | None, size: int, needs: Iterable[Cid]
     ) -> None:
-        """A node that is new here waits for these; for none of them, it waits not.
+        """Record that a new node waits for these; without any, it does not wait.
 
-        What nobody in particular has brought takes up no place, such as what topics have.
+        A node from no particular peer, such as one from a topic, takes up no place.
         """
         rows = [(need.raw, row) for need in needs]
         self._database.executemany("INSERT OR IGNORE INTO lacks VALUES (?, ?)", rows)
@@ -154,7 +159,7 @@ class WaitingNodes:
             self._add(space or b"", address, peer, 1, size)
 
     def waits_for(self, row: int, needs: Iterable[Cid]) -> None:
-        """A node that was here waits for these, and for nothing else."""
+        """Record that a node waits for these, and for nothing else."""
         rows = [(need.raw, row) for need in needs]
         self._database.execute("DELETE FROM lacks WHERE child = ?", (row,))
         self._database.executemany("INSERT OR IGNORE INTO lacks VALUES (?, ?)", rows)
@@ -162,25 +167,25 @@ class WaitingNodes:
             self._leave([row])
 
     def settled(self, raw: bytes) -> None:
-        """A node is here, or was refused for good: nobody waits for it."""
+        """Stop waiting for a node that is here, or was finally refused."""
         children = self._database.execute("SELECT child FROM lacks WHERE named = ?", (raw,)).fetchall()
         self._database.execute("DELETE FROM lacks WHERE named = ?", (raw,))
         query = "SELECT 1 FROM lacks WHERE child = ?"
         self._leave([row for (row,) in children if self._database.execute(query, (row,)).fetchone() is None])
 
     def refused(self, raw: bytes) -> None:
-        """A node was refused for good: nobody is asked for it."""
+        """Stop requesting a node that was finally refused, and stop waiting for it."""
         self._database.execute("DELETE FROM missing WHERE named = ?", (raw,))
         self.settled(raw)
 
     def gone(self, raw: bytes) -> None:
-        """What was here, or refused, is neither: it is asked for again, and what builds on it waits."""
+        """Request a node again whose block or refusal is gone; the nodes that build on it wait again."""
         self._database.execute(f"{_FILL} AND l.named = ?", (raw,))
         query = "INSERT OR IGNORE INTO lacks SELECT named, child FROM links WHERE named = ? AND how = 0"
         self._database.execute(query, (raw,))
 
     def deleted(self, row: int, named: list[tuple[bytes]], spaces: list[tuple[bytes]]) -> None:
-        """A node is gone from its spaces: what it alone has named there is asked for no more."""
+        """Remove a deleted node: CIDs that it alone named in its spaces are not requested any more."""
         self._database.execute("DELETE FROM lacks WHERE child = ?", (row,))
         self._leave([row])
         query = (
@@ -191,7 +196,7 @@ class WaitingNodes:
         self._database.executemany(query, pairs)
 
     def _freed_by(self, cid: Cid) -> list[tuple[bytes, str, bytes, int]]:
-        """Space, address, peer and size of those who wait for this alone."""
+        """Return space, address, peer and size of the nodes that wait for this alone."""
         query = (
             "SELECT w.space, w.address, w.peer, w.size FROM lacks l JOIN waiting w ON w.node = l.child "
             "WHERE l.named = ?1 "
@@ -227,7 +232,7 @@ class WaitingNodes:
 
 
 def fill_waiting(database: sqlite3.Connection) -> None:
-    """Find out all of it, in a folder of a program that kept none."""
+    """Compute this state, in a folder of a version that kept none."""
     database.execute(_FILL)
     database.execute(
         "INSERT INTO lacks SELECT DISTINCT l.named, l.child FROM links l JOIN nodes c ON c.node = l.child "

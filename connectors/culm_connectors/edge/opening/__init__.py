@@ -1,5 +1,5 @@
-"""How protocols of a connector are opened and closed.
+"""Opening and closing of a connector's protocols.
 
-- `shared_rooms`: what several protocols work over, for as long as one of them is open.
-- `reopening`: one protocol is closed and opened again when its store has failed.
+- `shared_rooms`: rooms that several protocols use; each is open for as long as one of them is.
+- `reopening`: closes one protocol whose store has failed, and opens it again.
 """

@@ -1,9 +1,10 @@
 """Closes one protocol whose local store has failed, and opens it again, while the others go on.
 
-A store that cannot be written is opened again when its disk has space, also if it could not even be opened
-when the connector started. One that is damaged is opened again at once, which sets it aside or drops it, to
-be refilled from topics (`local_store.refilled_folder`, `local_store.opening`). A room that protocols share is
-closed with them. Meanwhile callers are refused with `store_unusable` (0x104), and readiness says why.
+A store that cannot be written is opened again when its disk has space, even if it could not be opened when
+the connector started. A damaged store is opened again at once, which sets it aside or drops it, to be
+refilled from topics (`local_store.refilled_folder`, `local_store.opening`). A room that protocols share is
+closed with them. Meanwhile connections are refused with `store_unusable` (0x104), and readiness reports the
+reason.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from culm_models.errors import CulmError
 logger = logging.getLogger(__name__)
 
 RETRY_INTERVAL_S: Final = 5.0
-"""Pause before each attempt to open a store again that could not be written."""
+"""Pause before each attempt to open a store again that could not be written, in seconds."""
 
 
 class ClosedProtocol:
@@ -51,28 +52,28 @@ class ClosedProtocol:
         """Do nothing."""
 
     def why_not_ready(self) -> Sequence[str]:
-        """Why the store is closed."""
+        """Return why the store is closed."""
         return [self._reason]
 
     def measured(self) -> ProtocolMetrics:
-        """The numbers as they were when it was closed."""
+        """Return the numbers as they were when the protocol was closed."""
         return self._latest
 
     def metrics(self) -> Iterator[Metric]:
-        """Nothing."""
+        """Return no metrics."""
         return iter(())
 
     def judge_again(self, former: AccessList) -> None:
-        """Do nothing: nobody is connected."""
+        """Do nothing: there are no connections."""
 
     async def finish(self, reason: str) -> None:
-        """Do nothing: nobody is connected."""
+        """Do nothing: there are no connections."""
 
 
 class ReopenedProtocol:
-    """One protocol of a connector; an asynchronous context manager that opens it, if the settings want it.
+    """One protocol of a connector; an asynchronous context manager that opens it, if the settings enable it.
 
-    `protocols` is the connector's table, whose entry is kept up.
+    `protocols` is the connector's table, in which this keeps the protocol's entry current.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class ReopenedProtocol:
         self._stack = AsyncExitStack()
         self._rooms: Sequence[UsedRoom] = ()
         self._failure: LocalStoreError | None = None
-        """Why it could not be opened at the start."""
+        """Error with which it could not be opened at the start."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -115,7 +116,7 @@ class ReopenedProtocol:
                 self._protocols[self.name] = protocol
 
     async def run(self, doors: Doors, ready: Callable[[EdgeProtocol], Awaitable[None]]) -> None:
-        """Run it until cancelled, again after each failure of its store. Raises whatever else ends it."""
+        """Run the protocol until cancelled, again after each failure of its store. Raises any other error."""
         if self._failure is not None:
             await self._reopen(self._failure)
         while (protocol := self._protocols.get(self.name)) is not None:
@@ -143,14 +144,14 @@ class ReopenedProtocol:
                 task.cancel()
 
     def _stand_in(self, failure: LocalStoreError, latest: ProtocolMetrics) -> None:
-        """Put something in the place of the protocol that says why it is closed."""
+        """Replace the protocol by one that reports why it is closed."""
         logger.error("%s is closed until its store is usable: %s (%s)", self.name, failure, failure.code)
         reason = f"{self.name}: {failure} ({failure.code})"
         self._protocols[self.name] = ClosedProtocol(reason, latest)
 
     async def _close(self, protocol: EdgeProtocol, doors: Doors, failure: LocalStoreError) -> None:
         self._stand_in(failure, protocol.measured())
-        # Strangers learn what has happened, and not where.
+        # Peers learn what has happened, but no paths.
         doors.close(protocol.doors, f"the local store of {self.name} cannot be used ({failure.code})")
         try:
             await self._stack.__aexit__(type(failure), failure, failure.__traceback__)
@@ -176,11 +177,11 @@ class ReopenedProtocol:
                 return
 
     def _failure_of(self, error: BaseException) -> LocalStoreError | None:
-        """The failure of a store among the errors of a group."""
+        """Return the failure of a store among the errors of a group."""
         if isinstance(error, BaseExceptionGroup):
             return next(filter(None, map(self._failure_of, error.exceptions)), None)
         if isinstance(error, StoreDamaged | StoreFull | StoreUnusable):
             return error
-        # A file that no guard stands before: damage is not assumed of it.
+        # Files without a guard: an error there is not taken for damage.
         failure = store_failure(self._context.settings.directory, error)
         return failure if isinstance(failure, StoreFull) else None

@@ -1,7 +1,7 @@
 """Rooms that protocols of a connector share: each is open, and runs, for as long as one of them uses it.
 
 A room that fails ends every protocol that uses it. It is closed with the error that ended it when the last of
-them has left, and is opened anew by the first that asks again.
+them has left. The next protocol that requests it opens it anew.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from prometheus_client.core import Metric
 
 
 class SharedRoom(Protocol):
-    """What several protocols of a connector work over."""
+    """A service that several protocols of a connector use."""
 
     async def run(self) -> None:
-        """Do all that it does, until cancelled. An error ends the protocols that use it."""
+        """Run until cancelled. An error ends the protocols that use the room."""
         ...
 
     def metrics(self) -> Iterator[Metric]:
-        """What it measures, under plain names, at the time of a scrape and in the scrape's thread."""
+        """Return its metrics, under plain names, at the time of a scrape and in the scrape's thread."""
         ...
 
     async def finish(self) -> None:
-        """Wait until what the protocols have left here is kept; they have finished before."""
+        """Wait until everything that the protocols have left here is kept; they have finished before."""
         ...
 
 
@@ -34,7 +34,7 @@ Room = TypeVar("Room", bound=SharedRoom)
 
 
 class UsedRoom:
-    """A room that is open, with the task that runs it and the number of those that use it."""
+    """A room that is open, with the task that runs it and the number of its users."""
 
     def __init__(self, room: SharedRoom, stack: AsyncExitStack) -> None:
         self.room: Any = room
@@ -45,20 +45,20 @@ class UsedRoom:
         self._running = asyncio.create_task(room.run(), name=type(room).__name__)
 
     async def failed(self) -> None:
-        """Wait until it fails, and raise what ended it."""
+        """Wait until the room fails, and raise the error that ended it."""
         await asyncio.shield(self._running)
 
     @property
     def is_ending(self) -> bool:
-        """Whether nobody new may use it: it has failed, was left with an error, or is being closed."""
+        """Return whether it takes no new users: it has failed, was left with an error, or is being closed."""
         return self._running.done() or self._error is not None or not self._users
 
     def entered(self) -> None:
-        """One more uses it."""
+        """Count a further user."""
         self._users += 1
 
     async def left(self, error: BaseException | None) -> None:
-        """Close it if nobody uses it any more, with the first error that it was left with."""
+        """Close the room if it has no users any more, with the first error that it was left with."""
         self._users -= 1
         self._error = first = self._error or error
         if self._users:
@@ -72,21 +72,21 @@ class UsedRoom:
 
 
 class SharedRooms:
-    """The rooms of one connector, by what opens them."""
+    """The rooms of one connector, by the functions that open them."""
 
     def __init__(self) -> None:
         self._used: dict[Callable[..., object], UsedRoom] = {}
         self._opening = asyncio.Lock()
 
     def __iter__(self) -> Iterator[SharedRoom]:
-        """Those that are open now; from any thread."""
+        """Iterate over the open rooms; from any thread."""
         return iter([used.room for used in tuple(self._used.values()) if not used.is_closed.is_set()])
 
     @asynccontextmanager
     async def use(
         self, key: Callable[..., object], opening: Callable[[], AbstractAsyncContextManager[Room]]
     ) -> AsyncIterator[UsedRoom]:
-        """The room of this key, which `opening` opens unless it is open already."""
+        """Use the room of this key while the context lasts; `opening` opens it unless it is open already."""
         async with self._opening:
             used = self._used.get(key)
             if used is None or used.is_ending:

@@ -1,5 +1,6 @@
-"""What the door answers, by what is asked for.
+"""Handlers of the door, by subject.
 
-`shards`, `nodes` (with publishes, and what is lacking), `published` (with events); `schemas`: what they say
-in JSON. `gateway`: reads by CID, as a block, a CAR, or as the `content` at a path, which share `reading`.
+- `shards`; `nodes` (with publishes, and queries for missing nodes); `published` (with events)
+- `gateway`: reads by CID, as a block, a CAR, or the `content` at a path; both use `reading`
+- `schemas`: models of the JSON answers
 """

@@ -1,4 +1,4 @@
-"""What stands at the end of a path: a file with ranges, a page of a directory, a symlink, a value."""
+"""Answers with the content at a path: a file with ranges, a page of a directory, a symlink, a value."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ from culm_models.dag.walk.reach import FindBlock
 DAG_JSON_TYPE: Final = "application/vnd.ipld.dag-json"
 _PAGE: Final = 1_000
 _PLACE: Final = re.compile(r"[0-9]{1,7}(\.[0-9]{1,7}){0,31}")
-# What a browser may show without running anything of it.
+# Types that a browser may show without running any of the content.
 _SHOWN: Final = re.compile(r"(image/(png|jpeg|gif|webp|avif)|audio/.+|video/.+|text/plain)")
 
 
 async def answer_content(reading: Reading, root: Cid, segments: list[str]) -> Response:
-    """What stands at a path. Raises where it leads nowhere, or a block on the way is not here."""
+    """Answer with the content at a path.
+
+    Raises if the path leads nowhere, or a block on the way is not here.
+    """
     start = _start(reading.request.query_params)
     end = await in_turns(reading.step, lambda find: path_steps(root, segments, find))
     etag = f'"{end.cid.text}"'
@@ -56,7 +59,7 @@ async def answer_content(reading: Reading, root: Cid, segments: list[str]) -> Re
 
 
 def _start(query: QueryParams) -> tuple[int, ...]:
-    """The place in a directory at which a page begins. Raises `RequestMalformed`."""
+    """Return the place in a directory at which a page begins. Raises `RequestMalformed`."""
     text = query.get("start", "0")
     if _PLACE.fullmatch(text) is None:
         raise RequestMalformed("start is what `next` of the page before says")
@@ -70,13 +73,13 @@ def _text(place: tuple[int, ...]) -> str:
 def _page(
     cid: Cid, find: FindBlock, start: tuple[int, ...], most: int
 ) -> Generator[None, None, DirectoryView]:
-    """The entries of a directory from a place on, as many as a page and the limit of a walk allow."""
+    """Return the entries of a directory from a place on, within the limits of a page and of a walk."""
     walk = DirectoryWalk(cid, find, start)
     entries: list[EntryView] = []
     for steps, one in enumerate(walk.steps(), 1):
         if isinstance(one, DirectoryEntry):
             entries.append(EntryView(name=one.name, cid=one.cid.text, size=one.size))
-        # However low the limit is, a page goes on from where it began.
+        # However low the limit is, a page makes progress from where it began.
         if len(entries) == _PAGE or (steps >= most and walk.place > start):
             break
         yield
@@ -103,7 +106,7 @@ async def _file(reading: Reading, end: PathEnd, segments: list[str], headers: di
 
 
 def _name_file(query: QueryParams, segments: list[str], headers: dict[str, str]) -> str:
-    """The type of a file by its name, and the header that says under which one to save it."""
+    """Return the type of a file by its name, and set the header that names the file for saving."""
     wanted = query.get("filename")
     kind = mimetypes.guess_type(wanted or segments[-1])[0] if wanted or segments else None
     is_shown = kind is not None and _SHOWN.fullmatch(kind) is not None

@@ -1,4 +1,4 @@
-"""Reading by CID: a trustless gateway (one block, or a CAR of blocks), and what stands at a path (9, 3.6)."""
+"""Reads by CID: a trustless gateway (one block, or a CAR of blocks), and the content at a path (9, 3.6)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from culm_models.dag.walk.reach import FindBlock, block_of
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 _SEGMENTS_MAX: Final = 256
-# Order `unk` allows any; ours is the same one.
+# `unk` allows any order; the answer is then in the order `dfs`, too.
 _VARIANTS: Final = {"version": ("1",), "order": ("dfs", "unk"), "dups": ("n", "y")}
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The representation that a request is for: a block, a CAR, or what stands at the path."""
+    """The representation that a request asks for: a block, a CAR, or the content at the path."""
 
     format: str | None = None
     car: CarForm | None = None
@@ -42,7 +42,10 @@ class _Wanted:
 
 
 async def get_ipfs(door: Door, request: Request, client: HttpClient) -> Response:
-    """`/ipfs/CID[/path]`: by `format` or `Accept` a block, a CAR, or else what stands at the path."""
+    """Answer `/ipfs/CID[/path]`.
+
+    `format` or `Accept` selects a block or a CAR; by default it is the content at the path.
+    """
     root, segments = _path(request.path_params["path"])
     wanted = _wanted(request)
     spaces = await door.access.readable(client)
@@ -81,7 +84,7 @@ def _path(text: str) -> tuple[Cid, list[str]]:
 
 
 def _wanted(request: Request) -> _Wanted:
-    """The format that is asked for; the parameter counts more than the header. Raises `RequestError`."""
+    """Return the requested format; the parameter precedes the header. Raises `RequestError`."""
     named = request.query_params.get("format")
     ranges = parse_accept(request.headers.getlist("accept"))
     if named not in (None, "raw", "car"):
@@ -92,7 +95,7 @@ def _wanted(request: Request) -> _Wanted:
     if named == "car":
         cars = cars or [MediaRange(CAR_TYPE, {}, 1.0)]
         ranges = cars
-    # What stands at the path may be of any other type.
+    # The content at the path may have any other type.
     content = max((one.quality for one in ranges if one.kind not in (RAW_TYPE, CAR_TYPE)), default=0.0)
     offers = [offer for one in ranges if one.quality and (offer := _offer(one, request)) is not None]
     best = max(offers, key=lambda offer: offer.quality, default=None)
@@ -111,7 +114,7 @@ def _offer(accepted: MediaRange, request: Request) -> _Wanted | None:
 
 
 def _location(request: Request, wanted: _Wanted) -> str:
-    """The URL of what `Accept` has chosen, for caches that know no such header."""
+    """Return the URL of the representation that `Accept` has chosen, for caches that ignore this header."""
     query = request.url.query
     added = [query] if query else []
     added.append(f"format={wanted.format}")
@@ -143,13 +146,13 @@ async def _raw(reading: Reading, root: Cid, segments: list[str], name: str) -> R
 
 @dataclass(frozen=True, slots=True)
 class CarForm:
-    """How blocks stand in a CAR: depth first, each once or wherever the walk comes to it."""
+    """Form of a CAR: depth first, with each block once, or repeated wherever the walk reaches it."""
 
     repeats: bool
 
 
 def car_form(parameters: Mapping[str, str], query: QueryParams) -> CarForm | None:
-    """The form that parameters of the media type name, and the query before them; None of an unknown one."""
+    """Return the form of a CAR, by the query or else the media type's parameters; None if unsupported."""
     asked = {name: query.get(f"car-{name}") or parameters.get(name) for name in _VARIANTS}
     if any(value and value not in _VARIANTS[name] for name, value in asked.items()):
         return None
@@ -157,7 +160,7 @@ def car_form(parameters: Mapping[str, str], query: QueryParams) -> CarForm | Non
 
 
 async def answer_car(reading: Reading, form: CarForm, root: Cid, segments: list[str], name: str) -> Response:
-    """The CAR of a path. Raises where a block on the way is not here."""
+    """Answer with the CAR of a path. Raises if a block on the way is not here."""
     scope, entity = _scope(reading.request.query_params)
     end = await in_turns(reading.step, lambda find: path_steps(root, segments, find))
     variant = hashlib.sha256(repr((segments, scope, entity, form)).encode()).hexdigest()[:16]
@@ -183,7 +186,7 @@ def _scope(query: QueryParams) -> tuple[DagScope, EntityBytes | None]:
     named = query.get("entity-bytes")
     if named is None:
         return scope, None
-    # A range is one of an entity: as with other gateways, it says so itself.
+    # A byte range applies to an entity: as with other gateways, it implies this scope.
     return DagScope.ENTITY if scope is DagScope.ALL else scope, parse_entity_bytes(named)
 
 

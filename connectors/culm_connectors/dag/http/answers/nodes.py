@@ -1,4 +1,4 @@
-"""Nodes, UCANs and publishes as they come, and what of some heads is not here."""
+"""Takes nodes, UCANs and publishes, and answers which ancestors and shards of heads are missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PUBLISH_BLOCKS_MAX: Final = 1_024
 
 
 async def post_nodes(door: Door, request: Request, client: HttpClient) -> Response:
-    """A CAR of nodes and UCANs, in any order; what became of each, once it is durable."""
+    """Take a CAR of nodes and UCANs, in any order; answers with each outcome, once it is durable."""
     space = path_space(request)
     door.access.require_someone(client, SpaceAbility.APPEND)
     data = await door.body(request, client, door.settings.max_body_bytes)
@@ -51,9 +51,9 @@ async def post_nodes(door: Door, request: Request, client: HttpClient) -> Respon
 
 
 async def post_publish(door: Door, request: Request, client: HttpClient) -> Response:
-    """A publish, or a CAR of one with its UCANs: 201 in the order, 202 waiting, else why it is refused.
+    """Take a publish, or a CAR of one with its UCANs: 201 in the order, 202 waiting, else the refusal.
 
-    Nobody needs to be let in: the proof speaks.
+    No right is required: the publish carries its own proof.
     """
     data = await door.body(request, client, door.settings.max_body_bytes)
     is_car = _type_of(request) == CAR_TYPE
@@ -63,7 +63,7 @@ async def post_publish(door: Door, request: Request, client: HttpClient) -> Resp
     except DagError:
         await _report_refused(door, client, blocks)
         raise
-    # What proves comes first, so that the publish is judged once.
+    # UCANs come first, so that the publish is validated once.
     ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
     outcomes = await door.room.receive(change.id, ordered, client.peer)
     outcome = outcomes[-1]
@@ -80,7 +80,7 @@ async def post_publish(door: Door, request: Request, client: HttpClient) -> Resp
 
 
 async def _report_refused(door: Door, client: HttpClient, blocks: dict[Cid, bytes]) -> None:
-    """The room is given what it will refuse, so that it says who has brought that; a UCAN is not."""
+    """Pass malformed blocks to the room, which refuses and reports them with their origin."""
     if refused := await asyncio.to_thread(_refused_for_form, door, blocks):
         await door.room.receive(None, refused, client.peer)
 
@@ -97,7 +97,7 @@ def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
 
 
 async def post_lack(door: Door, request: Request, client: HttpClient) -> Response:
-    """A list of heads, JSON or DAG-CBOR: what of them is not here. For who may append, or read."""
+    """Answer what is missing of a list of heads, JSON or DAG-CBOR. For clients that may append or read."""
     space = path_space(request)
     await door.access.require_either(client, space)
     data = await door.body(request, client, door.settings.max_body_bytes)
@@ -131,7 +131,7 @@ def _blocks_of_publish(door: Door, data: bytes, is_car: bool) -> dict[Cid, bytes
 
 
 def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
-    """The blocks of a CAR, each once, in its order. Errors: `DagError`, `RequestMalformed`."""
+    """Return the blocks of a CAR, each once, in its order. Raises `DagError`, `RequestMalformed`."""
     verdict = door.room.verdict
     sections = read_car(data, hashes=verdict.hashes, bounds=verdict.bounds).sections
     if len(sections) > most:
@@ -147,7 +147,7 @@ def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
 
 
 def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChange]:
-    """The one publish among blocks. Raises what a single block is refused with, or `RequestMalformed`."""
+    """Return the only publish among blocks. Raises the refusal of a single block, or `RequestMalformed`."""
     verdict = door.room.verdict
     found: list[tuple[Cid, PublishChange]] = []
     for cid, block in blocks.items():
@@ -165,7 +165,7 @@ def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChang
 
 
 def _status_of_all(outcomes: list[BlockOutcome]) -> int:
-    """200, or 507 where nothing was kept for want of room."""
+    """Return 200, or 507 if there was no capacity for any of the blocks."""
     later = [one for one in outcomes if one.status is AckStatus.LATER]
     return 507 if later and len(later) == len(outcomes) else 200
 

@@ -1,8 +1,8 @@
-"""What is published under an id: its tip, its order, one revision of it, and a stream of what changes.
+"""Answers about a published id: its tip, its order, one revision, and a stream of its changes.
 
-Server-sent events are `tip`, `complete`, `superseded`, `revoked`. The id of an event says what its reader
-knows by then, so any door, also after a restart, goes on from it: events are the difference between that and
-what is published now.
+Server-sent events are `tip`, `complete`, `superseded`, `revoked`. The id of an event encodes the state that
+its reader knows after it. So any door, also after a restart, can continue the stream: events are the
+difference between that state and the current one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PAGE: Final = 1_000
 
 
 async def get_published(door: Door, request: Request, client: HttpClient) -> Response:
-    """`/published/ID`, or `/published/ID@CID` for the id as of that operation."""
+    """Answer `/published/ID`, or `/published/ID@CID` for the id as of that operation."""
     name, _, revision = path_text(request.path_params["id"]).partition("@")
     published = await _published(door, client, name)
     if not revision:
@@ -58,7 +58,7 @@ async def get_published(door: Door, request: Request, client: HttpClient) -> Res
 
 
 async def get_log(door: Door, request: Request, client: HttpClient) -> Response:
-    """`/published/ID/log`: the order, oldest first, from `start` on."""
+    """Answer `/published/ID/log`: the order, oldest first, from `start` on."""
     published = await _published(door, client, path_text(request.path_params["id"]))
     text = request.query_params.get("start", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
@@ -76,7 +76,7 @@ async def _published(door: Door, client: HttpClient, name: str) -> PublishedDag:
 
 @dataclass(frozen=True, slots=True)
 class EventMark:
-    """What a reader knows: tip and latest complete publish, and a digest of those that are revoked."""
+    """State that a reader knows: tip, latest complete publish, and a digest of the revoked publishes."""
 
     tip: str = _NOTHING
     complete: str = _NOTHING
@@ -84,7 +84,7 @@ class EventMark:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The mark of a `Last-Event-ID`. Raises `RequestMalformed`."""
+        """Parse a `Last-Event-ID`. Raises `RequestMalformed`."""
         parts = text.split(".")
         if len(text) > _MARK_MAX or len(parts) != 3:
             raise RequestMalformed("Last-Event-ID is none of this door")
@@ -92,26 +92,26 @@ class EventMark:
 
     @property
     def text(self) -> str:
-        """As the id of an event."""
+        """Return the mark as the id of an event."""
         return f"{self.tip}.{self.complete}.{self.revoked}"
 
 
 @dataclass(frozen=True, slots=True)
 class DagEvent:
-    """One event, and what its reader knows by then."""
+    """One event, and the state that its reader knows after it."""
 
     name: str
     data: dict[str, Any]
     mark: EventMark
 
     def encode(self) -> bytes:
-        """As it stands in the stream."""
+        """Encode the event for the stream."""
         data = json.dumps(self.data, separators=(",", ":"))
         return f"id: {self.mark.text}\nevent: {self.name}\ndata: {data}\n\n".encode()
 
 
 def events_since(mark: EventMark, published: PublishedDag) -> list[DagEvent]:
-    """What a reader has to be told: a function of what it knows and of what is published."""
+    """Return the events for a reader: a function of the state that it knows and of the published state."""
     found: list[DagEvent] = []
     id, tip, complete = published.id.hex(), published.tip, published.latest_complete
     if tip is not None and tip.cid.text != mark.tip:
@@ -143,7 +143,7 @@ def _digest(cids: list[str]) -> str:
 
 
 def _builds_on(published: PublishedDag, tip: OrderedPublish, former: str) -> bool:
-    """Whether a publish is an ancestor of the tip."""
+    """Return whether a publish is an ancestor of the tip."""
     priors = {one.cid: one.prior for one in published.order}
     at = tip.prior
     while at is not None:
@@ -154,7 +154,7 @@ def _builds_on(published: PublishedDag, tip: OrderedPublish, former: str) -> boo
 
 
 async def get_events(door: Door, request: Request, client: HttpClient) -> Response:
-    """A stream of events of one id; `Last-Event-ID` goes on where another stream ended."""
+    """Answer with a stream of events of one id; `Last-Event-ID` continues an earlier stream."""
     id = parse_space(request.query_params.get("id", ""))
     await door.access.require(client, SpaceAbility.READ, id)
     last = request.headers.get("last-event-id", "")
@@ -173,7 +173,7 @@ async def _stream(door: Door, client: HttpClient, id: bytes, mark: EventMark) ->
                 async with asyncio.timeout(door.settings.heartbeat_s):
                     published = await source.after(published)
             except TimeoutError:
-                # Access may have been taken away meanwhile.
+                # Access may have been withdrawn meanwhile.
                 await door.access.require(client, SpaceAbility.READ, id)
                 yield b": still here\n\n"
                 continue

@@ -1,4 +1,4 @@
-"""What answers to reads share: the blocks that a client may read, headers, ranges, bodies in pieces."""
+"""Shared by answers to reads: the blocks that a client may read, headers, ranges, bodies in pieces."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.walk.reach import FindBlock
 
 _BATCH_BYTES: Final = 262_144
-"""So much of an answer is read at once: of a client that takes nothing, little more than twice this waits."""
-# A header of a deeper path would be larger than what clients and proxies take.
+"""Bytes of an answer that are read at once.
+
+At most about twice as many wait for a client that reads nothing.
+"""
+# The header of a deeper path would be larger than clients and proxies accept.
 _ROOTS_MAX: Final = 64
 _NAME_MAX: Final = 255
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
@@ -39,17 +42,18 @@ class Reading:
         self._spaces = spaces
         self.request = request
         self.end = end
-        """Called when all of it is read, or nobody wants it any more; once or more."""
+        """Called, at least once, when everything is read or the client has gone."""
         self.walk_blocks = door.settings.walk_blocks
 
     async def step(self, step: Callable[[FindBlock], _T]) -> _T:
-        """See `DagRoom.reading`."""
+        """Run a short step over the blocks that the client may read, in the folder's thread."""
         return await self._door.room.reading(step, self._spaces)
 
     def headers(self, etag: str, roots: Sequence[Cid]) -> dict[str, str]:
-        """The headers of every answer.
+        """Return the headers of every answer.
 
-        What is named by its hash never changes; what not everybody may read, nobody between us keeps.
+        Content that is named by its hash never changes. Content that not everybody may read is marked as
+        private, so that no shared cache keeps it.
         """
         scope = "public" if self._spaces is None else "private"
         return {
@@ -63,14 +67,14 @@ class Reading:
         }
 
     def has_etag(self, etag: str) -> bool:
-        """Whether the client has this representation."""
+        """Return whether the client has this representation."""
         known = self.request.headers.get("if-none-match", "")
         return known.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in known.split(",")]
 
     def byte_range(self, etag: str, size: int) -> tuple[int, int] | None:
-        """Start and stop of the one range of the request; None for all bytes (for several ranges, too).
+        """Return start and stop of the request's only range; None for all bytes (also for several ranges).
 
-        Raises `RangeUnsatisfiable` where it has none of the bytes.
+        Raises `RangeUnsatisfiable` if the body has no byte of the range.
         """
         headers = self.request.headers
         match = _RANGE.fullmatch(headers.get("range", ""))
@@ -89,9 +93,10 @@ class Reading:
     async def stream(
         self, read: Callable[[FindBlock], Iterator[bytes]], status: int, headers: dict[str, str], kind: str
     ) -> Response:
-        """A body that is read in pieces of a bounded size and time. Raises what the first piece raises.
+        """Return a response whose body is read in pieces of a bounded size and time.
 
-        A later error cuts the response off, so that nobody takes it for whole.
+        Raises the error of the first piece. A later error cuts the response off, so that no client takes it
+        for complete.
         """
         if self.request.method == "HEAD":
             return ReadResponse(self.end, _nothing(), status, headers, kind)
@@ -110,7 +115,7 @@ class Reading:
 
 
 def _next_piece(parts: Iterator[bytes]) -> bytes:
-    """Parts of a body, as many as are read at once; none behind the last one."""
+    """Return the parts of a body that are read at once; empty after the last part."""
     piece = bytearray()
     until_s = time.monotonic() + TURN_S
     for part in parts:
@@ -126,14 +131,14 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 class ReadResponse(StreamingResponse):
-    """Pieces as they are read; `end` is called behind the last one that anybody gets."""
+    """Response in pieces as they are read; `end` is called after the last piece that is sent."""
 
     def __init__(self, end: Callable[[], None], *given: Any) -> None:
         super().__init__(*given)
         self._end = end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `StreamingResponse`."""
+        """Send the response, and call `end` in any case."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -141,7 +146,7 @@ class ReadResponse(StreamingResponse):
 
 
 def disposition(kind: str, name: str) -> str:
-    """`Content-Disposition` with a file's name; one that is not plain ASCII also by RFC 8187."""
+    """Return `Content-Disposition` with a file's name; a name that is not plain ASCII also by RFC 8187."""
     name = name[:_NAME_MAX]
     plain = _UNSAFE.sub("_", name)
     header = f'{kind}; filename="{plain}"'

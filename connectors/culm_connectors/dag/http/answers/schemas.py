@@ -1,4 +1,4 @@
-"""What the door answers in JSON: the same classes make the answers and the OpenAPI document."""
+"""Models of the door's JSON: the same classes make the answers and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from culm_models.dag.blocks.cid import Cid
 
 
 def _text(value: object) -> object:
-    """CIDs as people and JSON have them, keys in hex."""
+    """Convert CIDs to text and keys to hex."""
     if isinstance(value, Cid):
         return value.text
     return value.hex() if isinstance(value, bytes) else value
@@ -21,7 +21,7 @@ Text = Annotated[str, BeforeValidator(_text)]
 
 
 class JsonAnswer(BaseModel):
-    """One answer, made by `model_validate` of what has its fields. CIDs are texts."""
+    """One answer, made by `model_validate` from an object with the same fields. CIDs are texts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
@@ -39,7 +39,7 @@ class Problem(JsonAnswer):
 
 
 class PartAnswer(JsonAnswer):
-    """What of a shard is here after a part."""
+    """Ranges of a shard that are here after a part."""
 
     shard: str
     size: int
@@ -48,7 +48,7 @@ class PartAnswer(JsonAnswer):
 
 
 class BlockAnswer(JsonAnswer):
-    """What became of one node or UCAN."""
+    """Outcome of one node or UCAN."""
 
     cid: Text
     status: int = Field(ge=0, le=4, description="0 durable, 1 had it, 2 refused, 4 later")
@@ -57,13 +57,13 @@ class BlockAnswer(JsonAnswer):
 
 
 class BlocksAnswer(JsonAnswer):
-    """What became of nodes and UCANs, in the order of the CAR."""
+    """Outcomes of nodes and UCANs, in the order of the CAR."""
 
     results: list[BlockAnswer]
 
 
 class PublishAnswer(JsonAnswer):
-    """What became of a publish, and of the UCANs that came with it."""
+    """Outcome of a publish, and of the UCANs that came with it."""
 
     cid: str
     is_in_order: bool
@@ -72,7 +72,7 @@ class PublishAnswer(JsonAnswer):
 
 
 class LackAnswer(JsonAnswer):
-    """What of some heads is not here."""
+    """Nodes and shards that are missing for some heads."""
 
     nodes: list[Text] = Field(description="replica nodes and UCANs")
     shards: list[Text]
@@ -93,7 +93,7 @@ class PublishView(JsonAnswer):
 
 
 class PublishedView(JsonAnswer):
-    """What is published under an id."""
+    """Published state of an id."""
 
     id: Text = Field(description="the public key in hex")
     count: int
@@ -146,10 +146,10 @@ class SymlinkView(JsonAnswer):
 
 
 def texts(cids: tuple[Cid, ...]) -> list[str]:
-    """CIDs as people and JSON have them."""
+    """Convert CIDs to text."""
     return [cid.text for cid in cids]
 
 
 def publish_view(one: OrderedPublish | None) -> PublishView | None:
-    """See `PublishView`."""
+    """Convert a publish to its JSON model; None stays None."""
     return None if one is None else PublishView.model_validate(one)

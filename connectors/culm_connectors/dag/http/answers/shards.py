@@ -1,4 +1,4 @@
-"""Shards: is it here, and take a part of it (R27, R34). They are read as CARs of their DAGs."""
+"""Checks for shards and takes their parts (R27, R34). Shards are read as CARs of their DAGs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,12})-([0-9]{1,12})/([0-9]{1,
 
 
 async def head_shard(door: Door, request: Request, client: HttpClient) -> Response:
-    """200 with the size of a shard that is here; else 404 with the ranges that this client has brought."""
+    """Answer 200 with the size of a complete shard; else 404 with the ranges that this client has sent."""
     shard = path_cid(request)
     is_shown = await _is_shown(door, client, request, shard)
     size = await door.room.shard_size(shard) if is_shown else None
@@ -41,7 +41,7 @@ async def head_shard(door: Door, request: Request, client: HttpClient) -> Respon
 
 
 async def put_shard(door: Door, request: Request, client: HttpClient) -> Response:
-    """Take a part: 202 with the ranges so far, 201 when it is whole, verified and durable."""
+    """Take a part: 202 with the ranges so far, 201 when the shard is complete, verified and durable."""
     shard = path_cid(request)
     space = await _append_space(door, client, request)
     given = request.headers.get("content-range")
@@ -65,9 +65,9 @@ async def put_shard(door: Door, request: Request, client: HttpClient) -> Respons
 
 
 async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid) -> bool:
-    """Whether a client that may append or read learns that a shard is here. Errors: `RequestError`.
+    """Return whether a client that may append or read is told that a shard is here. Raises `RequestError`.
 
-    One that is not known to be of the client's spaces is as good as absent for whoever has not all of them.
+    For a client without access to all spaces, a shard that is not in one of its spaces is as good as absent.
     """
     if "anyone" in (door.settings.append, door.settings.read):
         return True
@@ -85,13 +85,13 @@ async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid
 
 
 def _named_space(door: Door, client: HttpClient, request: Request) -> bytes | None:
-    """The space that a request is for: it says so, or its token is for one alone."""
+    """Return the space of a request: from its query, or from a token for exactly one space."""
     named = request.query_params.get("space")
     return door.access.appendable(client) if named is None else parse_space(named)
 
 
 async def _append_space(door: Door, client: HttpClient, request: Request) -> bytes:
-    """The space that a request is for, to which its client may append. Errors: `RequestError`."""
+    """Return the space of a request, to which its client may append. Raises `RequestError`."""
     space = _named_space(door, client, request)
     if space is None:
         raise RequestMalformed("say for which space: ?space=")
@@ -100,7 +100,7 @@ async def _append_space(door: Door, client: HttpClient, request: Request) -> byt
 
 
 def _parse_range(text: str) -> tuple[int, int, int]:
-    """Start, stop and size of `Content-Range`, aligned as R27."""
+    """Parse `Content-Range`: start, stop and size, aligned as R27 requires."""
     found = _CONTENT_RANGE.fullmatch(text)
     if found is None:
         raise RequestMalformed("Content-Range is not `bytes first-last/size`")
@@ -117,6 +117,6 @@ def _parse_range(text: str) -> tuple[int, int, int]:
 
 
 def _range_headers(size: int, ranges: tuple[Range, ...]) -> dict[str, str]:
-    """`Culm-Ranges: first-last, … /size`; nothing before the slash while nothing is here."""
+    """Return `Culm-Ranges: first-last, … /size`; nothing before the slash while nothing is here."""
     listed = ", ".join(f"{offset}-{offset + length - 1}" for offset, length in ranges)
     return {RANGES_HEADER: f"{listed}/{size}", "Cache-Control": "no-store"}
