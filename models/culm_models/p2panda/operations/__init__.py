@@ -1,6 +1,6 @@
-"""What an entry's payload says (p2panda, "operations", "documents").
+"""Payloads of entries: operations, their ids and their schemas (p2panda, "operations", "documents").
 
-`operation` (its fields, and the quick way to read the usual ones; an entry checked with its operation;
-`reader` takes the unusual spellings; `schema` says whether its fields fit its schema), `identifiers` (names
-of schemas and their order; document and view ids).
+`operation` reads the usual encoding of operations quickly and checks an entry with its operation. `reader`
+reads the unusual encodings. `schema` checks whether an operation's fields match its schema. `identifiers` has
+the ids of schemas and their order, and the ids of documents and views.
 """

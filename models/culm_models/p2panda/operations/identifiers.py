@@ -1,9 +1,9 @@
-"""Ids of schemas, and sets of them as announcements carry them; ids of documents and of their views.
+"""Ids of schemas, and sets of them as in announcements; ids of documents and of their views.
 
-A system schema is a known name and a version, `schema_definition_v1`. An application schema is a name and
-the ids of the operations that define it, `venue_0020…[_0020…]`: sorted, without repeats. A set is written
-in one order only: schema definitions, field definitions, blobs, blob pieces, then application schemas by
-name and ids, compared as names and ids and not as whole texts.
+A system schema is a known name and a version, `schema_definition_v1`. An application schema is a name and the
+ids of the operations that define it, `venue_0020…[_0020…]`: sorted, without repeats. A set has only one
+order: schema definitions, field definitions, blobs, blob pieces, then application schemas by name and ids,
+compared as names and ids and not as whole texts.
 """
 
 import re
@@ -20,20 +20,20 @@ MAX_VERSION = 255
 
 _SYSTEM_RANK = {name: rank for rank, name in enumerate(SYSTEM_NAMES)}
 _APPLICATION_RANK = len(SYSTEM_NAMES)
-# Versions may carry a plus sign and zeros in front: the p2panda node reads them as plain numbers.
+# Versions may have a plus sign and leading zeros: the p2panda node reads them as plain numbers.
 _SYSTEM = re.compile(rf"({'|'.join(SYSTEM_NAMES)})_v\+?0*([0-9]{{1,3}})")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}[A-Za-z0-9]")
 _OPERATION_IDS = re.compile(r"(?:_00[0-9a-fA-F]{66})+")
 _OPERATION_ID_LENGTH = 69
 
-# Texts come from peers: only short ones are remembered, so that the memory for them is bounded.
+# Texts come from peers. Only short ones are cached, to bound the memory.
 _REMEMBERED_TEXTS = 4096
 _REMEMBERED_LENGTH = 512
 _SHOWN_LENGTH = 100
 
 
 class SchemaIdError(P2pandaError, code="p2panda.schema_id"):
-    """A text that is no schema id, or a list that is no schema id set."""
+    """A text that is not a schema id, or a list that is not a schema id set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SchemaId:
 
     @staticmethod
     def parse(text: str) -> "SchemaId":
-        """The schema id that `text` spells. Raises `SchemaIdError`."""
+        """Parse a schema id. Raises `SchemaIdError`."""
         return _parse_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _parse(text)
 
     @property
@@ -56,7 +56,7 @@ class SchemaId:
 
     @property
     def sort_key(self) -> tuple[int, int, str, tuple[str, ...]]:
-        """What orders schema ids in a set."""
+        """Sort key of schema ids in a set."""
         if self.version is not None:
             return _SYSTEM_RANK[self.name], self.version, "", ()
         return _APPLICATION_RANK, 0, self.name, self.operation_ids
@@ -78,8 +78,10 @@ def _parse(text: str) -> SchemaId:
 
 
 def _application(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Name and operation ids of an application schema; None where it is none. Raises `SchemaIdError`."""
-    # Names are shorter than operation ids, so the whole length says where the name ends.
+    """Return name and operation ids of an application schema; None for other texts. Raises
+    `SchemaIdError`.
+    """
+    # Names are shorter than operation ids, so the total length determines where the name ends.
     end = len(text) % _OPERATION_ID_LENGTH
     if _NAME.fullmatch(text, 0, end) is None or _OPERATION_IDS.fullmatch(text, end) is None:
         return None
@@ -97,12 +99,12 @@ def _shown(text: str) -> str:
 
 
 def canonical_text(text: str) -> str:
-    """The spelling under which schema ids are compared. Raises `SchemaIdError`."""
+    """Return the form in which schema ids are compared. Raises `SchemaIdError`."""
     return _placed(text)[0]
 
 
 def normalise(texts: Iterable[str]) -> tuple[str, ...]:
-    """The schema ids as a set in its one order. Raises `SchemaIdError`."""
+    """Return the schema ids as a sorted set. Raises `SchemaIdError`."""
     unique = dict(map(_placed, texts))
     return tuple(sorted(unique, key=unique.__getitem__))
 
@@ -117,12 +119,12 @@ def is_schema_id(text: str) -> bool:
 
 
 def _placed(text: str) -> tuple[str, tuple[int, int, str, tuple[str, ...]]]:
-    """The text under which a schema id is compared, and what orders it."""
+    """Return the text by which a schema id is compared, and its sort key."""
     return _placed_remembered(text) if len(text) <= _REMEMBERED_LENGTH else _place(text)
 
 
 def _place(text: str) -> tuple[str, tuple[int, int, str, tuple[str, ...]]]:
-    # Announcements name thousands of these, and strangers choose them: no object is made of each.
+    # Announcements name thousands of schema ids, chosen by strangers, so no object is created for each.
     application = _application(text)
     if application is not None:
         return text, (_APPLICATION_RANK, 0, *application)
@@ -135,12 +137,8 @@ _placed_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_place)
 
 # Documents. An operation's id is the hash of the entry that carries it, and a document's id is the id of the
 # operation that created it: both are 34 raw bytes. A document view id names a state by the ids of the
-# operations that nothing follows yet: sorted, without repeats, at least one; in text they are hex, joined by
-# `_`.
-#
-# p2panda nodes look at the first byte of an operation id (0: BLAKE3) and at its length, not at the size byte
-# between them. An id with another size byte names no operation that can exist, but operations may mention
-# it, so it is let in here as well.
+# operations that no other operation follows yet: sorted, without repeats, at least one. In text they are hex,
+# joined by `_`.
 
 DocumentId = bytes
 OperationId = bytes
@@ -151,18 +149,18 @@ _HEX_SIZE = 2 * yasmf.HASH_SIZE
 
 
 class DocumentViewIdError(P2pandaError, code="p2panda.document_view_id"):
-    """Not a sorted, repeat-free, non-empty list of operation ids."""
+    """A list of operation ids that is unsorted, has repeats, or is empty."""
 
 
 def view_id(operation_ids: Iterable[OperationId]) -> DocumentViewId:
-    """The view id of these operations, in whatever order they come. Raises `DocumentViewIdError`."""
+    """Return the view id of these operations, given in any order. Raises `DocumentViewIdError`."""
     view = tuple(sorted(set(operation_ids)))
     check_view_id(view)
     return view
 
 
 def check_operation_id(operation_id: bytes) -> None:
-    """Raise `DocumentViewIdError` unless p2panda nodes would take `operation_id` for one."""
+    """Raise `DocumentViewIdError` unless p2panda nodes accept `operation_id` as one."""
     if len(operation_id) != yasmf.HASH_SIZE or not operation_id.startswith(OPERATION_ID_PREFIX):
         raise DocumentViewIdError(f"an operation id has {yasmf.HASH_SIZE} bytes, the first of them 0")
 
@@ -178,9 +176,9 @@ def check_view_id(view: tuple[bytes, ...]) -> None:
 
 
 def parse_view_id(text: str) -> DocumentViewId:
-    """The view id that `text` spells, hex digits of either case. Raises `DocumentViewIdError`.
+    """Parse a view id with hex digits of either case. Raises `DocumentViewIdError`.
 
-    The order is judged on the text, as the p2panda node does.
+    The order is checked on the text, as the p2panda node does.
     """
     parts = text.split("_")
     if any(a >= b for a, b in pairwise(parts)):

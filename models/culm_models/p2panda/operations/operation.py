@@ -1,12 +1,12 @@
-"""Operations: what the payload of an entry says about a document (p2panda, "operations").
+"""Operations: the payloads of entries, which change documents (p2panda, "operations").
 
     create   [1, 0, schema id, fields]
     update   [1, 1, schema id, previous, fields]
     delete   [1, 2, schema id, previous]
 
 Fields hold booleans, 64-bit integers, floats, texts, byte strings, arrays of operation ids (relation lists
-and pinned relations) and arrays of such arrays (pinned relation lists). A relation is a byte string too:
-only the schema tells them apart. Decoding follows p2panda nodes in what it takes; encoding writes the one
+and pinned relations) and arrays of such arrays (pinned relation lists). A relation is a byte string, too;
+only the schema distinguishes them. Decoding accepts what p2panda nodes accept. Encoding writes the one
 canonical form: shortest numbers, field names in the order of their UTF-8 bytes.
 """
 
@@ -65,7 +65,7 @@ _SCALAR_KINDS = frozenset((bool, float, str, bytes))
 
 
 class OperationFacts(NamedTuple):
-    """What an operation says of its document, without its fields; `previous` is None for a create."""
+    """Facts of an operation about its document, without its fields; `previous` is None for a create."""
 
     action: Action
     schema_id: str
@@ -96,7 +96,7 @@ _UnfrozenOperation = unfrozen(Operation)
 
 
 def decode_operation(data: bytes) -> Operation:
-    """The operation that `data` holds. Raises `OperationError` and `SchemaIdError`."""
+    """Decode an operation. Raises `OperationError` and `SchemaIdError`."""
     action, schema, previous, fields = _parse(data, with_fields=True)
     operation: Operation = _UnfrozenOperation(VERSION, ACTIONS[action], schema, previous, fields)
     operation.__class__ = Operation
@@ -104,17 +104,17 @@ def decode_operation(data: bytes) -> Operation:
 
 
 def peek(data: bytes) -> OperationFacts:
-    """What an operation says but for its fields, after the very checks of `decode_operation`."""
+    """Return an operation's facts without its fields, after the same checks as `decode_operation`."""
     action, schema, previous, _ = _parse(data, with_fields=False)
     return _new_tuple(OperationFacts, (ACTIONS[action], schema, previous))
 
 
 def _parse(data: bytes, *, with_fields: bool) -> Parts:
-    """Read the usual spelling quickly; whatever differs from it is left to the patient reader."""
+    """Read the usual encoding quickly; leave all other encodings to the slow reader."""
     try:
         items = decode_item(data, max_depth=FLAT_MAX_DEPTH)
         action = items[1]
-        # `type` and not `isinstance`: a true is no 1 here.
+        # `type` and not `isinstance`: True does not count as 1 here.
         if (
             type(action) is int
             and type(items[0]) is int
@@ -137,7 +137,7 @@ def _parse(data: bytes, *, with_fields: bool) -> Parts:
     except identifiers.SchemaIdError:
         raise
     except Exception:
-        # The decoder lets several kinds of exception out; the reader below judges and names the cause.
+        # The decoder raises several kinds of exception; the slow reader decides, and names the cause.
         return read_operation(data)
     return read_operation(data)
 
@@ -149,7 +149,7 @@ def _is_view_id(ids: Any) -> bool:
 
 
 def _are_hashes(ids: list[Any]) -> bool:
-    """Whether all are operation ids. What is no byte string fails here or raises."""
+    """Whether all are operation ids. For items that are not byte strings, returns False or raises."""
     for operation_id in ids:
         if len(operation_id) != _ID_SIZE or not operation_id.startswith(_ID_PREFIX):
             return False
@@ -157,7 +157,7 @@ def _are_hashes(ids: list[Any]) -> bool:
 
 
 def _settle_fields(fields: Any, *, as_tuples: bool) -> bool:
-    """Whether names and values are usual ones; with `as_tuples` arrays are made tuples in place."""
+    """Whether names and values are usual ones; with `as_tuples`, turns arrays into tuples in place."""
     if type(fields) is not dict:
         return False
     for name, value in fields.items():
@@ -193,7 +193,7 @@ def encode_operation(
     previous: tuple[bytes, ...] | None = None,
     fields: dict[str, Value] | None = None,
 ) -> bytes:
-    """The canonical bytes of an operation. Raises what decoding them would raise."""
+    """Return the canonical bytes of an operation. Raises the errors of decoding them."""
     code = ACTIONS.index(action)
     if (previous is None) != (code == CREATE):
         raise OperationItemCountError(
@@ -219,7 +219,7 @@ def encode_operation(
 def check_size(operation: bytes) -> None:
     """Raise `OperationTooLargeError` if no message of the protocol can carry these bytes.
 
-    Entries are checked by it where they come in. What a store or a topic holds already is read without it.
+    Entries are checked when they are received. Entries from a store or a topic are read without this check.
     """
     if len(operation) > MAX_OPERATION_BYTES:
         raise OperationTooLargeError(
@@ -231,7 +231,9 @@ CheckedOperation = CheckedEntry[OperationFacts]
 """An entry whose payload is an operation; `hash` identifies both."""
 
 check_entry: Final = partial(checks.check_entry, read_facts=peek)
-"""Check an entry with its operation: Bamboo's rules for the one, the form and the schema id of the other."""
+"""Check an entry with its operation: Bamboo's rules for the entry; form and schema id of the operation."""
 
 check_many: Final = partial(checks.check_many, read_facts=peek)
-"""Check many (entry bytes, operation bytes): in order, the checked entry or the error that refuses it."""
+"""Check many (entry bytes, operation bytes); returns, in order, the checked entry or the error that refuses
+it.
+"""

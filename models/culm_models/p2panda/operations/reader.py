@@ -1,9 +1,9 @@
-"""Reading an operation in any of the spellings that p2panda nodes take (p2panda, "operations").
+"""Reader of operations in all encodings that p2panda nodes accept (p2panda, "operations").
 
-Nodes decode CBOR leniently: open lengths, numbers in long forms, big numbers, tags in some places and not
-in others, an array of numbers for an operation id. Two peers that disagree on one operation disagree on
-its log for ever, so this reader follows what the p2panda node does in each place, found out by trying. It
-is slow and seldom used: `operation` reads the usual spelling by itself and comes here for all else.
+Nodes decode CBOR leniently: open lengths, numbers in long forms, big numbers, tags in some places and not in
+others, an array of numbers for an operation id. Two peers that disagree on one operation disagree on its log
+for ever, so this reader follows the p2panda node's behaviour in each place, as determined by experiments. It
+is slow and rarely used: `operation` reads the usual encoding by itself and uses this reader for all others.
 """
 
 import struct
@@ -42,9 +42,10 @@ _TRUE = 21
 
 
 def read_operation(data: bytes) -> Parts:
-    """The action number, schema id, previous operations and fields. Raises `OperationError` and its kind.
+    """Return the action number, schema id, previous operations and fields. Raises `OperationError` and
+    subclasses.
 
-    Bytes after the operation are left alone, as p2panda nodes leave them.
+    Bytes after the operation are ignored, as p2panda nodes do.
     """
     reader = _Reader(data)
     count = reader.typed_container(_ARRAY)
@@ -67,7 +68,9 @@ def read_operation(data: bytes) -> Parts:
 
 
 class _Reader:
-    """A place in the bytes. `typed_` methods skip tags in front of what they read; the others refuse them."""
+    """Position in the bytes. `typed_` methods skip tags before the item that they read; the others refuse
+    tags.
+    """
 
     __slots__ = ("data", "offset")
 
@@ -76,7 +79,9 @@ class _Reader:
         self.offset = 0
 
     def head(self) -> tuple[int, int, int | None]:
-        """The next head: major type, additional information, argument (None for an open length or break)."""
+        """Read the next head: major type, additional information, argument (None for an open length or
+        break).
+        """
         if self.offset >= len(self.data):
             raise MalformedOperationError("the operation ends too early")
         first = self.data[self.offset]
@@ -98,7 +103,7 @@ class _Reader:
         return taken
 
     def at_break(self) -> bool:
-        """Whether an open container ends here; its break is taken."""
+        """Whether an open container ends here; if so, its break is consumed."""
         if self.data[self.offset : self.offset + 1] != b"\xff":
             return False
         self.offset += 1
@@ -110,7 +115,7 @@ class _Reader:
         return head
 
     def typed_container(self, kind: int) -> int | None:
-        """The length of the array or map that must come next, None for an open one."""
+        """Read the length of the array or map that must come next; None for an open one."""
         major, _, length = self.typed_head()
         if major != kind:
             raise MalformedOperationError(f"an array or map is missing at byte {self.offset - 1}")
@@ -139,7 +144,7 @@ class _Reader:
         return self.string(_TEXT, length).decode()
 
     def string(self, kind: int, length: int | None) -> bytes:
-        """The bytes of a string whose head has been read, open ones put together from their pieces."""
+        """Read the bytes of a string whose head has been read; the pieces of an open string are joined."""
         if length is not None:
             return self._piece(kind, length)
         pieces: list[bytes] = []
@@ -167,7 +172,7 @@ class _Reader:
         return piece
 
     def more(self, length: int | None, done: int) -> bool:
-        """Whether a container of that length (None: open) has an item after `done` of them."""
+        """Whether a container of that length (None: open) has an item after `done` items."""
         return not self.at_break() if length is None else done < length
 
 
@@ -189,7 +194,9 @@ def _read_previous(reader: _Reader) -> tuple[bytes, ...]:
 
 
 def _read_operation_id(reader: _Reader) -> bytes:
-    """An operation id where only one can stand: a byte string, or an array of its bytes as numbers."""
+    """Read an operation id where no other item may stand: a byte string, or an array of its bytes
+    as numbers.
+    """
     major, _, length = reader.typed_head()
     if major == _BYTES:
         return reader.string(_BYTES, length)
@@ -262,7 +269,7 @@ def _read_simple(info: int, argument: int | None) -> bool | float:
 
 
 def _read_relations(reader: _Reader, length: int | None) -> Value:
-    """An array of operation ids, or an array of such arrays."""
+    """Read an array of operation ids, or an array of such arrays."""
     single: list[bytes] = []
     pinned: list[tuple[bytes, ...]] = []
     while reader.more(length, len(single) + len(pinned)):

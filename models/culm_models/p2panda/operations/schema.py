@@ -1,9 +1,9 @@
-"""Schemas: the fields that documents have, and whether those of an operation fit (p2panda, "schemas").
+"""Schemas: the fields of documents, and the check of an operation's fields (p2panda, "schemas").
 
-p2panda nodes refuse an operation that does not fit its schema, and with it the rest of its log. What a remote
-brings is not checked here: an entry is taken whether its schema is known or not. What is signed is checked,
-because nobody can take a signature back. The rules of the system schemas are part of this module; an
-application schema is looked up by `definition_of` in the documents that define it.
+p2panda nodes refuse an operation that does not match its schema, and with it the rest of its log. Entries
+from remotes are not checked here: they are accepted whether their schema is known or not. Entries to be
+signed are checked, because a signature cannot be taken back. The rules of the system schemas are part of this
+module; an application schema is read by `definition_of` from the documents that define it.
 """
 
 import re
@@ -95,7 +95,7 @@ def _check_value(name: str, value: Value, wanted: FieldType | None) -> None:
 
 
 def _fitting_types(value: Value) -> frozenset[FieldType]:
-    """The types that a value fits: the encoding does not tell all of them apart."""
+    """Return the types that a value matches: the encoding does not distinguish all of them."""
     if isinstance(value, bool):
         return frozenset({"bool"})
     if isinstance(value, int):
@@ -135,7 +135,9 @@ def _is_field_type(value: object) -> bool:
 
 
 def _field_type(text: str) -> FieldType | None:
-    """The type that a field definition spells: `int`, or `relation(SCHEMA_ID)`."""
+    """Return the type that a field definition names: `int`, or `relation(SCHEMA_ID)`; None for
+    other texts.
+    """
     name, parenthesis, rest = text.partition("(")
     if not parenthesis:
         return next((one for one in _SCALARS if one == name), None)
@@ -172,17 +174,17 @@ _RULES: Final[Mapping[tuple[str, str], tuple[Callable[[object], bool], str]]] = 
     ("blob_v1", "mime_type"): (_matches(_MIME_TYPE), "a media type in lower case, such as image/png"),
     ("blob_piece_v1", "data"): (_up_to(MAX_BLOB_PIECE_BYTES), f"at most {MAX_BLOB_PIECE_BYTES} bytes"),
 }
-"""By schema and field: whether a value is allowed, and the words for what is."""
+"""By schema and field: the check of a value, and the description of allowed values."""
 
 
 # The definitions of application schemas.
 
 
 def definition_of(schema: str, read: ReadOperation) -> Fields | None:
-    """The fields of an application schema, from the documents that define it.
+    """Return the fields of an application schema, from the documents that define it.
 
-    Returns None if not all of their operations are held, or if their history has branches.
-    Raises `SchemaMismatchError`: the definition has another name than the schema id.
+    Returns None if not all of their operations are held, or if their history has branches. Raises
+    `SchemaMismatchError` if the definition has another name than the schema id.
     """
     parsed = SchemaId.parse(schema)
     defined = _view(tuple(map(bytes.fromhex, parsed.operation_ids)), _DEFINITION, read)
@@ -205,7 +207,7 @@ def definition_of(schema: str, read: ReadOperation) -> Fields | None:
 
 
 def _view(ids: tuple[bytes, ...], schema: str, read: ReadOperation) -> dict[str, Value] | None:
-    """The fields of a document at this view; None if it is not held, deleted, or has branches."""
+    """Return the fields of a document at this view; None if it is not held, deleted, or has branches."""
     fields: dict[str, Value] = {}
     while len(ids) == 1:
         operation = read(ids[0])

@@ -176,8 +176,9 @@ class PeerState:
         self.rng = random.Random(self.random_seed)
 
     def next_salt(self, size: int) -> bytes:
-        """Return a salt for a session, empty for size 0. It derives from the seed and is not predictable from
-        earlier ones.
+        """Return a salt for a session, empty for size 0.
+
+        It is derived from the seed and cannot be predicted from earlier salts.
         """
         if not size:
             return b""

@@ -1,11 +1,11 @@
-"""Bytes to messages and back (specification "replication"): a CBOR array, its first item the type.
+"""Bytes to messages and back (specification "replication"): a CBOR array whose first item is the type.
 
-`DECODERS` and `ENCODERS` are tables by message type and message class: a message joins the protocol by a
-row in each. Schema ids are written as a sorted set and accepted in any order. `Have` is written as the flat
-run of the specification or grouped by public key as the aquadoggo node does, and read in either form. Types
-20 to 26 are read and written by `reconciliation_codec`.
+`DECODERS` and `ENCODERS` are tables by message type and message class: a message joins the protocol by a row
+in each. Schema ids are written as a sorted set and accepted in any order. `Have` is written as the flat list
+of the specification or grouped by public key as in the aquadoggo node, and read in either form.
+`reconciliation_codec` reads and writes types 20 to 26.
 
-A link is a bare concatenation of messages without a length prefix: `MessageStream` cuts them out of it.
+A link is a plain concatenation of messages without a length prefix; `MessageStream` separates them.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ Compat = Literal["spec", "aquadoggo"]
 
 
 def decode(data: bytes) -> Message:
-    """The message that `data` is. Raises `MessageError` and `SchemaIdError`."""
+    """Decode one message. Raises `MessageError` and `SchemaIdError`."""
     items = _load(data)
     message_type = items[0]
     decoder = DECODERS.get(message_type)
@@ -57,10 +57,10 @@ def decode(data: bytes) -> Message:
 
 
 def encode(message: Message, compat: Compat = "spec", form: Form = "hex") -> bytes:
-    """The bytes of a message; `compat` chooses how `Have` is written, `form` how set reconciliation is.
+    """Encode a message; `compat` selects the form of `Have`, `form` that of set reconciliation.
 
-    Raises `SchemaIdError` and `FingerprintSizeError`. Many messages of set reconciliation are written faster
-    by `reconciliation_codec.encode_many`.
+    Raises `SchemaIdError` and `FingerprintSizeError`. `reconciliation_codec.encode_many` is faster for many
+    messages of set reconciliation.
     """
     if isinstance(message, ReconciliationMessage):
         return encode_many((message,), form)
@@ -68,7 +68,7 @@ def encode(message: Message, compat: Compat = "spec", form: Form = "hex") -> byt
 
 
 def encode_entry_message(session_id: int, entry: bytes, operation: bytes) -> bytes:
-    """The bytes of an `EntryMessage`, without making one."""
+    """Return the bytes of an `EntryMessage` without creating one."""
     return b"".join(
         (
             b"\x84\x02",
@@ -110,7 +110,7 @@ def _texts(value: Any) -> list[str]:
 
 def _decode_announce(items: list[Any]) -> Announce:
     count(items, 4, "an announcement")
-    # A later version may announce names of another form: they mean nothing here, and are ignored.
+    # A later version may announce names of another form. They have no meaning here and are ignored.
     known = filter(identifiers.is_schema_id, _texts(items[3]))
     return Announce(
         u64(items[1], "the version"), u64(items[2], "the timestamp"), identifiers.normalise(known)
@@ -191,20 +191,20 @@ __all__ = [
 ]
 
 
-# A `Have` whose logs would fit with their keys as text, 68 bytes each, has up to 6 items a log when grouped.
+# A `Have` whose logs fit with their keys as text, 68 bytes each, has up to 6 items for each log when grouped.
 BYTES_AN_ITEM: Final = 11
 FEWEST_ITEMS: Final = 2_048
-"""What a message of any other type needs: an announcement names up to a thousand schemas."""
+"""Items that a message of any other type needs: an announcement names up to a thousand schemas."""
 _MAX_COUNTED: Final = 1_024
 
 
 class MessageStream:
-    """Cuts one direction of a link into messages, wherever the bytes were split.
+    """Separates one direction of a link into messages, wherever the bytes were split.
 
-    A fault ends the stream, since nothing after it can be trusted: messages that were complete before it
-    are still returned, and the error is raised by the following `feed` (at once where none came before).
-    `error` shows it in either case. A message of more than `max_message_items` CBOR items is refused before
-    any of it is decoded; by default one item for every `BYTES_AN_ITEM` bytes of `max_message_bytes`.
+    An error ends the stream, since nothing after it can be trusted. Messages that were complete before it are
+    still returned, and the next `feed` raises the error (at once if there were no messages before it).
+    `error` holds it in either case. A message of more than `max_message_items` CBOR items is refused before
+    any part of it is decoded; the default is one item for every `BYTES_AN_ITEM` bytes of `max_message_bytes`.
     """
 
     __slots__ = ("_left", "_scanner", "error", "items_taken", "reconciliation_bytes")
@@ -217,29 +217,29 @@ class MessageStream:
         self._scanner = ItemScanner(max_message_bytes, max_items=max_message_items)
         self._left = b""
         self.items_taken = 0
-        """CBOR items of the messages so far that were not of a usual shape: these cost the most to decode."""
+        """CBOR items so far in messages that were not of a usual shape: these cost the most to decode."""
         self.error: CulmError | None = None
         self.reconciliation_bytes: dict[int, int] = {}
-        """What the messages of set reconciliation took up so far, by session id; whoever asks takes it out.
+        """Bytes of the messages of set reconciliation so far, by session id; the reader removes the entries.
 
-        A remote chooses the ids: beyond `_MAX_COUNTED` of them no more are counted.
+        A remote chooses the ids: no more than `_MAX_COUNTED` of them are counted.
         """
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished message are held."""
+        """Number of held bytes of an unfinished message."""
         return self._scanner.pending
 
     @property
     def is_left(self) -> bool:
-        """Whether `feed` returned before all bytes were looked at, because it decoded as many as allowed."""
+        """Whether `feed` returned before it processed all bytes, because it reached `max_decoded`."""
         return bool(self._left)
 
     def feed(self, data: bytes, max_decoded: int | None = None) -> list[Message]:
-        """Take the next bytes of the stream; return the messages that are complete now, in order.
+        """Process the next bytes of the stream; return the messages that are complete now, in order.
 
         Returns after `max_decoded` messages that were not of a usual shape, if it is set; while `is_left`,
-        `feed(b"")` goes on. Raises the error that ended the stream: a `MessageError` or a `SchemaIdError`.
+        `feed(b"")` continues. Raises the error that ended the stream: a `MessageError` or a `SchemaIdError`.
         """
         if self.error is not None:
             raise self.error
@@ -259,14 +259,16 @@ class MessageStream:
         return found
 
     def end(self) -> None:
-        """Take the end of the stream. Raises the error that ended it before, or `TruncatedMessageError`."""
+        """Process the end of the stream. Raises the error that ended it before, or
+        `TruncatedMessageError`.
+        """
         if self.error is None and self.pending:
             self.error = TruncatedMessageError(f"the stream ended {self.pending} bytes into a message")
         if self.error is not None:
             raise self.error
 
     def _cut(self, data: bytes, found: list[Message], max_decoded: int | None) -> None:
-        """Usual messages in one go, every other one and what is unfinished by the strict way."""
+        """Read usual messages in one go; read all other and unfinished ones with the strict scanner."""
         at = decoded = 0
         while at < len(data):
             if not self._scanner.pending:

@@ -1,14 +1,15 @@
 """The compact form of the messages of set reconciliation (specification "replication", 2.1, shortened).
 
-The messages are those of the specification with two shorter spellings. A public key is its 32 bytes. A bound
-whose log id and sequence number are 0 is its key's bytes without the zero bytes at their end, as a bare byte
-string. Both spellings are exact: whatever bound a message has, its other spelling reads back as the same.
+The messages are those of the specification with two shorter encodings. A public key is its 32 bytes. A bound
+whose log id and sequence number are 0 is the bytes of its key without trailing zero bytes, as a plain byte
+string. Both encodings are exact: every bound of a message reads back as the same bound.
 
-What saves bytes is the choice of bounds. Whoever cuts its items into ranges is free in where between two
-neighbours it cuts, so a session in the compact form works on `ShortBounds`: it cuts at the shortest prefix
-that keeps the neighbours apart, and rather between two authors than between two logs of one. That bound is
-the one that both ends work with from then on; nothing is cut short on the way. Most such bounds are no keys
-(they end in zero bytes), so they are for remotes that offer the compact form: a plain peer might refuse them.
+The choice of bounds saves the bytes. The side that cuts its items into ranges is free to choose a bound
+between two neighbours, so a session in the compact form works on `ShortBounds`. It cuts at the shortest
+prefix that separates the neighbours, and preferably between two authors rather than between two logs of one
+author. Both ends work with that bound from then on; the encoding shortens nothing further. Most such bounds
+are not keys (they end in zero bytes), so they are only for remotes that offer the compact form: a plain peer
+might refuse them.
 """
 
 from collections.abc import Sequence
@@ -20,14 +21,14 @@ from culm_models.p2panda.wire.messages import Bound, Item
 from culm_models.reconciliation.ordered_set import OrderedSet, Span
 
 LOWEST_BOUND: Final[Bound] = (bytes(PUBLIC_KEY_SIZE), 0, 0)
-"""No item sorts before it: where a set that is cut in the compact form begins."""
+"""The bound before all items, at which a set that is cut in the compact form begins."""
 
 
 def separating_bound(before: Bound | None, item: Bound) -> Bound:
-    """The bound b with before < b <= item whose compact spelling is shortest, on one side of every log.
+    """Return the bound b with before < b <= item that has the shortest encoding and splits no log.
 
-    `before` is the item in front of `item` in sort order, of another log; None where `item` is the first.
-    Two logs of one author have no shorter bound between them than the second log's start.
+    `before` is the item before `item` in sort order, of another log; None if `item` is the first. Two logs of
+    one author have no shorter bound between them than the second log's start.
     """
     if before is None:
         return LOWEST_BOUND
@@ -35,24 +36,24 @@ def separating_bound(before: Bound | None, item: Bound) -> Bound:
     other = before[0]
     if key == other:
         return key, log_id, 0
-    # The keys differ and are in order, so the first byte that differs is the greater one in `key`.
+    # The keys differ and are in order, so at the first byte that differs, `key` has the greater one.
     differs = int.from_bytes(key, "big") ^ int.from_bytes(other, "big")
     equal = PUBLIC_KEY_SIZE - (differs.bit_length() + 7) // 8
     return padded(key[: equal + 1]), 0, 0
 
 
 def prefix(public_key: bytes) -> bytes:
-    """The spelling of the bound (public key, 0, 0)."""
+    """Return the encoding of the bound (public key, 0, 0)."""
     return public_key.rstrip(b"\x00")
 
 
 def padded(spelled: bytes) -> bytes:
-    """The key of a bound that is spelled as a prefix of at most 32 bytes."""
+    """Return the key of a bound that is encoded as a prefix of at most 32 bytes."""
     return spelled.ljust(PUBLIC_KEY_SIZE, b"\x00")
 
 
 class ShortBounds:
-    """A sync range that is cut at the shortest bounds; all else is as in the set `whole` behind it."""
+    """A sync range that is cut at the shortest bounds; otherwise equal to the set `whole` behind it."""
 
     __slots__ = ("_whole",)
 
@@ -63,19 +64,19 @@ class ShortBounds:
         return len(self._whole)
 
     def ranks(self, bounds: Sequence[Item]) -> Sequence[int]:
-        """How many items sort before each bound."""
+        """Return the number of items that sort before each bound."""
         return self._whole.ranks(bounds)
 
     def fingerprints(self, spans: Sequence[Span]) -> Sequence[bytes]:
-        """The fingerprint of each span."""
+        """Return the fingerprint of each span."""
         return self._whole.fingerprints(spans)
 
     def items(self, start: int, size: int) -> Sequence[Item]:
-        """The items of one span."""
+        """Return the items of one span."""
         return self._whole.items(start, size)
 
     def bounds(self, ranks: Sequence[int]) -> list[Item]:
-        """For each rank the shortest bound that parts its item from all items before."""
+        """Return for each rank the shortest bound that separates its item from all items before."""
         before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
         own = self._whole.bounds(ranks)
         return [
@@ -84,7 +85,9 @@ class ShortBounds:
         ]
 
     def place(self, ranks: Sequence[int], rooms: Sequence[int]) -> list[int]:
-        """How far to move cuts at these ranks, each within its room, so that they part two authors."""
+        """Return how far to move cuts at these ranks, each by at most its entry in `rooms`, to separate two
+        authors.
+        """
         moves = [0] * len(ranks)
         before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
         own = self._whole.bounds(ranks)

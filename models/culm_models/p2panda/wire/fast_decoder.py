@@ -1,9 +1,9 @@
-"""Reading runs of messages by their usual shapes: entries, and types 20 to 26 of set reconciliation.
+"""Reader of runs of messages in their usual shapes: entries, and types 20 to 26 of set reconciliation.
 
-Such messages come by the ten thousand, and their shapes are few: heads of known bytes around keys and
-numbers of known sizes. They are sliced here without looking for the end of the item first. Whatever looks
-otherwise is left to the strict way (`cbor.ItemScanner`, `codec.decode`), which gives the same messages for
-all that is read here and alone says what is wrong with the rest.
+Such messages arrive by the ten thousand, and their shapes are few: heads of known bytes around keys and
+numbers of known sizes. They are sliced here without finding the end of the item first. All other bytes are
+left to the strict reader (`cbor.ItemScanner`, `codec.decode`), which returns the same messages for everything
+that is read here, and which alone reports errors.
 """
 
 from binascii import Error as HexError
@@ -65,7 +65,7 @@ _NewEmptyPayload = unfrozen(EmptyPayload)
 
 
 class _UnusualError(Exception):
-    """Leaves the reader: these bytes are for the strict way."""
+    """Leaves the reader: these bytes are for the strict reader."""
 
 
 def read(
@@ -73,12 +73,12 @@ def read(
 ) -> int:
     """Append the messages that begin at `start`, of at most `max_bytes` each; return where they end.
 
-    What comes then is unusual, faulty, or unfinished. `count_bytes` is called with the session id of messages
-    of set reconciliation and the bytes that they took up, once for those of one session in a row.
+    The bytes from there on are unusual, malformed, or unfinished. `count_bytes` is called with a session id
+    of messages of set reconciliation and their size in bytes, once for consecutive messages of one session.
     """
     size = len(data)
     run_id, run_start = -1, start
-    # Left without a message: those whose last bytes are still to come, and what `_UnusualError` says.
+    # These errors mean that the last bytes are still to come, or that the bytes are unusual.
     try:
         while start < size:
             at = start + 2
@@ -166,7 +166,7 @@ _FLAGS: Final = {_FALSE: False, _TRUE: True}
 
 
 def _number(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """A number whose head began with `first` before `at`, and where it ends."""
+    """Return a number whose head began with `first` before `at`, and where it ends."""
     size = _NUMBER_SIZES.get(first)
     if size is None or at + size > len(data):
         raise _UnusualError
@@ -174,7 +174,7 @@ def _number(data: bytes, at: int, first: int) -> tuple[int, int]:
 
 
 def _octets(data: bytes, at: int) -> tuple[int, int]:
-    """Where the content of a byte string with a head of at most 3 bytes begins and ends."""
+    """Return start and end of the content of a byte string with a head of at most 3 bytes."""
     first = data[at]
     if first == _BYTES_1:
         return at + 2, at + 2 + data[at + 1]
@@ -186,7 +186,7 @@ def _octets(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _triple(data: bytes, at: int) -> tuple[Bound, int]:
-    """An array of key, log id and sequence number, and where it ends."""
+    """Return an array of key, log id and sequence number, and where it ends."""
     if data[at] != _ARRAY_OF_3:
         raise _UnusualError
     spelled, size = data[at + 1], data[at + 2]
@@ -202,7 +202,7 @@ def _triple(data: bytes, at: int) -> tuple[Bound, int]:
         at += _KEY_SIZE
     else:
         raise _UnusualError
-    # A key that is not complete leaves here: nothing is at this place then.
+    # An incomplete key raises `IndexError` here, because there is no byte at this position.
     log_id = data[at]
     at += 1
     if log_id >= _LONGER:
@@ -215,13 +215,13 @@ def _triple(data: bytes, at: int) -> tuple[Bound, int]:
 
 
 def _bound(data: bytes, at: int) -> tuple[Bound, int]:
-    """A bound in either form, and where it ends."""
+    """Return a bound in either form, and where it ends."""
     if data[at] != _ARRAY_OF_3:
         begin, end = _octets(data, at)
         if end - begin > _KEY_SIZE:
             raise _UnusualError
         return (compact.padded(data[begin:end]), 0, 0), end
-    # What nearly all bounds are: a key in hex, log id and sequence number 0.
+    # The form of nearly all bounds: a key in hex, log id and sequence number 0.
     end = at + _HEX_BOUND_SIZE
     if data[at : at + 3] == _HEX_BOUND_HEAD and data[end - 2 : end] == _ZEROS:
         text = data[at + 3 : end - 2]

@@ -1,10 +1,10 @@
-"""The three spellings of the log heights in a `Have` (specification "replication", log height mode).
+"""The three encodings of the log heights in a `Have` (specification "replication", log height mode).
 
     flat      [key, log id, seq num, key, log id, seq num, …]      keys as 64 hex digits: the specification
     by log    [[key, log id, seq num], …]                          keys as 64 hex digits: read only
     grouped   [[key, [[log id, seq num], …]], …]                   keys as 32 bytes: the aquadoggo node
 
-The first inner item tells them apart. In the grouped form numbers may be decimal text, as in that node.
+The first inner item distinguishes them. In the grouped form, numbers may be decimal text, as in that node.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _HEX_KEY_BYTES: Final = 2 + HEX_KEY_SIZE
 
 
 def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
-    """The flat run of the specification."""
+    """Return the flat list of the specification."""
     items: list[str | int] = []
     for public_key, log_id, seq_num in log_heights:
         items += (public_key.hex(), log_id, seq_num)
@@ -33,12 +33,14 @@ def flat(log_heights: Iterable[LogHeight]) -> list[str | int]:
 
 
 def room(max_message_bytes: int) -> int:
-    """How many bytes of a message are left for log heights."""
+    """Return the number of bytes of a message that are available for log heights."""
     return max_message_bytes - _HAVE_HEAD_BYTES
 
 
 def size_within(log_heights: Iterable[LogHeight], most: int) -> int | None:
-    """How many bytes these take in a `Have` of either form that is written; None where it is more."""
+    """Return the size of log heights in a `Have` of either written form, in bytes; None if it
+    exceeds `most`.
+    """
     size = 0
     for _, log_id, seq_num in log_heights:
         size += _HEX_KEY_BYTES + _number_bytes(log_id) + _number_bytes(seq_num)
@@ -48,7 +50,7 @@ def size_within(log_heights: Iterable[LogHeight], most: int) -> int | None:
 
 
 def within(log_heights: Iterable[LogHeight], most: int) -> tuple[LogHeight, ...] | None:
-    """These as they are, None where they take more bytes: no more of them are looked at than fit."""
+    """Return the log heights unchanged; None if they exceed `most` bytes. Reads no more than fit."""
     taken: list[LogHeight] = []
 
     def looked_at() -> Iterator[LogHeight]:
@@ -60,12 +62,12 @@ def within(log_heights: Iterable[LogHeight], most: int) -> tuple[LogHeight, ...]
 
 
 def _number_bytes(number: int) -> int:
-    """How many bytes CBOR takes for a number."""
+    """Return the size of a number in CBOR, in bytes."""
     return 1 if number < 24 else 2 if number < 2**8 else 3 if number < 2**16 else 5 if number < 2**32 else 9
 
 
 def grouped(log_heights: Iterable[LogHeight]) -> list[tuple[bytes, list[tuple[int, int]]]]:
-    """The aquadoggo node's form: keys as bytes, each once."""
+    """Return the aquadoggo node's form: keys as bytes, each once."""
     return [
         (public_key, [(log_id, seq_num) for _, log_id, seq_num in logs])
         for public_key, logs in groupby(sorted(log_heights), key=itemgetter(0))
@@ -73,7 +75,7 @@ def grouped(log_heights: Iterable[LogHeight]) -> list[tuple[bytes, list[tuple[in
 
 
 def decode_log_heights(items: Any) -> tuple[LogHeight, ...]:
-    """The log heights of any of the three forms, in the order of arrival.
+    """Return the log heights of any of the three forms, in the order of arrival.
 
     Raises `ItemCountError`, `ItemKindError`, `ItemRangeError` and `PublicKeyError`.
     """

@@ -1,7 +1,7 @@
-"""The CBOR items that messages are made of: each kind checked where bytes come in.
+"""Checks of the CBOR items of messages as they are received.
 
-Every function of a kind returns its argument in it, or raises the `MessageError` of the rule that it breaks;
-`name` says in that error which item it was.
+Every check returns its argument with its type, or raises the `MessageError` of the rule that it breaks;
+`name` names the item in that error.
 """
 
 from typing import Any, Final
@@ -20,8 +20,8 @@ def count(items: list[Any], expected: int, name: str) -> None:
 
 
 def u64(value: Any, name: str, lowest: int = 0) -> int:
-    """An unsigned 64-bit number. Raises `ItemKindError` and `ItemRangeError`."""
-    # `type` and not `isinstance`: a true is no 1 here.
+    """Return an unsigned 64-bit number. Raises `ItemKindError` and `ItemRangeError`."""
+    # `type` and not `isinstance`: True does not count as 1 here.
     if type(value) is not int:
         raise ItemKindError(f"{name} is a number, not {type(value).__name__}")
     if not lowest <= value <= MAX_U64:
@@ -30,21 +30,21 @@ def u64(value: Any, name: str, lowest: int = 0) -> int:
 
 
 def flag(value: Any, name: str) -> bool:
-    """True or false. Raises `ItemKindError`."""
+    """Return a boolean. Raises `ItemKindError`."""
     if type(value) is not bool:
         raise ItemKindError(f"{name} is true or false, not {type(value).__name__}")
     return value
 
 
 def octets(value: Any, name: str) -> bytes:
-    """A byte string. Raises `ItemKindError`."""
+    """Return a byte string. Raises `ItemKindError`."""
     if type(value) is not bytes:
         raise ItemKindError(f"{name} is a byte string, not {type(value).__name__}")
     return value
 
 
 def array(value: Any, size: int, name: str) -> list[Any]:
-    """An array of so many items. Raises `ItemKindError` and `ItemCountError`."""
+    """Return an array of `size` items. Raises `ItemKindError` and `ItemCountError`."""
     if type(value) is not list:
         raise ItemKindError(f"{name} is an array, not {type(value).__name__}")
     count(value, size, name)
@@ -52,7 +52,7 @@ def array(value: Any, size: int, name: str) -> list[Any]:
 
 
 def key_from_bytes(value: Any) -> bytes:
-    """A public key that is spelled as 32 bytes. Raises `ItemKindError` and `PublicKeyError`."""
+    """Return a public key that is encoded as 32 bytes. Raises `ItemKindError` and `PublicKeyError`."""
     if type(value) is not bytes:
         raise ItemKindError(f"a public key is a byte string here, not {type(value).__name__}")
     if len(value) != PUBLIC_KEY_SIZE:
@@ -61,7 +61,9 @@ def key_from_bytes(value: Any) -> bytes:
 
 
 def key_from_hex(value: Any) -> bytes:
-    """A public key that is spelled as hex digits of either case. Raises `ItemKindError`, `PublicKeyError`."""
+    """Return a public key that is encoded as hex digits of either case. Raises `ItemKindError`,
+    `PublicKeyError`.
+    """
     if type(value) is not str:
         raise ItemKindError(f"a public key is text here, not {type(value).__name__}")
     try:

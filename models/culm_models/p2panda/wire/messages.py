@@ -1,6 +1,6 @@
 """The messages of p2panda replication (specification "replication", all message sections).
 
-Values are checked where bytes come in (`codec`, `reconciliation_codec`); here they are plain facts.
+Values are checked when they are received (`codec`, `reconciliation_codec`), not here.
 """
 
 from collections.abc import Iterable
@@ -9,17 +9,19 @@ from typing import Final, TypeAlias
 
 from culm_models.reconciliation.messages import ReconciliationMessage
 
-# A message that a reader refuses ends its stream, and with it everything behind that message. Therefore
-# nothing larger than `MAX_OPERATION_BYTES` is signed or taken, nothing larger than `MAX_MESSAGE_BYTES` is
-# sent to a peer, and no reader takes less than that.
+# A message that a reader refuses ends its stream, and with it everything after that message. Therefore
+# nothing larger than `MAX_OPERATION_BYTES` is signed or accepted, nothing larger than `MAX_MESSAGE_BYTES` is
+# sent to a peer, and every reader accepts at least that size.
 MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
-"""The largest message that is sent; every reader takes at least this much."""
+"""The largest message that is sent; every reader accepts at least this size."""
 
 LARGEST_READ_BYTES: Final = 3 * 1024 * 1024
-"""The most that a reader can be configured to take: p2panda nodes name all their logs in one message."""
+"""The largest size that a reader can be configured to accept: p2panda nodes name all their logs in one
+message.
+"""
 
 MAX_OPERATION_BYTES: Final = MAX_MESSAGE_BYTES - 256
-"""The largest operation: with the largest entry and the largest session id it still fits one message."""
+"""The largest operation: with the largest entry and the largest session id, it still fits in one message."""
 
 PROTOCOL_VERSION: Final = 1
 
@@ -33,14 +35,14 @@ TYPE_SYNC_DONE: Final = 3
 TYPE_HAVE: Final = 10
 
 LogHeight: TypeAlias = tuple[bytes, int, int]
-"""Public key (32 bytes), log id, and the highest sequence number below which nothing is missing."""
+"""Public key (32 bytes), log id, and the highest sequence number up to which no entry is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
     """The schemas that a peer is interested in; `timestamp` grows with every announcement of that peer.
 
-    `raw` holds the bytes as received, for whoever passes them on.
+    `raw` holds the bytes as received, to be forwarded unchanged.
     """
 
     version: int
@@ -51,7 +53,7 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """Opens a session over a set of schemas."""
+    """Opens a session about a set of schemas."""
 
     session_id: int
     mode: int
@@ -60,7 +62,7 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class EntryMessage:
-    """One entry with its operation, both as their author made them."""
+    """One entry with its operation, both as their author encoded them."""
 
     session_id: int
     entry: bytes
@@ -69,7 +71,7 @@ class EntryMessage:
 
 @dataclass(frozen=True, slots=True)
 class SyncDone:
-    """The sender has sent all that it had; in live mode with `live_mode` false: it leaves."""
+    """The sender has sent everything that it had. In live mode, `live_mode` false means that it leaves."""
 
     session_id: int
     live_mode: bool
@@ -86,7 +88,7 @@ class Have:
 Message: TypeAlias = Announce | SyncRequest | EntryMessage | SyncDone | Have | ReconciliationMessage
 
 
-# The messages of set reconciliation are those of the reconciliation machine.
+# The messages of set reconciliation are those of `culm_models.reconciliation`.
 
 TYPE_EMPTY_SET: Final = 20
 TYPE_LOWER_BOUND: Final = 21
@@ -99,11 +101,15 @@ TYPE_TERMINAL: Final = 26
 MAX_FINGERPRINT_BYTES: Final = 64
 
 Item: TypeAlias = tuple[bytes, int, int]
-"""A member of the sync range: public key (32 bytes), log id, sequence number from 1. In a `Payload` the
-sequence number may be 0: the sender holds nothing of that log."""
+"""A member of the sync range: public key (32 bytes), log id, sequence number from 1.
+
+In a `Payload`, the sequence number may be 0: the sender holds none of that log.
+"""
 
 Bound: TypeAlias = tuple[bytes, int, int]
-"""An end of a range: as an item, but the sequence number may be 0, which is before all items of that log."""
+"""A bound of a range: like an item, but the sequence number may be 0, which is before all items of
+that log.
+"""
 
 
 _OFFER_START: Final = "culm_offers_0020"
@@ -117,11 +123,11 @@ _LIFT_BITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The modes and the lifts (by wire code) that a peer speaks beyond the minimum, and the features it has.
+    """The optional modes and lifts (by wire code) that a peer supports, and its features.
 
-    The specification's `Announce` has no room for modes and lifts. Every parser takes the id below for that
-    of an application schema which nobody has documents of, so a plain peer announces nothing that it shares
-    with us. Whoever knows it takes it out with `split_offer` before anything else looks at the schema ids.
+    The specification's `Announce` has no field for modes and lifts. Every parser regards the id below as that
+    of an application schema without documents, so a plain peer never announces it. Peers that know it remove
+    it with `split_offer` before anything else reads the schema ids.
 
         culm_offers_0020 + 32 bytes in hex:
 
@@ -135,13 +141,15 @@ class Offer:
     modes: frozenset[int]
     lifts: frozenset[int]
     compact: bool = False
-    """It reads the compact form of the messages of set reconciliation."""
+    """The peer reads the compact form of the messages of set reconciliation."""
     absence: bool = True
-    """It names logs that it was shown and holds nothing of, so that its silence about a log says "equal"."""
+    """The peer names logs that it was shown and does not hold, so that its silence about a log
+    means "equal".
+    """
 
 
 def offer_marker(offer: Offer) -> str:
-    """The schema id that tells an offer."""
+    """Return the schema id that encodes an offer."""
     content = bytearray(_OFFER_SIZE)
     content[0] = _OFFER_FORMAT
     content[1] = _bits(offer.modes, _MODE_BITS)
@@ -151,12 +159,12 @@ def offer_marker(offer: Offer) -> str:
 
 
 def is_marker(schema_id: str) -> bool:
-    """Whether this is no schema but an offer, of whatever format."""
+    """Whether this schema id encodes an offer, of any format."""
     return schema_id.startswith(_OFFER_START) and len(schema_id) == len(_OFFER_START) + 2 * _OFFER_SIZE
 
 
 def split_offer(schema_ids: Iterable[str]) -> tuple[tuple[str, ...], Offer | None]:
-    """The schema ids without offers, in their order, and the first offer of a format that is known."""
+    """Return the schema ids without offers, in their order, and the first offer of a known format."""
     schemas: list[str] = []
     offer: Offer | None = None
     for schema_id in schema_ids:

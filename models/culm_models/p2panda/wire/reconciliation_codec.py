@@ -8,10 +8,10 @@
     25  Fingerprint   [25, session id, fingerprint, bound]
     26  Terminal      [26, session id]
 
-Items and bounds are `[public key, log id, sequence number]`; an item with sequence number 0 says that the
-sender holds nothing of that log. Keys are 64 lower-case hex digits; both they and bounds are read in the
-compact form too (`compact`). What is optional is left out, never null. The table joins that of `codec`;
-`fast_decoder` reads the usual ones faster, and `encode_many` writes.
+Items and bounds are `[public key, log id, sequence number]`; an item with sequence number 0 states that the
+sender holds none of that log. Keys are 64 lower-case hex digits; keys and bounds are read in the compact
+form, too (`compact`). Optional items are left out, never null. The table is part of that of `codec`;
+`fast_decoder` reads the usual messages faster, and `encode_many` writes messages.
 """
 
 from binascii import hexlify
@@ -135,10 +135,10 @@ DECODERS: Final[dict[int, Callable[[list[Any]], ReconciliationMessage]]] = {
 
 
 # `hex` is the specification's form, `compact` that of module `compact`. The heads of the messages never
-# change, so they are written down here and the rest is put between them.
+# change, so they are constants here and the rest is inserted between them.
 
 Form: TypeAlias = Literal["hex", "compact"]
-"""How keys and bounds are spelled."""
+"""The encoding of keys and bounds."""
 
 FORMS: Final[tuple[Form, ...]] = ("hex", "compact")
 
@@ -149,7 +149,7 @@ _FLAGS: Final = {False: b"\xf4", True: b"\xf5"}
 
 
 def encode_many(messages: Iterable[ReconciliationMessage], form: Form = "hex") -> bytes:
-    """The bytes of messages, one behind the other. Raises `FingerprintSizeError`."""
+    """Encode messages, one after the other. Raises `FingerprintSizeError`."""
     spelled_item, spelled_bound = _SPELLINGS[form]
     parts: list[bytes] = []
     session_id = -1
@@ -231,4 +231,4 @@ _SPELLINGS: Final[dict[Form, tuple[Callable[[Bound], bytes], Callable[[Bound], b
     "hex": (_in_hex, _in_hex),
     "compact": (_in_bytes, _as_prefix),
 }
-"""How a form spells items, and how it spells bounds."""
+"""By form: the encoder of items, and the encoder of bounds."""
