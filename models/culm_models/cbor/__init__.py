@@ -1,8 +1,8 @@
-"""The one strict door through which CBOR comes in.
+"""Strict CBOR for all input.
 
-`strict` has the decoder's options, for messages, records and operations, says what differs among them and
-names what is refused; `values` decodes and encodes whole items, `scanner` finds where items end in a byte
-stream and writes heads.
+`strict` has the decoder's options for messages, records and operations, documents their differences, and has
+the errors. `values` decodes and encodes whole items. `scanner` finds where items end in a byte stream, and
+writes heads.
 """
 
 from culm_models.cbor.scanner import ItemScanner

@@ -1,9 +1,9 @@
 """CBOR heads: written, and read to find where an item ends in a stream that arrives in pieces (RFC 8949, 3).
 
-A p2panda stream is a bare concatenation of CBOR items, without length prefixes. The scanner reads heads
-only and never decodes. It keeps its place when the bytes run out, so that a stream cut at every byte
-costs no more than one in a single piece, and it adds up what the heads declare before any of it has come:
-a length of 2**62 is refused with its head.
+A p2panda stream is a plain concatenation of CBOR items, without length prefixes. The scanner reads only heads
+and never decodes. It keeps its position when the bytes run out, so that a stream split at every byte costs no
+more than an unsplit one. It adds up the sizes that the heads declare before their content arrives: a length
+of 2**62 is refused with its head.
 """
 
 import re
@@ -25,7 +25,7 @@ _MAJOR_ARRAY = 4
 _MAJOR_MAP = 5
 _MAJOR_TAG = 6
 
-# Whole items of one byte: small integers, false, true, null. Long runs of them are passed in one step.
+# Whole items of one byte: small integers, false, true, null. Long runs of them are skipped in one step.
 _ONE_BYTE_ITEMS = re.compile(rb"[\x00-\x17\x20-\x37\xf4-\xf6]+")
 _RUN_WORTH_A_SEARCH = 8
 
@@ -35,7 +35,7 @@ OCTETS: Final = 0x40
 
 
 def head(major: int, value: int) -> bytes:
-    """The shortest head of that major type with that number, length or count."""
+    """Return the shortest head of this major type with this number, length or count."""
     if value < 24:
         return bytes((major | value,))
     if value < 0x100:
@@ -48,14 +48,15 @@ def head(major: int, value: int) -> bytes:
 
 
 class ItemScanner:
-    """Cuts a byte stream into definite-length CBOR items of at most `max_bytes`, nested `max_depth` deep.
+    """Separates a byte stream into definite-length CBOR items of at most `max_bytes`, nested `max_depth`
+    deep.
 
-    With `max_items` an item may hold no more than so many, itself and those at every depth counted; what
-    its containers declare counts at once. `items_taken` counts those of all items that were complete.
+    With `max_items`, an item may contain at most this many items, including itself and those at every depth.
+    The items that its containers declare count at once. `items_taken` counts those of all complete items.
 
-    A fault ends the stream: items that were complete before it are still returned, and the error is raised
-    by the following `feed` (at once where no item came before it), so the outcome does not depend on how
-    the stream was cut.
+    An error ends the stream. Items that were complete before it are still returned, and the next `feed`
+    raises the error (at once if there were no items before it), so the outcome does not depend on how the
+    stream was split.
     """
 
     __slots__ = (
@@ -78,28 +79,28 @@ class ItemScanner:
         assert max_bytes > 0 and max_depth > 0 and (max_items is None or max_items > 0), "limits are positive"
         self.max_bytes = max_bytes
         self.max_depth = max_depth
-        # No item is smaller than a byte.
+        # Every item has at least one byte.
         self.max_items = max_bytes if max_items is None else max_items
         self.items_taken = 0
         self.error: CborError | None = None
-        # The bytes of the unfinished item, and where its next head starts (perhaps beyond them).
+        # The bytes of the unfinished item, and the position of its next head (perhaps beyond them).
         self._buffer = bytearray()
         self._offset = 0
-        # Items that the innermost open container, and the containers around it, still lack.
+        # Number of items that the innermost open container, and the containers around it, are still missing.
         self._missing = 1
         self._outer_missing: list[int] = []
-        # All of them together.
+        # The sum of these numbers.
         self._outstanding = 1
-        # The unfinished item, and the items that its containers have declared.
+        # Number of items: the unfinished item, and the items that its containers have declared.
         self._declared = 1
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished item are held."""
+        """Number of held bytes of an unfinished item."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes of the stream; return the items that are complete now, in order.
+        """Process the next bytes of the stream; return the items that are complete now, in order.
 
         Raises the `CborError` that ended the stream.
         """
@@ -118,7 +119,7 @@ class ItemScanner:
         return items
 
     def take(self, data: bytes, start: int) -> tuple[bytes | None, int]:
-        """Take the bytes of `data` from `start` on up to the end of one item; return it and where it ends.
+        """Process the bytes of `data` from `start` to the end of one item; return the item and where it ends.
 
         The item is None if it is still unfinished when the bytes run out; they are held then. Raises the
         `CborError` that ended the stream.
@@ -133,9 +134,9 @@ class ItemScanner:
             raise
 
     def _finish(self, data: bytes, start: int) -> tuple[bytes | None, int]:
-        """Go on with the item that is held."""
+        """Continue with the held item."""
         held = len(self._buffer)
-        # Only what the unfinished item may still take is copied behind it.
+        # Only bytes that may still belong to the unfinished item are copied to the buffer.
         room = self.max_bytes - held
         self._buffer += data[start : start + room]
         end = self._scan(self._buffer, 0)
@@ -147,7 +148,7 @@ class ItemScanner:
         return item, start + end - held
 
     def _cut(self, data: bytes, start: int) -> tuple[bytes | None, int]:
-        """Cut an item off `data`, or hold what there is of it."""
+        """Cut an item off `data`, or hold its first part."""
         end = self._scan(data, start)
         if end is None:
             self._buffer = bytearray(memoryview(data)[start:])
@@ -155,10 +156,10 @@ class ItemScanner:
         return data[start:end], end
 
     def _scan(self, data: bytes | bytearray, start: int) -> int | None:
-        """Go on reading heads of the item at `start`; return where it ends, or None if it is unfinished.
+        """Continue to read heads of the item at `start`; return where it ends, or None if it is unfinished.
 
-        The order of the checks makes a fault the same wherever the bytes were cut: a head's first byte,
-        its own size, the depth, and last what it declares.
+        The order of the checks makes an error independent of where the bytes were split: a head's first byte,
+        its own size, the depth, and last the size that it declares.
         """
         size = len(data)
         limit = start + self.max_bytes
@@ -220,7 +221,7 @@ class ItemScanner:
         self.items_taken += self._declared
         self._offset = 0
         self._missing = self._outstanding = self._declared = 1
-        # Containers that their last item has closed.
+        # These containers were closed by their last item.
         outer_missing.clear()
         return offset
 

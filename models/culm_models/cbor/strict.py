@@ -1,4 +1,4 @@
-"""How strictly CBOR is read: the one place with the decoder's options, for messages, records and operations.
+"""Strictness of CBOR: the decoder's options for messages, records and operations.
 
 | | messages (`values`) | records (`culm_topics.records.shape`) |
 |---|---|---|
@@ -6,17 +6,17 @@
 | tags, also those for which a decoder runs code | refused | refused |
 | indefinite lengths | refused | refused |
 | depth | 8, or as the caller says | 4 |
-| bytes behind the item | refused | refused, by the record's size |
-| longer forms of numbers and lengths | taken: others wrote them | refused, by the record's size |
+| bytes after the item | refused | refused, by the record's size |
+| longer forms of numbers and lengths | accepted: other programs write them | refused, by the record's size |
 | floats | written in the shortest form | written with 64 bits |
 
-Records are our own: there is one spelling, so that equal records are equal bytes. Operations, read by
-`culm_models.p2panda.operations.operation`, have these options and the depth 4, and bytes behind them are
-passed over. What the options refuse is left to `operations.reader`, which takes and refuses what p2panda
-nodes do: if we were stricter, a log would end for us where it goes on for others. Operations are written as
-messages are.
+Records are Culm's own: they have only one encoding, so that equal records are equal bytes. Operations, read
+by `culm_models.p2panda.operations.operation`, have these options and the depth 4, and bytes after them are
+ignored. Operations that these options refuse are left to `operations.reader`, which accepts and refuses the
+same as p2panda nodes. If Culm were stricter, a log would end here while it continues elsewhere. Operations
+are written like messages.
 
-State that a program keeps for itself (`culm_models.sds.state.journal`, the jobs) is no input: it is read
+State that a program keeps for itself (`culm_models.sds.state.journal`, the jobs) is not input: it is read
 without these options, and its outline is checked.
 """
 
@@ -30,11 +30,11 @@ from culm_models.errors import ModelError
 
 
 class CborError(ModelError, code="cbor"):
-    """Bytes that the strict CBOR door does not let in."""
+    """Bytes that strict CBOR refuses."""
 
 
 class MalformedError(CborError, code="cbor.malformed"):
-    """Not CBOR (RFC 8949): a reserved head, a stray break, text that is not UTF-8, a repeated key."""
+    """Not CBOR (RFC 8949): a reserved head, a misplaced break, text that is not UTF-8, a repeated key."""
 
 
 class TruncatedError(CborError, code="cbor.truncated"):
@@ -46,11 +46,11 @@ class TrailingBytesError(CborError, code="cbor.trailing_bytes"):
 
 
 class IndefiniteLengthError(CborError, code="cbor.indefinite_length"):
-    """A string, an array or a map does not say its length first."""
+    """A string, an array or a map without a definite length."""
 
 
 class TagError(CborError, code="cbor.tag"):
-    """A tagged item: no message of ours has any, and decoders run code for some."""
+    """A tagged item: Culm's messages have no tags, and decoders run code for some."""
 
 
 class DepthError(CborError, code="cbor.depth"):
@@ -58,32 +58,32 @@ class DepthError(CborError, code="cbor.depth"):
 
 
 class TooLargeError(CborError, code="cbor.too_large"):
-    """The item is, or declares itself to be, larger than allowed."""
+    """The item is larger than allowed, or declares a larger size."""
 
 
 class TooManyItemsError(TooLargeError, code="cbor.too_many_items"):
-    """The item holds, or declares, more items than allowed: each costs many times its byte to decode."""
+    """The item contains or declares too many items: each costs many times its size to decode."""
 
 
 class ValueKindError(CborError, code="cbor.value"):
-    """A value outside of the kinds and ranges that messages use."""
+    """A value outside of the types and ranges that messages use."""
 
 
 DEFAULT_MAX_DEPTH: Final = 8
-"""Of messages."""
+"""Depth limit of messages."""
 FLAT_MAX_DEPTH: Final = 4
-"""Of records and operations."""
+"""Depth limit of records and operations."""
 
 
 class _TagSeen(ValueError):
-    """Leaves the decoder as soon as it meets a tag."""
+    """Leaves the decoder at the first tag."""
 
 
 def _refuse_tag(*_: object) -> NoReturn:
     raise _TagSeen("tags are not allowed")
 
 
-# The tags that cbor2 would act on by itself; every other one goes to the tag hook.
+# The tags that cbor2 would process itself; all others go to the tag hook.
 _KNOWN_TAGS: Final = (
     *(0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100),
     *(256, 258, 260, 261, 1004, 43000, 55799),
@@ -96,9 +96,9 @@ _OPTIONS: Final[Mapping[str, Any]] = {
 }
 
 decode_item: Final[Callable[..., Any]] = partial(cbor2.loads, **_OPTIONS)
-"""`decode_item(data, max_depth=...)`: the first item of `data`, whatever follows it.
+"""`decode_item(data, max_depth=...)`: decode the first item of `data`, whatever follows it.
 
-The decoder lets exceptions of several kinds out; the caller names its own error.
+The decoder raises exceptions of several kinds; the caller translates them to its own error.
 """
 item_decoder: Final[Callable[..., cbor2.CBORDecoder]] = partial(cbor2.CBORDecoder, **_OPTIONS)
-"""`item_decoder(stream, max_depth=...)`: a decoder that leaves the stream behind the item."""
+"""`item_decoder(stream, max_depth=...)`: a decoder that leaves the stream's position after the item."""

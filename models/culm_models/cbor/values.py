@@ -1,7 +1,7 @@
-"""Decoding and encoding whole CBOR items under our rules (RFC 8949, and what messages leave out of it).
+"""Decoding and encoding of whole CBOR items under strict rules (RFC 8949, without what messages do not use).
 
-Let in: integers from -2**63 to 2**64 - 1, floats, false, true, null, byte strings, UTF-8 text, arrays and
-maps without repeated keys, all of definite length. Kept out: tags, `undefined` and other simple values,
+Accepted: integers from -2**63 to 2**64 - 1, floats, false, true, null, byte strings, UTF-8 text, arrays and
+maps without repeated keys, all of definite length. Refused: tags, `undefined` and other simple values,
 indefinite lengths, deep nesting, and bytes after the item.
 """
 
@@ -27,25 +27,25 @@ from culm_models.cbor.strict import (
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**64 - 1
 
-# Kinds that hold nothing else; every other kind is looked into or refused.
+# Types without content of other types; values of all other types are inspected or refused.
 _PLAIN_KINDS = frozenset((bytes, str, bool, type(None), float))
 _KEY_KINDS = frozenset((bytes, str, int))
 
 
 def loads(data: bytes, *, max_depth: int = DEFAULT_MAX_DEPTH, max_items: int | None = None) -> Any:
-    """The one value that `data` holds. Raises a `CborError` where it breaks a rule of this module.
+    """Decode the one value in `data`. Raises a `CborError` if it breaks a rule of this module.
 
-    With `max_items` it may hold no more than so many items, those at every depth counted: one that declares
-    more is refused before it is decoded.
+    With `max_items`, it may contain at most this many items, including those at every depth. A value that
+    declares more is refused before it is decoded.
     """
-    # No item is smaller than a byte.
+    # Every item has at least one byte.
     if max_items is not None and len(data) > max_items:
         _count_items(data, max_depth, max_items)
     stream = io.BytesIO(data)
     try:
         value = item_decoder(stream, max_depth=max_depth).decode()
     except Exception as error:
-        # The decoder lets several kinds of exception out; whichever it was, these bytes are not let in.
+        # The decoder raises several kinds of exception; each of them means that these bytes are refused.
         raise _fault(data, max_depth, error) from error
     _check_value(value)
     if stream.tell() != len(data):
@@ -64,9 +64,9 @@ def _count_items(data: bytes, max_depth: int, max_items: int) -> None:
 
 
 def dumps(value: Any) -> bytes:
-    """The bytes of `value`: definite lengths, the shortest form of each number, map keys in the given order.
+    """Encode `value`: definite lengths, the shortest form of each number, map keys in the given order.
 
-    Tuples become arrays. Raises `ValueKindError` for what `loads` would not let back in.
+    Tuples become arrays. Raises `ValueKindError` for values that `loads` refuses.
     """
     _check_value(value)
     return cbor2.dumps(value, encoders=_SHORTEST_FLOATS)
@@ -100,7 +100,7 @@ def _check_value(value: Any) -> None:
 
 
 def _fault(data: bytes, max_depth: int, error: Exception) -> CborError:
-    """Name what stopped the decoder: heads are read once more, slowly."""
+    """Return the error that stopped the decoder: heads are read once more, slowly."""
     if not data:
         return TruncatedError("an item cannot be empty")
     scanner = ItemScanner(max_bytes=max(len(data), 1), max_depth=max_depth)

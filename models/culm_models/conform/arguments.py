@@ -1,4 +1,4 @@
-"""Reading a request's arguments: bytes as hex, integers also as decimal strings, errors that name them."""
+"""Reader of a request's arguments: bytes as hex, integers also as decimal strings, errors that name them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class ArgumentError(ModelError, code="conform.argument"):
 
 
 class RequestError(ModelError, code="conform.request"):
-    """A line that is no request: not JSON, or not an object; of DAG replication, also a bad argument."""
+    """A line that is not a request: not JSON, or not an object. For DAG replication, also an invalid
+    argument.
+    """
 
 
 class Arguments:
@@ -30,36 +32,36 @@ class Arguments:
         self.values = values
 
     def has(self, name: str) -> bool:
-        """Whether the argument was given (null counts as left out)."""
+        """Whether the argument is present (null counts as left out)."""
         return self.values.get(name) is not None
 
     def raw(self, name: str) -> Any:
-        """The argument as JSON had it."""
+        """Return the argument as parsed from JSON; it must be present and not null."""
         if not self.has(name):
             raise ArgumentError(f"the argument {name!r} is missing")
         return self.values[name]
 
     def value(self, name: str) -> Any:
-        """The argument as JSON had it, where null is a value as well."""
+        """Return the argument as parsed from JSON; null is a value as well."""
         if name not in self.values:
             raise ArgumentError(f"the argument {name!r} is missing")
         return self.values[name]
 
     def text(self, name: str) -> str:
-        """A string."""
+        """Return a string."""
         value = self.raw(name)
         if not isinstance(value, str):
             raise ArgumentError(f"{name} is not a string")
         return value
 
     def word(self, name: str, choices: Mapping[str, Chosen], *, default: str | None = None) -> Chosen:
-        """What one of several words stands for."""
+        """Return the value that one of several words stands for."""
         if default is not None and not self.has(name):
             return choices[default]
         return as_word(self.raw(name), name, choices)
 
     def flag(self, name: str, default: bool) -> bool:
-        """A boolean."""
+        """Return a boolean."""
         if not self.has(name):
             return default
         value = self.raw(name)
@@ -68,33 +70,33 @@ class Arguments:
         return value
 
     def integer(self, name: str, *, least: int = 0, most: int = U64_MAX, default: int | None = None) -> int:
-        """An integer, or one in decimal digits, between ``least`` and ``most``."""
+        """Return an integer between ``least`` and ``most``, which may be given in decimal digits."""
         if default is not None and not self.has(name):
             return default
         return as_integer(self.raw(name), name, least=least, most=most)
 
     def octets(self, name: str, *, size: int | None = None) -> bytes:
-        """Bytes in lower-case hex, of exactly ``size`` when given."""
+        """Return bytes from lower-case hex, exactly ``size`` bytes if it is given."""
         return as_octets(self.raw(name), name, size=size)
 
     def optional_octets(self, name: str) -> bytes | None:
-        """Bytes in hex, or None when left out."""
+        """Return bytes from hex, or None if left out."""
         return self.octets(name) if self.has(name) else None
 
     def optional_integer(self, name: str) -> int | None:
-        """An integer, or None when left out."""
+        """Return an integer, or None if left out."""
         return self.integer(name) if self.has(name) else None
 
     def optional_text(self, name: str) -> str | None:
-        """A string, or None when left out."""
+        """Return a string, or None if left out."""
         return self.text(name) if self.has(name) else None
 
     def now(self) -> int:
-        """The time, ``now``, in milliseconds."""
+        """Return the time ``now``, in milliseconds."""
         return self.integer("now", most=U63_MAX)
 
     def items(self, name: str, default: list[Any] | None = None) -> list[Any]:
-        """A list."""
+        """Return a list."""
         if default is not None and not self.has(name):
             return default
         value = self.raw(name)
@@ -103,35 +105,35 @@ class Arguments:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """A list of strings."""
+        """Return a list of strings."""
         values = self.items(name)
         if not all(isinstance(value, str) for value in values):
             raise ArgumentError(f"{name} is not a list of strings")
         return values
 
     def mapping(self, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
-        """An object."""
+        """Return an object."""
         if default is not None and not self.has(name):
             return default
         return as_mapping(self.raw(name), name)
 
 
 def as_mapping(value: Any, name: str) -> dict[str, Any]:
-    """``value`` as an object."""
+    """Return ``value`` as an object."""
     if not isinstance(value, dict):
         raise ArgumentError(f"{name} is not an object")
     return value
 
 
 def as_word(value: Any, name: str, choices: Mapping[str, Chosen]) -> Chosen:
-    """What ``value`` stands for as one of several words."""
+    """Return the value that ``value`` stands for, as one of several words."""
     if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"{name} is not one of {', '.join(choices)}")
     return choices[value]
 
 
 def as_integer(value: Any, name: str, *, least: int = 0, most: int = U64_MAX) -> int:
-    """``value`` as an integer between ``least`` and ``most``."""
+    """Return ``value`` as an integer between ``least`` and ``most``."""
     if (
         isinstance(value, str)
         and len(value) <= _DIGITS_MAX
@@ -150,7 +152,7 @@ def as_integer(value: Any, name: str, *, least: int = 0, most: int = U64_MAX) ->
 
 
 def as_octets(value: Any, name: str, *, size: int | None = None) -> bytes:
-    """``value`` as bytes from hex."""
+    """Return ``value`` as bytes from hex."""
     if not isinstance(value, str):
         raise ArgumentError(f"{name} is not a string of hex digits")
     try:

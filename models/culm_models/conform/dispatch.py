@@ -1,4 +1,4 @@
-"""A line in, a line out: finds the operation, runs it, and answers with its result or a stable error code."""
+"""Answers one line with one line: runs the operation, and returns its result or a stable error code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from culm_models.conform.arguments import ArgumentError, Arguments, RequestError
 from culm_models.conform.operation import Machines, Operation
 from culm_models.errors import CulmError, ModelError
 
-# One line may hold a whole peer's entries in hex; beyond this it is refused unread.
+# One line may hold a whole peer's entries in hex; longer lines are refused unread.
 LINE_BYTES_MAX = 64 * 1024 * 1024
-# Up to here every integer is itself as an IEEE 754 double, which is all that many JSON readers have.
+# Up to here, every integer is exact as an IEEE 754 double, the only number type of many JSON readers.
 EXACT_INTEGER_MAX = (1 << 53) - 1
 
 
 class UnknownOperationError(ModelError, code="conform.unknown_operation"):
-    """No operation of this name."""
+    """No operation has this name."""
 
 
 def _close(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -35,14 +35,14 @@ OPERATIONS: Final = (
     *dag.OPERATIONS,
     Operation("close", "name (of machines of any kind)", "", _close),
 )
-"""Every operation, in the order of the documentation: a line a protocol."""
+"""All operations, in the order of the documentation, one line per protocol."""
 
 
 class Conformance:
-    """One conversation: keeps the machines that its lines open.
+    """One conversation, with the machines that its lines open.
 
-    With ``big_integers_as_text`` integers beyond ``EXACT_INTEGER_MAX`` in what succeeds are answered as
-    decimal digits in a string, which is taken for an integer in any case.
+    With ``big_integers_as_text``, integers beyond ``EXACT_INTEGER_MAX`` in successful answers are written as
+    decimal digits in a string. Such strings are always accepted as integers.
     """
 
     def __init__(self, *, big_integers_as_text: bool = False) -> None:
@@ -51,7 +51,7 @@ class Conformance:
         self._operations = {operation.name: operation for operation in OPERATIONS}
 
     def answer_line(self, line: str | bytes) -> str:
-        """The answer to one line; whatever the line holds, this returns one JSON object without a newline."""
+        """Answer one line, whatever it contains, with one JSON object without a newline."""
         return json.dumps(self._answer(line), separators=(",", ":"))
 
     def _answer(self, line: str | bytes) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Conformance:
         except CulmError as error:
             return {"id": identifier, "error": {"code": error.code, "message": str(error)}}
         except UnicodeEncodeError:
-            # JSON can spell half of a surrogate pair; no format here can hold it.
+            # JSON can encode half of a surrogate pair; no format here can.
             refusal = ArgumentError("a text holds half a surrogate pair, which UTF-8 cannot spell")
             return {"id": identifier, "error": {"code": refusal.code, "message": str(refusal)}}
         except Exception as error:
@@ -90,7 +90,7 @@ class Conformance:
 
 
 def _spelled(value: Any) -> Any:
-    """``value`` with its integers beyond ``EXACT_INTEGER_MAX`` as text."""
+    """Return ``value`` with its integers beyond ``EXACT_INTEGER_MAX`` as text."""
     if isinstance(value, dict):
         return {name: _spelled(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -101,7 +101,7 @@ def _spelled(value: Any) -> Any:
 
 
 def _repeatable(identifier: Any) -> Any:
-    """The request's id, or None where JSON cannot repeat it: NaN, infinities, nesting without end."""
+    """Return the request's id, or None if JSON cannot repeat it: NaN, infinities, unlimited nesting."""
     try:
         json.dumps([[identifier]], allow_nan=False)
     except (ValueError, RecursionError):

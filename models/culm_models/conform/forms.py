@@ -1,7 +1,7 @@
-"""The JSON forms of values, derived from the annotations of the dataclasses that they are.
+"""The JSON forms of values, derived from the annotations of their dataclasses.
 
 Integers are JSON integers or decimal digits, bytes are hex, tuples are lists, enumerations are words, None is
-left out. A protocol says what differs: its own forms for some types, and for some members of a class.
+left out. A protocol can override the forms of types, and of members of a class.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from culm_models.errors import CulmError
 
 T = TypeVar("T")
 LEFT_OUT: Final = object()
-"""Shown in place of a member that its object does not have."""
+"""Shown in place of a member that is left out of its object."""
 REQUIRED: Final = MISSING
-"""The default of a member that has none, although its field has one."""
+"""Marks a member without a default although its field has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How JSON has a value. ``read`` raises `ArgumentError` with its name; ``show`` is the reverse."""
+    """The JSON form of a value. ``read`` raises `ArgumentError` with the value's name; ``show`` is its
+    inverse.
+    """
 
     read: Callable[[Any, str], Any]
     show: Callable[[Any], Any] = lambda value: value
 
 
 def plain(kind: type | tuple[type, ...], words: str) -> Form:
-    """A value as JSON has it, of a type that ``words`` describe."""
+    """Return the form of a value that JSON has as it is, of a type that ``words`` describe."""
 
     def read(value: Any, name: str) -> Any:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -49,23 +51,23 @@ NUMBER: Final = Form(lambda value, name: float(plain((int, float), "a number").r
 
 
 def integer(*, least: int = 0, most: int = U64_MAX) -> Form:
-    """An integer between ``least`` and ``most``."""
+    """Return the form of an integer between ``least`` and ``most``."""
     return Form(partial(as_integer, least=least, most=most))
 
 
 def octets(size: int | None = None) -> Form:
-    """Bytes, of exactly ``size`` unless it is None."""
+    """Return the form of bytes, exactly ``size`` of them unless it is None."""
     return Form(partial(as_octets, size=size), bytes.hex)
 
 
 def words(choices: Mapping[str, Any]) -> Form:
-    """A word for each of some values."""
+    """Return the form of values that are written as words."""
     names = {value: word for word, value in choices.items()}
     return Form(lambda value, name: as_word(value, name, choices), names.__getitem__)
 
 
 def nullable(form: Form, absent: Any = None) -> Form:
-    """A value, or null for None; shown as ``absent``."""
+    """Return the form of a value that may be null for None; None is shown as ``absent``."""
     return Form(
         lambda value, name: None if value is None else form.read(value, name),
         lambda value: absent if value is None else form.show(value),
@@ -73,17 +75,17 @@ def nullable(form: Form, absent: Any = None) -> Form:
 
 
 def optional(form: Form) -> Form:
-    """A member that is left out for None."""
+    """Return the form of a member that is left out for None."""
     return nullable(form, LEFT_OUT)
 
 
 def shown(show: Callable[[Any], Any]) -> Form:
-    """A value that is only shown."""
+    """Return the form of a value that is only shown."""
     return Form(lambda value, name: value, show)
 
 
 def or_never(form: Form) -> Form:
-    """A value, or None for null and 0: never."""
+    """Return the form of a value for which null and 0 mean None: never."""
 
     def read(value: Any, name: str) -> Any:
         return None if value is None or (value == 0 and value is not False) else form.read(value, name)
@@ -92,7 +94,7 @@ def or_never(form: Form) -> Form:
 
 
 def sequence(form: Form) -> Form:
-    """A list of any length, a tuple here."""
+    """Return the form of a tuple of any length, written as a list."""
 
     def read(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
@@ -103,7 +105,7 @@ def sequence(form: Form) -> Form:
 
 
 def row(*forms: Form) -> Form:
-    """A list of so many items, a tuple here."""
+    """Return the form of a tuple of fixed length, written as a list."""
 
     def read(value: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or len(value) != len(forms):
@@ -114,12 +116,12 @@ def row(*forms: Form) -> Form:
 
 
 Forms = Mapping[Any, Form]
-"""Forms by annotation, where a protocol has others than the derived ones."""
+"""Forms by annotation, for protocols that override the derived ones."""
 _PLAIN: Final[Forms] = {int: integer(), bytes: octets(), str: TEXT, bool: FLAG, float: NUMBER}
 
 
 def form_of(annotation: Any, forms: Forms) -> Form:
-    """The form of the values of a type."""
+    """Return the form of the values of a type."""
     if (known := forms.get(annotation, _PLAIN.get(annotation))) is not None:
         return known
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -142,9 +144,9 @@ def form_of(annotation: Any, forms: Forms) -> Form:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What is particular about the member of one field. ``default``: what it is where it is left out.
+    """Overrides for the member of one field. ``default``: the value if the member is left out.
 
-    ``inline``: what is shown of it are further members of the object itself.
+    ``inline``: the shown members become members of the enclosing object.
     """
 
     form: Form | None = None
@@ -154,7 +156,7 @@ class Member:
 
 
 HIDDEN: Final = Member()
-"""A field that its object does not have: its default, when it is read."""
+"""A field that is left out of its object; it is read as its default."""
 
 
 Members = Mapping[str, Member]
@@ -163,7 +165,7 @@ _NONE: Final[Members] = {}
 
 
 class _Resolved:
-    """The member of one field."""
+    """The member of one field, with its overrides applied."""
 
     __slots__ = ("attribute", "default", "form", "inline", "name")
 
@@ -190,7 +192,7 @@ class _Resolved:
 
 
 class Record(Generic[T]):
-    """The form of a dataclass: an object with a member for each of its fields, those of ``first`` first."""
+    """The form of a dataclass: an object with a member for each of its fields, starting with ``first``."""
 
     def __init__(
         self, kind: type[T], forms: Forms = _PLAIN, members: Members = _NONE, first: Sequence[str] = ()
@@ -205,19 +207,19 @@ class Record(Generic[T]):
         ]
 
     def check_names(self, given: Iterable[str], owner: str) -> None:
-        """Raises `ArgumentError`: an object has members that are none of these."""
+        """Raise `ArgumentError` if an object has unknown members."""
         if unknown := set(given) - {member.name for member in self._members}:
             raise ArgumentError(f"{owner} has no {min(unknown)[:100]!r}")
 
     def read(self, given: Mapping[str, Any], **fixed: Any) -> T:
-        """The value of an object; ``fixed``: fields that are not taken from it."""
+        """Read the value of an object; ``fixed``: fields that are not read from it."""
         read = {
             member.attribute: member.read(given) for member in self._members if member.attribute not in fixed
         }
         return self.kind(**read, **fixed)
 
     def show(self, value: T) -> dict[str, Any]:
-        """The object of a value."""
+        """Return the object of a value."""
         shown: dict[str, Any] = {}
         for member in self._members:
             item = member.form.show(getattr(value, member.attribute))
@@ -229,21 +231,23 @@ class Record(Generic[T]):
 
 
 class Settings(Record[T]):
-    """The form of a machine's settings; names may be in camel case, and without the unit of times."""
+    """The form of a machine's settings. Names may be in camel case, and without the unit of times."""
 
     def __init__(self, kind: type[T], forms: Forms = _PLAIN, members: Members = _NONE) -> None:
         super().__init__(kind, forms, members)
         self._own_names = {member.name.removesuffix("_ms"): member.name for member in self._members}
 
     def own_name(self, name: str) -> str:
-        """The name of a setting in full. Raises `ArgumentError`: there is no such setting."""
+        """Return the full name of a setting. Raises `ArgumentError` if there is no such setting."""
         own = self._own_names.get(plain_name(name))
         if own is None:
             raise ArgumentError(f"there is no setting {name[:100]!r}")
         return own
 
     def over(self, base: T, given: Mapping[str, Any]) -> T:
-        """``base`` with the settings that an object names. Raises `ArgumentError`: unknown, unfit."""
+        """Return ``base`` with the settings of an object. Raises `ArgumentError` for unknown or invalid
+        settings.
+        """
         named = {self.own_name(name): value for name, value in given.items()}
         chosen = {
             member.attribute: member.form.read(named[member.name], f"the setting {member.name}")
@@ -257,14 +261,14 @@ class Settings(Record[T]):
 
 
 def plain_name(name: str) -> str:
-    """A name in snake case, without the unit of times."""
+    """Return a name in snake case, without the unit of times."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removesuffix("_ms")
 
 
 class Choice:
-    """The forms of several classes, told apart by a word in the member ``type``.
+    """The forms of several classes, distinguished by a word in the member ``type``.
 
-    ``members`` are those of any of the classes by field.
+    ``members`` has the members of all classes by field.
     """
 
     def __init__(self, forms: Forms, members: Members, **kinds: type | Record[Any]) -> None:
@@ -275,24 +279,28 @@ class Choice:
         self._words = {record.kind: word for word, record in self.records.items()}
 
     def read(self, given: Mapping[str, Any], **fixed: Any) -> Any:
-        """The value of an object. Raises `ArgumentError`: unknown ``type``, or what a member raises."""
+        """Read the value of an object. Raises `ArgumentError` for an unknown ``type`` or an
+        invalid member.
+        """
         record = self.records.get(TEXT.read(given.get("type"), "type"))
         if record is None:
             raise ArgumentError(f"there is no message type {given['type'][:100]!r} here")
         return record.read(given, **fixed)
 
     def show(self, value: Any) -> dict[str, Any]:
-        """The object of a value."""
+        """Return the object of a value."""
         word = self._words[type(value)]
         return {"type": word, **self.records[word].show(value)}
 
 
 class Events:
-    """The objects of events: their kind, then their fields; ``members`` are those of any class by field."""
+    """The objects of events: their kind, then their fields; ``members`` has the members of all classes by
+    field.
+    """
 
     def __init__(self, forms: Forms, members: Members = _NONE) -> None:
         self._record: Callable[[Any], Record[Any]] = cache(lambda kind: Record(kind, forms, members))
 
     def show(self, event: Any) -> dict[str, Any]:
-        """The object of an event."""
+        """Return the object of an event."""
         return {"kind": event.kind, **self._record(type(event)).show(event)}

@@ -14,17 +14,17 @@ _MACHINES_MAX = 100_000
 
 
 class MachineError(ModelError, code="conform.machine"):
-    """A machine's name is unknown, taken, or one too many are open."""
+    """A machine's name is unknown or taken, or too many machines are open."""
 
 
 @dataclass(slots=True)
 class Machines:
-    """The state machines that are open, by kind and name."""
+    """The open state machines by kind and name."""
 
     _open: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def put(self, kind: str, name: str, machine: Any) -> None:
-        """Keep a machine under a name that is free."""
+        """Store a machine under a free name."""
         if (kind, name) in self._open:
             raise MachineError(f"{kind} {name!r} is open already")
         if len(self._open) >= _MACHINES_MAX:
@@ -32,19 +32,19 @@ class Machines:
         self._open[kind, name] = machine
 
     def get(self, kind: str, name: str) -> Any:
-        """The machine of a name."""
+        """Return the machine with this name."""
         try:
             return self._open[kind, name]
         except KeyError:
             raise MachineError(f"no {kind} is open under the name {name!r}") from None
 
     def close(self, kind: str, name: str) -> None:
-        """Forget a machine."""
+        """Delete a machine."""
         self.get(kind, name)
         del self._open[kind, name]
 
     def close_all(self, name: str) -> None:
-        """Forget the machines of a name, of whatever kind; at least one."""
+        """Delete the machines with this name, of any kind; there must be at least one."""
         kinds = [kind for kind, taken in self._open if taken == name]
         if not kinds:
             raise MachineError(f"nothing is open under the name {name!r}")
@@ -53,29 +53,29 @@ class Machines:
 
 
 class Kind(Generic[T]):
-    """The machines of one kind: an operation names the one that it is about by its argument ``name``."""
+    """The machines of one kind; an operation's argument ``name`` names its machine."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def put(self, machines: Machines, arguments: Arguments, machine: T) -> None:
-        """Keep a machine under the name of the operation."""
+        """Store a machine under the operation's name."""
         machines.put(self._name, arguments.text("name"), machine)
 
     def get(self, machines: Machines, arguments: Arguments) -> T:
-        """The machine that an operation names."""
+        """Return the machine that an operation names."""
         machine: T = machines.get(self._name, arguments.text("name"))
         return machine
 
     def close(self, machines: Machines, arguments: Arguments) -> dict[str, Any]:
-        """The operation that forgets a machine."""
+        """Delete the machine that an operation names; the ``close`` operation of this kind."""
         machines.close(self._name, arguments.text("name"))
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: what it is called, its arguments and answer in words, and what runs it."""
+    """One operation: its name, its arguments and answer in words, and its function."""
 
     name: str
     arguments: str

@@ -108,7 +108,7 @@ def _range(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     start, end = side.own.ranks([x, y])
     held = len(side.own)
     size = end - start if x < y else held - start + end
-    # From the end of the order a range goes on at its beginning.
+    # A range continues from the end of the order at its beginning.
     start = start if start < held else 0
     (fingerprint,) = side.own.fingerprints([(start, size)])
     over = max(start + size - held, 0)
@@ -145,16 +145,16 @@ def _shown(item: Item) -> Any:
 
 
 class _PayloadRecord(Record[Payload]):
-    """A payload whose end of a range is an object of its own."""
+    """The form of a payload whose end of a range is a nested object."""
 
     def read(self, given: Mapping[str, Any], **fixed: Any) -> Payload:
-        """The payload of an object."""
+        """Read the payload of an object."""
         end = Arguments(Arguments(dict(given)).mapping("end", default={}))
         parts = {name: end.raw(name) for name in _END} if given.get("end") is not None else {}
         return super().read({"payload": given.get("payload"), **parts}, **fixed)
 
     def show(self, value: Payload) -> dict[str, Any]:
-        """The object of a payload."""
+        """Return the object of a payload."""
         parts = super().show(value)
         if value.upper_bound is None:
             return {"payload": parts["payload"]}
@@ -162,7 +162,7 @@ class _PayloadRecord(Record[Payload]):
 
 
 def _messages(of_triples: bool) -> Choice:
-    """The messages over items of one kind."""
+    """Return the forms of the messages over items of one kind."""
     item = Form(lambda value, name: _item(value, of_triples, name), _shown)
     forms: Forms = {Any: item}
     members = {

@@ -1,13 +1,13 @@
-"""How the items of a sync range become fingerprints that can be combined (specification "replication", 2.2).
+"""Lifts, which turn the items of a sync range into fingerprints (specification "replication", 2.2).
 
-The specification leaves `lift_type` open; this is the registry of ours. An item is (public key, log id,
-sequence number) at a log's height; its lift is one or two 64-bit lanes, and the fingerprint of a set is the
+The specification leaves `lift_type` open; this is Culm's registry. An item is (public key, log id, sequence
+number) at a log's height. Its lift is one or two 64-bit lanes, and the fingerprint of a set is the
 combination of all its items' lanes, lane by lane.
 
-| module | what it holds |
+| module | contents |
 |---|---|
-| lift | an item as the bytes that are hashed; `Lift`: lanes, combining, bytes on the wire; our four |
-| vectors | the same for a million items at once, with numpy: imported by those that have it |
+| lift | an item as the bytes that are hashed; `Lift`: lanes, combining, bytes on the wire; the four lifts |
+| vectors | the same for a million items at once, with numpy; imported only by packages that have numpy |
 """
 
 from culm_models.lifts.lift import (

@@ -28,11 +28,11 @@ class LiftError(ModelError, code="lift"):
 
 
 class UnknownLiftError(LiftError, code="lift.unknown"):
-    """A name or a wire code that no lift of the registry has."""
+    """A name or a wire code that is not in the registry."""
 
 
 class FingerprintLengthError(LiftError, code="lift.length"):
-    """A fingerprint that is longer or shorter than its lift says."""
+    """A fingerprint whose length does not match its lift."""
 
 
 Item = tuple[bytes, int, int]
@@ -44,21 +44,21 @@ _KEY_SIZE = 32
 
 
 def pack(item: Item) -> bytes:
-    """The 48 bytes of an item: public key, log id and sequence number, both big-endian."""
+    """Return the 48 bytes of an item: public key, then log id and sequence number, both big-endian."""
     public_key, log_id, seq_num = item
     assert len(public_key) == _KEY_SIZE, "a public key has 32 bytes"
     return _ITEM.pack(public_key, log_id, seq_num)
 
 
 def as_cbor(item: Item) -> bytes:
-    """The CBOR array [public key in hexadecimal, log id, sequence number], as messages have it."""
+    """Return the CBOR array [public key in hexadecimal, log id, sequence number], as in messages."""
     public_key, log_id, seq_num = item
     assert len(public_key) == _KEY_SIZE, "a public key has 32 bytes"
     return b"\x83\x78\x40" + public_key.hex().encode() + _unsigned(log_id) + _unsigned(seq_num)
 
 
 def _unsigned(number: int) -> bytes:
-    # By hand: through the strict door of the `cbor` package an item would cost five times the hash of it.
+    # Written by hand: the `cbor` package would take five times as long as hashing the item.
     if number < 24:
         return number.to_bytes(1, "big")
     for head, size in ((0x18, 1), (0x19, 2), (0x1A, 4)):
@@ -69,7 +69,7 @@ def _unsigned(number: int) -> bytes:
 
 
 Lanes = tuple[int, ...]
-"""One unsigned 64-bit number a lane."""
+"""One unsigned 64-bit number for each lane."""
 
 _MASK = 2**64 - 1
 _LANE_SIZE = 8
@@ -79,13 +79,14 @@ _LANE_SIZE = 8
 class Lift:
     """A lift of the registry.
 
-    `combine` says how the lanes of two sets become those of their union: added modulo 2^64, or XORed.
-    `salt_bytes` is the size of the salt that every fingerprint of it carries, 0 for the lifts without one.
+    `combine` is the operation that combines the lanes of two sets into those of their union: addition modulo
+    2^64, or XOR. `salt_bytes` is the size of the salt in every fingerprint of the lift, 0 for lifts without a
+    salt.
     """
 
     name: str
     code: int
-    """How it is named on the wire, one byte."""
+    """The code of the lift on the wire, one byte."""
     lane_count: int
     combine: Literal["add", "xor"]
     salt_bytes: int
@@ -98,16 +99,16 @@ class Lift:
 
     @property
     def value_bytes(self) -> int:
-        """The size of a fingerprint's value, without what `prefix` gives."""
+        """The size of a fingerprint's value in bytes, without the bytes of `prefix`."""
         return self.lane_count * _LANE_SIZE
 
     def lanes(self, item: Item, salt: bytes = b"") -> Lanes:
-        """The lanes of one item. The salt has `salt_bytes` bytes."""
+        """Return the lanes of one item. The salt has `salt_bytes` bytes."""
         assert len(salt) == self.salt_bytes, f"{self.name} takes a salt of {self.salt_bytes} bytes"
         return self.hash_item(item, salt)
 
     def total(self, many: Iterable[Lanes]) -> Lanes:
-        """The lanes of a union of disjoint sets; those of nothing for none."""
+        """Return the lanes of a union of disjoint sets; the neutral lanes for no sets."""
         total = self.neutral
         if self.combine == "xor":
             for lanes in many:
@@ -118,33 +119,33 @@ class Lift:
         return total
 
     def without(self, lanes: Lanes, removed: Lanes) -> Lanes:
-        """The lanes of a set after a part of it was taken out."""
+        """Return the lanes of a set after a part was removed."""
         if self.combine == "xor":
             return tuple(a ^ b for a, b in zip(lanes, removed, strict=True))
         return tuple((a - b) & _MASK for a, b in zip(lanes, removed, strict=True))
 
     def prefix(self, salt: bytes = b"") -> bytes:
-        """What comes before the value on the wire: the code and the salt."""
+        """Return the bytes before the value on the wire: the code and the salt."""
         assert len(salt) == self.salt_bytes, f"{self.name} takes a salt of {self.salt_bytes} bytes"
         return bytes((self.code,)) + salt
 
     def value(self, lanes: Lanes) -> bytes:
-        """The value on the wire: the lanes, each big-endian."""
+        """Return the value on the wire: the lanes, each big-endian."""
         return struct.pack(f">{self.lane_count}Q", *lanes)
 
     def read_value(self, value: bytes) -> Lanes:
-        """The lanes of a value. Raises FingerprintLengthError."""
+        """Return the lanes of a value. Raises FingerprintLengthError."""
         if len(value) != self.value_bytes:
             raise FingerprintLengthError(f"a value of {self.name} of {len(value)} bytes")
         return struct.unpack(f">{self.lane_count}Q", value)
 
     def fingerprint(self, items: Iterable[Item], salt: bytes = b"") -> bytes:
-        """The fingerprint of these items as it goes on the wire, item by item."""
+        """Return the fingerprint of these items in its form on the wire, computed item by item."""
         lanes = self.total(self.lanes(item, salt) for item in items)
         return self.prefix(salt) + self.value(lanes)
 
 
-# Spark hashes with this seed, and takes the hash of one argument as the seed of the next.
+# Spark hashes with this seed, and uses the hash of one argument as the seed of the next.
 FIRST_SEED: Final = 42
 SECOND_SEED: Final[int] = xxhash.xxh64_intdigest(b"culm", FIRST_SEED)
 _SIPHASH = struct.Struct("<QQ")
@@ -180,7 +181,7 @@ _BY_CODE: Mapping[int, Lift] = MappingProxyType({lift.code: lift for lift in LIF
 
 
 def by_name(name: str) -> Lift:
-    """The lift of this name. Raises UnknownLiftError."""
+    """Return the lift with this name. Raises UnknownLiftError."""
     lift = _BY_NAME.get(name)
     if lift is None:
         raise UnknownLiftError(f"no lift is named {name!r}; there are {', '.join(_BY_NAME)}")
@@ -188,7 +189,7 @@ def by_name(name: str) -> Lift:
 
 
 def by_code(code: int) -> Lift:
-    """The lift of this wire code. Raises UnknownLiftError."""
+    """Return the lift with this wire code. Raises UnknownLiftError."""
     lift = _BY_CODE.get(code)
     if lift is None:
         raise UnknownLiftError(f"no lift has the code {code}")
@@ -196,7 +197,9 @@ def by_code(code: int) -> Lift:
 
 
 class WireFingerprint(NamedTuple):
-    """A fingerprint from the wire taken apart. That two are equal is evidence of equal sets, never proof."""
+    """The parts of a fingerprint from the wire. Equal fingerprints are evidence of equal sets,
+    never proof.
+    """
 
     lift: Lift
     salt: bytes
@@ -204,7 +207,7 @@ class WireFingerprint(NamedTuple):
 
 
 def read_fingerprint(data: bytes) -> WireFingerprint:
-    """Take a fingerprint from the wire apart. Raises UnknownLiftError, FingerprintLengthError."""
+    """Split a fingerprint from the wire into its parts. Raises UnknownLiftError, FingerprintLengthError."""
     if not data:
         raise FingerprintLengthError("a fingerprint of no bytes")
     lift = by_code(data[0])

@@ -1,7 +1,7 @@
 """Lifts of many items at once, with numpy: XXH64 and SipHash-2-4-128 over messages of exactly 48 bytes.
 
-Imported by those that have numpy (streaming, connectors, benchmarks). Items are worked on in pieces that
-stay in the processor's cache; `xor64` and `add64` hash CBOR and are lifted one by one.
+Imported only by packages that have numpy (streaming, connectors, benchmarks). Items are processed in pieces
+that stay in the processor's cache; `xor64` and `add64` hash CBOR and are lifted one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MASK = 2**64 - 1
 def lift_many(
     lift: Lift, keys: Bytes2d, log_ids: U64s, seq_nums: U64s, salt: bytes = b""
 ) -> NDArray[np.uint64]:
-    """The lanes of n items, shape (n, lane_count): `keys` is (n, 32) bytes, the others n numbers."""
+    """Return the lanes of n items, shape (n, lane_count): `keys` is (n, 32) bytes, the others n numbers."""
     assert len(salt) == lift.salt_bytes, f"{lift.name} takes a salt of {lift.salt_bytes} bytes"
     hash_words = _HASHES.get(lift.code)
     if hash_words is None:
@@ -44,7 +44,7 @@ def lift_many(
 
 
 def _lift_each(lift: Lift, keys: Bytes2d, log_ids: U64s, seq_nums: U64s, salt: bytes) -> NDArray[np.uint64]:
-    # Void, not bytes: numpy's bytes lose their last zeros.
+    # Void, not bytes: numpy's bytes lose their trailing zeros.
     authors = np.ascontiguousarray(keys).view(f"V{_KEY_SIZE}").reshape(-1).tolist()
     items = zip(authors, log_ids.tolist(), seq_nums.tolist(), strict=True)
     lanes = (lane for item in items for lane in lift.hash_item(item, salt))
@@ -52,13 +52,13 @@ def _lift_each(lift: Lift, keys: Bytes2d, log_ids: U64s, seq_nums: U64s, salt: b
 
 
 def combine(lift: Lift, lanes: NDArray[np.uint64]) -> tuple[int, ...]:
-    """The lanes of a set from those of its items, shape (n, lane_count)."""
+    """Return the lanes of a set from those of its items, shape (n, lane_count)."""
     operation = np.bitwise_xor if lift.combine == "xor" else np.add
     return tuple(operation.reduce(lanes, axis=0, dtype=np.uint64).tolist())
 
 
 def join_items(keys: Bytes2d, log_ids: U64s, seq_nums: U64s) -> Bytes2d:
-    """The items as rows of 48 bytes: key, log id and sequence number, both big-endian."""
+    """Return the items as rows of 48 bytes: key, then log id and sequence number, both big-endian."""
     rows = np.empty((len(keys), ITEM_SIZE), np.uint8)
     rows[:, :_KEY_SIZE] = keys
     rows[:, 32:40] = log_ids.astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -67,9 +67,9 @@ def join_items(keys: Bytes2d, log_ids: U64s, seq_nums: U64s) -> Bytes2d:
 
 
 def split_items(packed: bytes | memoryview | Bytes2d) -> tuple[Bytes2d, U64s, U64s]:
-    """Keys (n, 32), log ids and sequence numbers of items that stand behind each other, 48 bytes each.
+    """Return keys (n, 32), log ids and sequence numbers of concatenated items of 48 bytes each.
 
-    The keys are a view of what was given. Raises ValueError when it does not divide by 48.
+    The keys are a view of the argument. Raises ValueError if its size is not a multiple of 48.
     """
     rows = np.frombuffer(packed, np.uint8).reshape(-1, ITEM_SIZE)
     log_ids = np.ascontiguousarray(rows[:, 32:40]).view(">u8").ravel().astype(np.uint64)
@@ -78,7 +78,7 @@ def split_items(packed: bytes | memoryview | Bytes2d) -> tuple[Bytes2d, U64s, U6
 
 
 def xxh64(words: NDArray[np.uint64], seed: int) -> U64s:
-    """XXH64 of n messages of 48 bytes, given as 6 rows of n little-endian words."""
+    """Return XXH64 of n messages of 48 bytes, given as 6 rows of n little-endian words."""
     prime_1, prime_2, prime_3, prime_4 = _PRIMES
     accumulators = [
         _round(np.uint64((seed + start) & _MASK) + words[index] * prime_2)
@@ -124,7 +124,9 @@ def _rotated(values: U64s, turn: int) -> U64s:
 
 
 def siphash128(words: NDArray[np.uint64], salt: bytes) -> tuple[U64s, U64s]:
-    """SipHash-2-4 with 128 bits of n messages of 48 bytes, given as 6 rows of n little-endian words."""
+    """Return SipHash-2-4 with 128 bits of n messages of 48 bytes, given as 6 rows of n little-
+    endian words.
+    """
     keys = (int.from_bytes(salt[:8], "little"), int.from_bytes(salt[8:], "little")) * 2
     state = [
         np.full(words.shape[1], key ^ start, np.uint64) for key, start in zip(keys, _SIP_STARTS, strict=True)
@@ -142,7 +144,7 @@ def siphash128(words: NDArray[np.uint64], salt: bytes) -> tuple[U64s, U64s]:
     return first, state[0] ^ state[1] ^ state[2] ^ state[3]
 
 
-# "somepseudorandomlygeneratedbytes", its second word changed as the form with 128 bits wants it.
+# "somepseudorandomlygeneratedbytes", its second word changed as the 128-bit variant requires.
 _SIP_STARTS = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573)
 
 

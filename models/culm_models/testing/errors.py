@@ -1,9 +1,9 @@
-"""What a simulation raises where it finds a fault."""
+"""Errors that a simulation raises."""
 
 
 class InvariantError(AssertionError):
-    """Something that must always hold does not."""
+    """An invariant is violated."""
 
 
 class SimulationError(AssertionError):
-    """A run broke an invariant; the message names its seed and the last actions."""
+    """A run violated an invariant; the message has its seed and the last actions."""

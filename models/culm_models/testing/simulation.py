@@ -1,6 +1,6 @@
-"""The one loop of all simulations: nodes in virtual time, and a network whose faults follow from a seed.
+"""The event loop of all simulations: nodes in virtual time, and a network whose faults follow from a seed.
 
-A node reaches others by messages to all, which may be lost, repeated, late and out of order, or by links:
+A node reaches others by broadcast messages, which may be lost, repeated, late and out of order, or by links:
 reliable streams that arrive in pieces, and that break. The same seed gives the same run, event by event.
 """
 
@@ -19,44 +19,44 @@ from culm_models.testing.errors import InvariantError, SimulationError
 START_MS: Final = 1_760_000_000_000
 _TRACE_LENGTH: Final = 40
 _STILL_MAX: Final = 200_000
-"""So many events without the time going on mean that a node asks for ticks in vain, or never falls silent."""
+"""This many events at the same time mean that a node requests ticks in vain, or never falls silent."""
 
 
 class SimulatedNode:
-    """A driver around one machine of a protocol, with what it has to send in `queued`."""
+    """A driver around one state machine of a protocol, with the data to send in `queued`."""
 
     def __init__(self) -> None:
         self.queued: list[tuple[str | None, bytes]] = []
 
     def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
-        """Take a message, or a piece of a stream; `sender` names the lane as receivers do."""
+        """Process a message, or a piece of a stream; `sender` includes the lane, as receivers do."""
 
     def outgoing(self, now_ms: int) -> Iterable[tuple[str | None, bytes]]:
-        """Bytes to send now, a bounded part: the receiver, or None for a message to all.
+        """Return a bounded part of the bytes to send now, with the receiver, or None for a broadcast.
 
-        A lane of a link stands behind a slash. Empty bytes end the link once all before them has arrived.
-        The node is asked again until it has nothing.
+        The lane of a link follows the name after a slash. Empty bytes end the link once all bytes before them
+        have arrived. The node is called again until it returns nothing.
         """
         queued, self.queued = self.queued, []
         return queued
 
     def tick(self, now_ms: int) -> None:
-        """Do what the time brings."""
+        """Do the work that is due at this time."""
 
     def next_due_ms(self) -> int | None:
-        """When it wants to be ticked."""
+        """Return the time of the next tick; None if no tick is needed."""
         return None
 
     def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
-        """A link to another node has come up."""
+        """Note that a link to another node is up."""
 
     def disconnected(self, other: str, now_ms: int) -> None:
-        """The link to another node is gone."""
+        """Note that the link to another node is down."""
 
 
 @dataclass(eq=False, slots=True)
 class Link:
-    """Two nodes, and the bytes that are under way between them, by receiver and lane."""
+    """Two nodes, and the bytes in transit between them, by receiver and lane."""
 
     dialler: str
     listener: str
@@ -69,7 +69,7 @@ class Link:
         return self.dialler, self.listener
 
     def other_end(self, end: str) -> str:
-        """The end opposite to this one."""
+        """Return the opposite end."""
         return self.listener if end == self.dialler else self.dialler
 
 
@@ -78,21 +78,21 @@ Node = TypeVar("Node", bound=SimulatedNode)
 
 @dataclass(slots=True)
 class Faults:
-    """What the network does. Chances are in [0, 1], times are the shortest and the longest."""
+    """Faults of the network. Chances are in [0, 1]; times are the shortest and the longest."""
 
     loss: float = 0.0
     repetition: float = 0.0
     echo: float = 0.0
-    """That a sender hears its own message to all."""
+    """Chance that a sender receives its own broadcast."""
     delay_ms: tuple[int, int] = (1, 50)
     pace_ms: tuple[int, int] = (0, 0)
-    """How long a node that has something to send waits before it does."""
+    """Time that a node with data to send waits before it sends."""
     piece_bytes: Sequence[int] = (1 << 20,)
-    """The most bytes of a stream that arrive at a time."""
+    """Maximum sizes of the pieces in which a stream arrives."""
 
 
 class Network(Generic[Node]):
-    """Nodes in virtual time. After a call into a node, `stepped` sends what it caused on its way."""
+    """Nodes in virtual time. After a call into a node, `stepped` schedules the sending of its data."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -115,19 +115,19 @@ class Network(Generic[Node]):
     # Time.
 
     def at(self, at_ms: int, action: Callable[[], None], *, is_traffic: bool = False) -> None:
-        """Plan an action; `is_traffic`: `settle` waits for it."""
+        """Schedule an action; `is_traffic`: `settle` waits for it."""
         self._planned += 1
         self._traffic += is_traffic
         heappush(self._agenda, (at_ms, self._planned, is_traffic, action))
 
     def run_until(self, end_ms: int) -> None:
-        """Do everything that happens up to `end_ms`, which is the time then."""
+        """Execute everything that is scheduled up to `end_ms`, which becomes the current time."""
         while self._agenda and self._agenda[0][0] <= end_ms:
             self._next()
         self.now_ms = max(self.now_ms, end_ms)
 
     def settle(self, quiet_ms: int = 0) -> None:
-        """Go on until nothing is under way and no node has anything to do for so long."""
+        """Continue until nothing is in transit and no node has anything to do for `quiet_ms`."""
         while self._agenda and (self._traffic or self._agenda[0][0] <= self.now_ms + quiet_ms):
             self._next()
 
@@ -153,7 +153,7 @@ class Network(Generic[Node]):
     # Nodes.
 
     def stepped(self, name: str) -> None:
-        """A node has been called: let it send, and plan its next tick."""
+        """Schedule a node's sending and its next tick, after it was called."""
         if name not in self._sending:
             self._sending.add(name)
             self.at(self._between(self.faults.pace_ms), lambda: self._send(name), is_traffic=True)
@@ -200,7 +200,7 @@ class Network(Generic[Node]):
     # Messages to all.
 
     def split(self) -> None:
-        """Part the network in two; messages do not pass between the parts."""
+        """Split the network into two parts; messages do not pass between them."""
         self._sides = {name: self.rng.randrange(2) for name in self.nodes}
         self.note(f"split {self._sides}")
 
@@ -209,7 +209,7 @@ class Network(Generic[Node]):
         self._sides = {}
 
     def broadcast(self, sender: str, data: bytes) -> None:
-        """Send a message to all from a node, or from outside."""
+        """Broadcast a message from a node, or from outside."""
         side, faults = self._sides.get(sender, 0), self.faults
         heard = [
             name
@@ -245,21 +245,21 @@ class Network(Generic[Node]):
     # Links.
 
     def add_link(self, dialler: str, listener: str) -> Link:
-        """A link that is down."""
+        """Add a link that is down."""
         self.links.append(Link(dialler, listener))
         return self.links[-1]
 
     def link(self, one: str, other: str) -> Link | None:
-        """The link between two nodes."""
+        """Return the link between two nodes."""
         return next((link for link in self.links if {one, other} == set(link.ends)), None)
 
     def any_link(self, *, up: bool) -> Link | None:
-        """A link that is up, or down; None if there is none."""
+        """Return a random link that is up, or down; None without one."""
         fitting = [link for link in self.links if link.is_up is up]
         return self.rng.choice(fitting) if fitting else None
 
     def connect(self, link: Link) -> None:
-        """A link comes up at both ends."""
+        """Bring a link up at both ends."""
         self.note(f"{link.ends} connected")
         link.is_up, link.pipes = True, {}
         for end in link.ends:
@@ -267,7 +267,7 @@ class Network(Generic[Node]):
             self.stepped(end)
 
     def cut(self, link: Link) -> None:
-        """A link breaks at both ends, and what is under way is lost."""
+        """Break a link at both ends; data in transit is lost."""
         self.note(f"{link.ends} cut")
         link.is_up, link.pipes = False, {}
         for end in link.ends:
@@ -276,7 +276,7 @@ class Network(Generic[Node]):
                 self.stepped(end)
 
     def cut_off(self, name: str) -> None:
-        """All links of a node break."""
+        """Break all links of a node."""
         for link in self.links:
             if link.is_up and name in link.ends:
                 self.cut(link)
@@ -320,22 +320,22 @@ class Network(Generic[Node]):
 
 
 class Simulation(Network[Node], ABC):
-    """One run of one seed: faults, the calm after them, and what must hold then."""
+    """One run with one seed: faults, the calm after them, and the final checks."""
 
     @abstractmethod
     def disturb(self) -> None:
-        """The part with faults."""
+        """Run the part with faults."""
 
     @abstractmethod
     def calm_down(self) -> None:
-        """The part without faults."""
+        """Run the part without faults."""
 
     @abstractmethod
     def check(self) -> None:
-        """What must hold in the end. Raises `InvariantError`."""
+        """Check what must hold in the end. Raises `InvariantError`."""
 
     def run(self) -> Self:
-        """All parts. Raises `SimulationError`."""
+        """Run all parts. Raises `SimulationError`."""
         try:
             self.disturb()
             self.note("calm")

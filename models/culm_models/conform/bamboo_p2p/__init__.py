@@ -1,6 +1,6 @@
 """Operations on Bamboo Point-2-Point: `codecs` for its bytes and for bymux, `peer` for peers.
 
-`messages` is how messages look as JSON.
+`messages` has the JSON forms of messages.
 """
 
 from culm_models.conform.bamboo_p2p import codecs, peer

@@ -69,7 +69,7 @@ def _data_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def decode_all_data(data: bytes, flavour: HashFlavour, backlink_expected: list[bool]) -> dict[str, Any]:
-    """Every whole message of the data channel, payloads with their bytes."""
+    """Return all whole messages of the data channel, payloads with their bytes."""
     messages: list[dict[str, Any]] = []
     used = metadata = 0
     while True:
@@ -100,7 +100,8 @@ def decode_all_data(data: bytes, flavour: HashFlavour, backlink_expected: list[b
 def _lzfoo_compress(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     data, window = arguments.octets("bytes"), arguments.integer("window")
     compressed = Compressor(window, _history(arguments)).compress(data)
-    # What does not pay is sent raw on a connection; here it is asked for as LZFoo all the same.
+    # On a connection, data that compression does not shorten is sent raw; here the caller asks for LZFoo
+    # anyway.
     return {"bytes": (literals(data) if compressed is None else compressed).hex()}
 
 

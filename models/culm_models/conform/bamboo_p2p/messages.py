@@ -58,7 +58,7 @@ NAMES: Final = {"min_size": Member(name="min"), "max_size": Member(name="max")}
 
 
 def flavour_of(arguments: Arguments, default: HashFlavour = YAMF) -> HashFlavour:
-    """The argument `hash`."""
+    """Return the hash flavour in the argument `hash`."""
     return arguments.word("hash", FLAVOURS, default=default.name)
 
 
@@ -72,7 +72,7 @@ def _hash(flavour: HashFlavour) -> Form:
 
 
 def _entries(flavour: HashFlavour) -> Form:
-    """Evidence. If it is no entry, `Malformed` is raised."""
+    """Return the form of evidence. Raises `Malformed` if an item is not an entry."""
 
     def read(value: Any, name: str) -> bytes:
         data = as_octets(value, name)
@@ -87,7 +87,7 @@ def _entries(flavour: HashFlavour) -> Form:
 
 
 def _range(flavour: HashFlavour) -> dict[str, Member]:
-    """The members that proposals, and the ranges that callers ask for, have in common."""
+    """Return the members that proposals and the ranges of callers have in common."""
     return {
         "public_key": Member(octets(PUBLIC_KEY_SIZE)),
         "min_size": Member(name="min", default=0),
@@ -98,13 +98,13 @@ def _range(flavour: HashFlavour) -> dict[str, Member]:
 
 @cache
 def requested_ranges(flavour: HashFlavour) -> Record[RequestedRange]:
-    """The form of what a caller wants of a log."""
+    """Return the form of the range of a log that a caller requests."""
     return Record(RequestedRange, FORMS, _range(flavour))
 
 
 @cache
 def control_messages(flavour: HashFlavour) -> Choice:
-    """The control messages."""
+    """Return the forms of the control messages."""
     return Choice(
         FORMS,
         NAMES,
@@ -117,7 +117,9 @@ def control_messages(flavour: HashFlavour) -> Choice:
 
 @cache
 def data_messages(flavour: HashFlavour) -> Choice:
-    """The data messages but those with the bytes of a payload, which `codecs` puts behind their heads."""
+    """Return the forms of the data messages, except those with payload bytes, which `codecs` appends to their
+    heads.
+    """
     return Choice(
         FORMS,
         {

@@ -69,7 +69,7 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _forks(logs: list[LogKey]) -> list[dict[str, Any]]:
-    """What is given may fork a log; no remote has part in it."""
+    """Return events for logs that local entries have forked; no remote is involved."""
     return [{"kind": "fork", "public_key": log[0].hex(), "log_id": log[1]} for log in logs]
 
 
@@ -219,7 +219,7 @@ def _cursor(cursor: Cursor) -> dict[str, int]:
 
 
 def _answer(peer: Peer, remote: str | None) -> dict[str, Any]:
-    """What goes to the remote of a call, what goes to others, and what happened."""
+    """Return the data for the remote of a call, the data for others, and the events."""
     control: dict[str, bytearray] = {name: bytearray() for name in peer.connections}
     data: dict[str, bytearray] = {name: bytearray() for name in peer.connections}
     moved = True
@@ -264,7 +264,7 @@ def _answer(peer: Peer, remote: str | None) -> dict[str, Any]:
 
 
 def event_to_json(event: BambooP2pEvent) -> dict[str, Any]:
-    """An event as JSON."""
+    """Return an event as JSON."""
     if isinstance(event, events.ConnectionDropped):
         return {"kind": event.kind, "code": event.code}
     return _EVENTS.show(event)

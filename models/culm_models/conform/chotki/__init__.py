@@ -1,4 +1,4 @@
-"""Operations on Chotki: bytes and values (``codecs``), whole ``replicas`` with their sessions."""
+"""Operations on Chotki: ``codecs`` for bytes and values, ``replicas`` for replicas with their sessions."""
 
 from culm_models.conform.chotki import codecs, replicas
 

@@ -25,12 +25,12 @@ from culm_models.conform.operation import Machines, Operation
 
 
 def compat_of(arguments: Arguments) -> Compat:
-    """``compat``: our own behaviour when it is left out."""
+    """Return the argument ``compat``; Culm's own behaviour if it is left out."""
     return arguments.word("compat", {compat.value: compat for compat in Compat}, default=Compat.DEFAULT.value)
 
 
 def letter_of(arguments: Arguments, name: str = "type") -> str:
-    """A letter, A to Z."""
+    """Return an argument that is a letter, A to Z."""
     letter = arguments.text(name)
     if len(letter) != 1 or not letter.isascii() or not letter.isupper():
         raise ArgumentError(f"{name} is not a letter A to Z")
@@ -124,7 +124,7 @@ def _rdx_merge(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     inputs = [as_octets(one, "an item of inputs") for one in arguments.items("inputs")]
     found: dict[str, Any] = {"merged": merge(letter, inputs).hex()}
     if letter in "OY":
-        # An object has one class: inputs that differ are no merge, but a conflict.
+        # An object has one class: different inputs are a conflict, not a merge.
         found["differs"] = len(set(inputs)) > 1
     return found
 

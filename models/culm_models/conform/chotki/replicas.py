@@ -1,4 +1,6 @@
-"""Operations on Chotki replicas: a whole peer a name, sessions over streams of bytes, time as an argument."""
+"""Operations on Chotki replicas: one replica per name, sessions over streams of bytes, time as an
+argument.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from culm_models.conform.operation import Kind, MachineError, Machines, Operatio
 _REPLICAS: Final = Kind[Replica]("chotki")
 _COUNT: Final = integer(most=LARGEST_SETTING)
 _SETTINGS: Final = Settings(ChotkiSettings, {int: _COUNT}, {"sync_cut_bytes": Member(or_never(_COUNT))})
-# Records may be larger than a line should be.
+# Records may be too large for a line.
 _EVENTS: Final = Events({Id: shown(str)}, {"record": HIDDEN})
 
 

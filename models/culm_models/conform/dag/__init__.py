@@ -1,9 +1,8 @@
-"""Operations on DAG replication: values and CIDs (``blocks``), ``cars``,
-``ucans``, ``replicas``, ``orders``,
-``messages``, ``walks``, ``publishing``, ``files``.
+"""Operations on DAG replication, one module for each group of operations.
 
-``arguments`` reads what they have in common, and answers a bad argument with
-``conform.request``, as this protocol alone does.
+``blocks`` has values and CIDs. The others are ``cars``, ``ucans``, ``replicas``, ``orders``, ``messages``,
+``walks``, ``publishing`` and ``files``. ``arguments`` reads their common arguments, and answers invalid
+arguments with ``conform.request``, which only this protocol does.
 """
 
 from culm_models.conform.dag import blocks, cars, files, messages, orders, publishing, replicas, ucans, walks

@@ -1,4 +1,4 @@
-"""Arguments that operations on DAG replication have in common; a bad one is ``conform.request`` here."""
+"""Common arguments of operations on DAG replication; an invalid one is answered with ``conform.request``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from culm_models.dag.blocks.multihash import check_block
 
 
 def with_request_errors(operation: Operation) -> Operation:
-    """An operation whose bad arguments are answered with ``conform.request``."""
+    """Return an operation whose invalid arguments are answered with ``conform.request``."""
 
     def run(machines: Machines, given: Arguments) -> dict[str, Any]:
         try:
@@ -25,7 +25,7 @@ def with_request_errors(operation: Operation) -> Operation:
 
 
 def as_cid(value: Any, name: str) -> Cid:
-    """``value`` as the text of a CID."""
+    """Return ``value`` as a CID in text form."""
     if not isinstance(value, str):
         raise ArgumentError(f"{name} is not a string")
     return cid_from_text(value)
@@ -35,27 +35,27 @@ CID: Final = Form(as_cid, lambda cid: cid.text)
 
 
 def as_cids(values: list[Any], name: str) -> list[Cid]:
-    """A list of CIDs."""
+    """Return a list of CIDs."""
     return [as_cid(value, f"a CID of {name}") for value in values]
 
 
 def cid_of(arguments: Arguments, name: str) -> Cid:
-    """A CID."""
+    """Return a CID."""
     return as_cid(arguments.raw(name), name)
 
 
 def optional_cid(arguments: Arguments, name: str) -> Cid | None:
-    """A CID, or None when left out."""
+    """Return a CID, or None if left out."""
     return cid_of(arguments, name) if arguments.has(name) else None
 
 
 def blocks_of(arguments: Arguments, name: str, default: list[Any] | None = None) -> list[tuple[Cid, bytes]]:
-    """A list of ``{cid, bytes}``, each checked against its CID."""
+    """Return a list of ``{cid, bytes}``, each checked against its CID."""
     return [as_block(item, name) for item in arguments.items(name, default)]
 
 
 def as_block(value: Any, name: str, *, checked: bool = True) -> tuple[Cid, bytes]:
-    """``value`` as ``{cid, bytes}``; ``checked`` against its CID."""
+    """Return ``value`` as ``{cid, bytes}``; ``checked`` against its CID."""
     block = as_mapping(value, f"an item of {name}")
     cid, data = as_cid(block.get("cid"), "cid"), as_octets(block.get("bytes"), "bytes")
     if checked:
@@ -64,10 +64,10 @@ def as_block(value: Any, name: str, *, checked: bool = True) -> tuple[Cid, bytes
 
 
 def texts(cids: Any) -> list[str]:
-    """CIDs as text, sorted by it."""
+    """Return CIDs as texts, sorted as texts."""
     return sorted(cid.text for cid in cids)
 
 
 def block_to_json(cid: Cid, data: bytes | memoryview) -> dict[str, str]:
-    """A block as ``{cid, bytes}``."""
+    """Return a block as ``{cid, bytes}``."""
     return {"cid": cid.text, "bytes": data.hex()}

@@ -1,4 +1,4 @@
-"""Messages through lines (reference 6): objects by ``type``, and frames."""
+"""Operations on messages (reference 6): objects by ``type``, and frames."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _encode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     reader = FrameReader()
     messages = reader.feed(arguments.octets("bytes"))
-    # A fault behind whole frames is this answer's as well.
+    # An error after whole frames belongs to this answer as well.
     reader.feed(b"")
     return {"messages": [_MESSAGES.show(message) for message in messages], "used": reader.used}
 

@@ -15,7 +15,7 @@ _STATE: Final = "heads, order, tip, key, held"
 
 
 def order_to_json(order: TotalOrder) -> dict[str, Any]:
-    """What an order says."""
+    """Return the state of an order as JSON."""
     tip = order.tip
     return {
         "heads": [cid.text for cid in order.heads()],
@@ -26,7 +26,7 @@ def order_to_json(order: TotalOrder) -> dict[str, Any]:
 
 
 def change_to_json(order: TotalOrder, change: OrderChange) -> dict[str, Any]:
-    """What an operation changed."""
+    """Return the effect of an operation as JSON."""
     tip = order.tip
     return {"tip": None if tip is None else tip.text, "from": change.start, "changed": change.changed}
 

@@ -25,7 +25,7 @@ _STORES: Final = Kind[ReplicaStore]("dag.replica")
 
 
 def node_to_json(node: ReplicaNode) -> dict[str, Any]:
-    """A node's fields."""
+    """Return a node's fields as JSON."""
     found: dict[str, Any] = {"cid": node.cid.text}
     if node.prior is not None:
         found["prior"] = node.prior.text
@@ -86,7 +86,7 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def refusals_to_json(refused: dict[Any, DagError]) -> list[list[str]]:
-    """Refused nodes with their codes, by text."""
+    """Return refused nodes with their codes, sorted by CID."""
     return [[cid.text, refused[cid].code] for cid in sorted(refused)]
 
 

@@ -21,7 +21,7 @@ _TIME_MAX: Final = (1 << 53) - 1
 
 
 def settings_of(arguments: Arguments) -> VerdictSettings:
-    """``policy``, ``legacy``, ``services``, ``leeway``."""
+    """Return the arguments ``policy``, ``legacy``, ``services`` and ``leeway``."""
     policy = arguments.word("policy", {policy: policy for policy in POLICIES}, default="bound")
     services = arguments.texts("services") if arguments.has("services") else []
     return VerdictSettings(
@@ -33,7 +33,7 @@ def settings_of(arguments: Arguments) -> VerdictSettings:
 
 
 def now_of(arguments: Arguments) -> int:
-    """``now``, in seconds."""
+    """Return the argument ``now``, in seconds."""
     return arguments.integer("now", most=_TIME_MAX)
 
 
@@ -97,7 +97,7 @@ def _issue(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _time(arguments: Arguments, name: str) -> int:
-    """A time as the caller means it; whether a UCAN can have it, the model says."""
+    """Return a time as given; the model checks whether a UCAN can have it."""
     return arguments.integer(name, least=-_TIME_MAX, most=1 << 64)
 
 

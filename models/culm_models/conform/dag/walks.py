@@ -1,4 +1,4 @@
-"""Operations on whole DAGs: walking, and cutting into shards (reference 3.3, 3.5)."""
+"""Operations on whole DAGs: walking them, and splitting them into shards (reference 3.3, 3.5)."""
 
 from __future__ import annotations
 

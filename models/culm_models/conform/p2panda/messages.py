@@ -1,4 +1,4 @@
-"""Operations on p2panda messages: encoding one, and decoding a stream of them that arrives in any pieces."""
+"""Operations on p2panda messages: encoding a message, and decoding a stream that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _schema_id_parse(_machines: Machines, arguments: Arguments) -> dict[str, Any
 
 
 def field_to_json(value: Value) -> dict[str, Any]:
-    """A field's value with its type as far as the bytes alone tell it."""
+    """Return a field's value with its type, as far as the bytes alone determine it."""
     if isinstance(value, bool):
         return {"type": "bool", "value": value}
     if isinstance(value, int):
@@ -87,7 +87,7 @@ def field_to_json(value: Value) -> dict[str, Any]:
 
 
 def field_from_json(name: str, item: Any) -> Value:
-    """A field's value from its JSON form; view ids are put in their order."""
+    """Return a field's value from its JSON form; view ids are sorted."""
     kind = as_mapping(item, name).get("type")
     value = item.get("value")
     if kind == "bool" and isinstance(value, bool):
@@ -104,7 +104,7 @@ def field_from_json(name: str, item: Any) -> Value:
         ids = tuple(as_octets(part, name) for part in value)
         return view_id(ids) if kind == "pinned_relation" else ids
     if kind == "pinned_relation_list" and isinstance(value, list) and all(isinstance(v, list) for v in value):
-        # A view of no operation is none, but nodes take it in such a list.
+        # An empty view id is invalid, but nodes accept it in such a list.
         return tuple(view_id(as_octets(part, name) for part in view) if view else () for view in value)
     raise ArgumentError(f"the field {name[:100]!r} has no type that fits its value")
 
@@ -144,7 +144,7 @@ MESSAGES: Final = Choice(
     fingerprint=Record(Fingerprint, _RECONCILIATION, {"fingerprint": Member(octets())}),
     terminal=Terminal,
 )
-"""The messages of p2panda, as docs/conform.md shows them."""
+"""The messages of p2panda, in the form of docs/conform.md."""
 
 
 def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Operations on the p2panda peer machine: one local peer with any number of remotes, time as an argument."""
+"""Operations on the p2panda peer: one local peer with any number of remotes, time as an argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from culm_models.p2panda.wire.messages import Announce, Offer
 
 _ANNOUNCEMENT: Final = Record(Announce, members={"raw": HIDDEN})
 _PEERS: Final = Kind[Peer]("p2panda.peer")
-# Milliseconds, bytes or counts: far above what any of them can usefully be.
+# Milliseconds, bytes or counts: far above any useful value.
 _LARGEST_SETTING: Final = (1 << 40) - 1
 _WHOLE: Final = plain(int, "an integer")
 _SETTINGS: Final = Settings(
@@ -82,7 +82,7 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _in_log_order(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The entries of each log in sequence, in the places of the list that the log has."""
+    """Sort the entries of each log by sequence number, within the positions that the log has in the list."""
     entries = [decode_entry(entry_bytes) for entry_bytes, _ in pairs]
     places_by_log: dict[LogKey, list[int]] = {}
     for place, entry in enumerate(entries):
@@ -180,7 +180,7 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _answer(peer: Peer, remote: bytes) -> dict[str, Any]:
-    """What goes to one remote; what this caused for others waits for their next turn or for a tick."""
+    """Return the data for one remote; data for other remotes waits for their next call or for a tick."""
     return {"send": peer.take_outgoing(remote).hex(), "events": _events(peer)}
 
 

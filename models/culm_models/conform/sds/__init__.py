@@ -1,4 +1,4 @@
-"""Operations on SDS: ``messages`` and filters, the machine of a ``channel``, and its ``settings``."""
+"""Operations on SDS: ``messages`` and filters, the state machine of a ``channel``, and its ``settings``."""
 
 from culm_models.conform.sds import channel, messages
 

@@ -1,4 +1,4 @@
-"""Operations on the SDS machine: one participant in one channel a name, time as an argument."""
+"""Operations on the SDS channel: one participant in one channel per name, time as an argument."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def output_to_json(output: ChannelOutput) -> dict[str, Any]:
-    """What one step caused."""
+    """Return the output of one step as JSON."""
     return {
         "send": [outbound.wire.hex() for outbound in output.send],
         "events": [event_to_json(event) for event in output.events],
@@ -103,7 +103,7 @@ def output_to_json(output: ChannelOutput) -> dict[str, Any]:
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
-    """An event as an object: its kind, then its details; what does not apply is left out."""
+    """Return an event as an object: its kind, then its details; absent details are left out."""
     shown = _EVENTS.show(event)
     if isinstance(event, Missing):
         shown["missing"] = [entry.message_id for entry in event.entries]

@@ -1,4 +1,4 @@
-"""Operations on SDS messages and their bloom filters: bytes and back in each wire profile."""
+"""Operations on SDS messages and their bloom filters: encoding and decoding in each wire profile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MESSAGE: Final = Record(
 
 
 def profile_of(arguments: Arguments) -> Profile:
-    """The argument ``profile``; the specification's where it is left out."""
+    """Return the argument ``profile``; the specification's profile if it is left out."""
     return arguments.word("profile", _PROFILES, default="spec")
 
 
@@ -62,12 +62,12 @@ def _bloom_measures(arguments: Arguments) -> tuple[int, float]:
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """A message in the form of docs/conform.md; what is absent is left out."""
+    """Return a message in the form of docs/conform.md; absent fields are left out."""
     return {"kind": message.kind, **_MESSAGE.show(message)}
 
 
 def message_from_json(value: dict[str, Any]) -> Message:
-    """The message that a JSON object describes."""
+    """Return the message that a JSON object describes."""
     message, kind = _MESSAGE.read(value), Arguments(value).optional_text("kind")
     if kind not in (None, message.kind):
         raise ArgumentError(f"the fields are those of a message of the kind {message.kind}")

@@ -1,4 +1,4 @@
-"""Settings of an SDS channel as JSON: under our names, and under those of other implementations."""
+"""Settings of an SDS channel as JSON, under Culm's names and under those of other implementations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SETTINGS: Final = Settings(
 
 
 def settings_from_json(value: dict[str, Any], profile: Profile) -> SdsSettings:
-    """The settings that an object names; the rest are the profile's defaults."""
+    """Return the settings that an object names, with the profile's defaults for all others."""
     defaults, given = SdsSettings.for_profile(profile), _named(value)
     first_ms = given.get("resend_unacknowledged_ms")
     if first_ms is not None:
@@ -61,7 +61,7 @@ def settings_from_json(value: dict[str, Any], profile: Profile) -> SdsSettings:
 
 
 def _named(value: dict[str, Any]) -> dict[str, Any]:
-    """The values under our names; groups are taken apart."""
+    """Return the values under Culm's names, with groups flattened."""
     found: dict[str, Any] = {}
     for name, item in value.items():
         plain = plain_name(name)

@@ -1,4 +1,4 @@
-"""An end of a simulation: a peer, and its connections, whose two channels are lanes of a link each."""
+"""An end of a simulation: a peer and its connections; each connection's two channels are lanes of a link."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Node(SimulatedNode):
         self._witnesses: dict[str, DataWitness] = {}
 
     def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
-        """Bytes of a channel."""
+        """Process bytes of a channel."""
         other, _, channel = sender.partition("/")
         if channel == "control":
             self.peer.connections[other].receive_control(data, 0)
@@ -51,14 +51,14 @@ class Node(SimulatedNode):
             self.peer.connections[other].receive_all_data(data, 0)
 
     def outgoing(self, now_ms: int) -> Iterator[tuple[str, bytes]]:
-        """All of control, and one turn of data of one connection."""
+        """Yield all control data, and one batch of data of one connection."""
         self.peer.settle()
         for other, connection in self.peer.connections.items():
             if connection.dropped is not None:
                 raise InvariantError(f"a connection was dropped: {connection.dropped!r}")
             if control := connection.take_control():
                 yield f"{other}/control", control
-        # As drivers do: what is not due is not asked for.
+        # Drivers, too, only ask for data that is due.
         due = [other for other, connection in self.peer.connections.items() if connection.data_is_due]
         self._rng.shuffle(due)
         for other in due:
@@ -76,18 +76,18 @@ class Node(SimulatedNode):
         return data
 
     def connection(self, other: str) -> Connection:
-        """The connection with another node."""
+        """Return the connection with another node."""
         return self.peer.connections[other]
 
     def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
-        """Connect, also in the place of a connection that was lost."""
+        """Connect, also in place of a connection that was lost."""
         self.peer.connect(other, is_proactive=dialled, now_ms=0)
         self._witnesses[other] = DataWitness(self.peer.store.flavour, self._sizes)
 
 
 @dataclass(slots=True)
 class _Sent:
-    """What one direction of one request has carried."""
+    """Amounts sent in one direction of one request."""
 
     metadata: int = 0
     payload_bytes: int = 0
@@ -97,11 +97,12 @@ class _Sent:
 
 @dataclass(slots=True)
 class DataWitness:
-    """One direction of one connection. `sizes`: of each entry's payload, one for each branch of the log.
+    """Check of one direction of one connection.
 
-    It knows nothing of cursors: of each request it counts pieces and payload bytes, and holds them against
-    the whole of what the range has and the settings of its receiver allow. So it sees what a receiver would
-    forgive.
+    `sizes` has the sizes of each entry's payload, one for each branch of the log. The witness knows nothing
+    of cursors. For each request, it counts pieces and payload bytes, and compares them with everything that
+    the range contains and the settings of its receiver allow. So it detects errors that a receiver would
+    tolerate.
     """
 
     flavour: HashFlavour
@@ -110,7 +111,7 @@ class DataWitness:
     _sent: dict[int, _Sent] = field(default_factory=dict)
 
     def look(self, data: bytes, sender: Connection, receiver: Connection) -> None:
-        """Take whole messages that the sender just made. Raises `InvariantError`."""
+        """Check whole messages that the sender just produced. Raises `InvariantError`."""
         at, touched = 0, set[int]()
         while at < len(data):
             after_tag = data[at + 1 : at + 3]
@@ -152,7 +153,7 @@ class DataWitness:
         return number
 
     def _check(self, number: int, sender: Connection, receiver: Connection) -> None:
-        # Whoever sends knows the confirmation, which fixes the sequence; the other one what it has asked for.
+        # The sender knows the confirmation, which fixes the sequence; the receiver knows what it requested.
         fixed, asked = _request(sender, number), _request(receiver, number)
         own, sequence, sent = asked.own, fixed.sequence, self._sent[number]
         if (sent.metadata or sent.payload_bytes) and not own.admits_metadata:
@@ -160,7 +161,7 @@ class DataWitness:
         end = min(sequence.size, 2 * len(self.sizes) + 2)
         pieces = [piece for piece in map(sequence.piece, range(end)) if piece.seq_num <= len(self.sizes)]
         metadata = sum(not piece.is_payload for piece in pieces)
-        # An apology has one piece sent anew.
+        # Each apology allows one piece to be sent again.
         if sent.metadata > metadata + sent.apologies:
             raise InvariantError(f"request {number} has {metadata} entries, {sent.metadata} went out")
         sizes = (self.sizes[piece.seq_num - 1] for piece in pieces if piece.is_payload)

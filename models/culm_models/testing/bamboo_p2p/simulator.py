@@ -1,14 +1,14 @@
 """A row of ends under random orders and delays, all from one seed.
 
-Neighbours in the row are connected. Each of the four directions of a connection is delayed by itself and
-split anywhere, so that data overtakes control and the reverse. First everything is done at random:
-ranges are proposed, adjusted, refused, cancelled, entries are published, connections are lost and made anew,
-in greedy runs some hold wrong parts of payloads, and in some runs one end has another branch of the log. Then
-everything is carried, and cancelled, until nothing is left.
+Neighbours in the row are connected. Each of the four directions of a connection is delayed independently and
+split anywhere, so that data overtakes control and the reverse. First, actions are random: ranges are
+proposed, adjusted, refused and cancelled, entries are published, and connections are lost and made anew. In
+greedy runs, some ends hold wrong parts of payloads, and in some runs, one end has another branch of the log.
+Then everything is delivered, and cancelled, until nothing is left.
 
-What must hold: no end ever drops another; nothing goes out beyond what was asked for (`witness`); every
-request is freed; credit is equal at both ends, and as it was; nothing is held that its author did not write;
-and what is asked for last comes, if a neighbour has it and the log is not forked.
+Invariants: no end ever drops another. Nothing is sent beyond what was requested (`DataWitness`). Every
+request is freed. Credit is equal at both ends, and back at its initial value. Nothing is held that its author
+did not write. And everything requested last arrives, if a neighbour has it and the log is not forked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STEP_MS: Final = 10
 
 
 class BambooP2pSimulation(Simulation[Node]):
-    """One run of so many random actions."""
+    """One run with this number of random actions."""
 
     def __init__(self, seed: int, actions: int = 40) -> None:
         super().__init__(seed)
@@ -67,7 +67,7 @@ class BambooP2pSimulation(Simulation[Node]):
         self._join(peers)
 
     def _join(self, peers: Sequence[Peer]) -> None:
-        """Make these the nodes, in a row."""
+        """Replace the nodes by these peers, in a row."""
         sizes = [
             (len(one.payload), len(other.payload)) for one, other in zip(self._log, self._branch, strict=True)
         ]
@@ -103,7 +103,7 @@ class BambooP2pSimulation(Simulation[Node]):
         )
 
     def _beginning(self, log: Sequence[LoggedEntry]) -> list[GivenEntry]:
-        """A prefix of the log, or scattered entries with their lower pools; some without payloads."""
+        """Return a prefix of the log, or scattered entries with their lower pools; some without payloads."""
         rng = self.rng
         if rng.random() < 0.5:
             held = set(range(1, rng.randint(1, LENGTH + 1)))
@@ -123,14 +123,14 @@ class BambooP2pSimulation(Simulation[Node]):
             given.append(GivenEntry(one.entry_bytes, one.payload if has_payload else None, parts))
         return given
 
-    # What happens.
+    # Random actions.
 
     def disturb(self) -> None:
-        """Do things at random, and carry what they caused."""
+        """Perform random actions and deliver their data."""
         for _ in range(self.actions):
             link = self.rng.choice(self.links)
             if self.rng.random() < 0.015:
-                # What was under way is lost, and what was held stays.
+                # Data in transit is lost; held data stays.
                 self.connect(link)
             end, other = self.rng.sample(link.ends, 2)
             self._decide(self.nodes[end].peer, self.nodes[end].connection(other))
@@ -179,7 +179,7 @@ class BambooP2pSimulation(Simulation[Node]):
         rng = self.rng
         request = rng.choice(connection.requests)
         eagerness = rng.choice((None, *Eagerness))
-        # Raising eagerness is for ends that hold what they were notified of (R53).
+        # Eagerness may only be raised by ends that hold what they were notified of (R53).
         if request.own.ever_notified and eagerness is not Eagerness.NOTIFY:
             eagerness = None
         if request.is_unanswered:
@@ -202,7 +202,7 @@ class BambooP2pSimulation(Simulation[Node]):
     # The end.
 
     def calm_down(self) -> None:
-        """Carry everything, and cancel whatever is open, until nothing is left."""
+        """Deliver everything and cancel all open requests, until nothing is left."""
         self.faults = Faults(delay_ms=(0, 1))
         self.settle()
         for _ in range(_CALM_ROUNDS):
@@ -219,7 +219,7 @@ class BambooP2pSimulation(Simulation[Node]):
                 return
 
     def check(self) -> None:
-        """What must hold of each end; then new connections that ask for everything must bring it."""
+        """Check each end; then check that new connections that request everything receive it."""
         self._check_freed()
         peers = [node.peer for node in self.nodes.values()]
         for peer in peers:
@@ -264,7 +264,7 @@ class BambooP2pSimulation(Simulation[Node]):
         reached = source.store.end_of_held_entries(LOG, 1)
         for one in self._log[: reached - 1]:
             if source.store.unverified(LOG, one.seq_num):
-                # More of it may come, so it is neither sent nor passed over (R65).
+                # More of it may arrive, so it is neither sent nor skipped (R65).
                 break
             lacks = target.store.entry(LOG, one.seq_num) is None or (
                 source.store.has_payload(LOG, one.seq_num) and not target.store.has_payload(LOG, one.seq_num)
@@ -291,14 +291,14 @@ _SAID_OFTEN = b"what many payloads have in common, so that a window finds it aga
 
 
 def _payload(seq_num: int) -> bytes:
-    """0 to some hundred bytes; of every fourth entry some of what others have, too."""
+    """Return a payload of up to some hundred bytes; every fourth one shares content with others."""
     own = b"%d-" % seq_num * (seq_num * 7 % 23)
     return own + _SAID_OFTEN * (seq_num % 5) + own if seq_num % 4 == 3 else own
 
 
 @cache
 def the_log(flavour: HashFlavour = YASMF, *, forked_at: int = LENGTH + 1) -> tuple[LoggedEntry, ...]:
-    """Entries 1 to `LENGTH`; from `forked_at` on another branch than that of who does not fork."""
+    """Return entries 1 to `LENGTH`; those from `forked_at` on are of another branch than the default."""
     hashes: dict[int, bytes] = {}
     entries = []
     for seq_num in range(1, LENGTH + 1):

@@ -1,7 +1,7 @@
-"""A replica of a simulation, and the user that changes things in it: classes, objects, fields of every type.
+"""A replica of a simulation, and its user, who changes classes, objects, and fields of every type.
 
-Never a field of type L, which has no merge, nor a second value under one stamp where a merge tells values
-by it.
+The user never changes a field of type L, which has no merge, and never writes a second value with the same
+stamp if the merge distinguishes values by stamp.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from culm_models.testing.errors import InvariantError
 from culm_models.testing.simulation import SimulatedNode
 
 TYPES: Final = "FIRSTNZEMV"
-"""The fields of every object, in order from 1 on."""
+"""The types of the fields of every object, in order from 1 on."""
 _BLOCK_SEQUENCES: Final = 1 << 16
 _OFFSET_BITS: Final = 12
 _MAY_BE_REFUSED: Final = frozenset(
@@ -42,14 +42,14 @@ _MAY_BE_REFUSED: Final = frozenset(
 
 @dataclass(slots=True)
 class Catalogue:
-    """The classes and objects that were ever made, wherever."""
+    """All classes and objects that were ever created, at any replica."""
 
     classes: list[Id] = field(default_factory=list)
     objects: list[Id] = field(default_factory=list)
 
 
 class Node(SimulatedNode):
-    """A replica and its user. It comes back from a restart with its store and without its sessions.
+    """A replica and its user. After a restart, it has its store and no sessions.
 
     `refused` counts the codes with which sessions ended.
     """
@@ -59,7 +59,7 @@ class Node(SimulatedNode):
         self.number = number
         self.refused: Counter[str] = Counter()
         self.modes: dict[str, int] = {}
-        """With which mode the next session with another replica is opened."""
+        """Mode of the next session with each other replica."""
         self._settings = settings
         self._compat = compat
         self._rng = rng
@@ -80,11 +80,11 @@ class Node(SimulatedNode):
         )
 
     def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
-        """A piece of a session's stream."""
+        """Process a piece of a session's stream."""
         self._take(self.replica.receive(sender, data, now_ms))
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         self._take(self.replica.tick(now_ms))
 
     def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
@@ -92,7 +92,7 @@ class Node(SimulatedNode):
         self._take(self.replica.open_session(other, now_ms, mode=self.modes.get(other, MODE_MAX)))
 
     def disconnected(self, other: str, now_ms: int) -> None:
-        """The transport of a session is gone."""
+        """End the session whose transport is gone."""
         session = self.replica.sessions.get(other)
         if session is not None and not session.closed:
             self.replica.lose_session(other, now_ms)
@@ -107,16 +107,16 @@ class Node(SimulatedNode):
         self.queued += [(name, b"") for name in output.closed]
 
     def restart(self) -> None:
-        """Go down and come back."""
+        """Restart with the store and without sessions."""
         self.replica = self._begin(MemoryStore(self.replica.store.values()))
 
     def leap(self) -> None:
-        """The next id is among the first of another block."""
+        """Raise the counter so that the next id is among the first of another block."""
         seq = self.replica.last_id.seq // _BLOCK_SEQUENCES * _BLOCK_SEQUENCES
         self.replica.raise_counter(seq + _BLOCK_SEQUENCES + self._rng.randint(-2, 0) << _OFFSET_BITS)
 
     def change(self, catalogue: Catalogue, now_ms: int) -> Committed:
-        """One change of a kind that is possible."""
+        """Make one random change of a kind that is possible."""
         rng = self._rng
         kind = rng.random()
         if not catalogue.classes or kind < 0.03:
@@ -133,7 +133,7 @@ class Node(SimulatedNode):
             assert committed.id == id, "the counter gives the next id"
             catalogue.objects.append(id)
         else:
-            # Also of objects that have not come here yet.
+            # Also of objects that have not arrived here yet.
             target = rng.choice(catalogue.objects)
             body = b""
             for _ in range(rng.choice((1, 1, 3))):
@@ -144,14 +144,13 @@ class Node(SimulatedNode):
         return committed
 
     def _entries(self, letters: str) -> bytes:
-        """Entries of a class."""
         return b"".join(
             record("T", _stamp(number), f"{letter}\0{self.number} {self._rng.randrange(3)}".encode())
             for number, letter in enumerate(letters, 1)
         )
 
     def _value(self, target: Id, number: int) -> bytes:
-        """A record to merge into a field of an object."""
+        """Return a record to merge into a field of an object."""
         letter = TYPES[number - 1]
         self._revision += 1
         return record(letter, self._MAKERS[letter](self, target, number))
@@ -202,5 +201,5 @@ class Node(SimulatedNode):
 
 
 def _stamp(revision: int) -> bytes:
-    """A stamp that names no source."""
+    """Return a stamp that names no source."""
     return record("t", pack_pair(zigzag(revision), 0))

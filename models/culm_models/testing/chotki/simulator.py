@@ -1,9 +1,8 @@
 """Trees of replicas under faults, all from one seed.
 
-A run has two parts. In the first things are changed everywhere while links come up, carry a few bytes and
-break, and replicas restart. In the second nothing is changed and no link breaks but those that a replica
-ends itself: then all stores must be equal, and be what every change that was ever made comes to when it is
-merged at one place.
+A run has two parts. In the first, changes are made everywhere while links come up, carry a few bytes and
+break, and replicas restart. In the second, there are no changes, and only replicas themselves end links. Then
+all stores must be equal, and equal to the merge of every change that was ever made.
 """
 
 from __future__ import annotations
@@ -28,16 +27,19 @@ from culm_models.testing.simulation import Faults, Link, Simulation
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`parents`: of every replica but the first, the one it dials. Chances are in [0, 1], per step."""
+    """Parameters of a run. Chances are in [0, 1], per step.
+
+    `parents`: for every replica except the first, the replica that it dials.
+    """
 
     parents: tuple[int, ...]
     compats: tuple[Compat, ...]
     settings: tuple[ChotkiSettings, ...]
     steps: int
     piece_bytes: tuple[int, ...]
-    """The most bytes that arrive at a time."""
+    """Maximum sizes of the pieces that arrive."""
     delay_ms: int
-    """The longest way of a piece; a step takes about 5 ms."""
+    """Longest delay of a piece; a step takes about 5 ms."""
     connect: float
     cut: float
     change: float
@@ -45,13 +47,13 @@ class Scenario:
     pause_ms: int
     restart: float
     odd_modes: float
-    """The share of connections that are one-shot or one-way."""
+    """Share of connections that are one-shot or one-way."""
     leap: float
-    """The share of changes before which a source leaves the rest of its block unused."""
+    """Share of changes before which a source leaves the rest of its block unused."""
 
 
 def draw_scenario(rng: random.Random, *, steps: int = 600) -> Scenario:
-    """A tree of 2 to 20 replicas: some imitate Go, or all, or none."""
+    """Draw a tree of 2 to 20 replicas, of which none, some or all imitate Go."""
     count = rng.randint(2, rng.choice((3, 6, 20)))
     depth_one = rng.random() < 0.2
     parents = tuple(0 if depth_one else rng.randrange(number) for number in range(1, count))
@@ -76,7 +78,7 @@ def draw_scenario(rng: random.Random, *, steps: int = 600) -> Scenario:
 
 
 def draw_settings(rng: random.Random, compat: Compat) -> ChotkiSettings:
-    """Settings of one replica: bounds so small that they are met."""
+    """Draw the settings of one replica, with limits so small that they are reached."""
     settings = ChotkiSettings.for_compat(compat)
     return replace(
         settings,
@@ -88,7 +90,7 @@ def draw_settings(rng: random.Random, compat: Compat) -> ChotkiSettings:
 
 
 def draw_mode(rng: random.Random, odd: float) -> int:
-    """The mode of one end of a connection."""
+    """Draw the mode of one end of a connection."""
     if rng.random() >= odd:
         return MODE_MAX
     return rng.choice((READ | WRITE, READ | LIVE, READ, WRITE, WRITE | LIVE, LIVE, 0))
@@ -99,7 +101,7 @@ _STEP_MS: Final = 10
 
 
 class ChotkiSimulation(Simulation[Node]):
-    """One run of one tree; `steps` says how long it is."""
+    """One run of one tree, with `steps` steps."""
 
     def __init__(self, seed: int, *, steps: int = 600) -> None:
         super().__init__(seed)
@@ -121,11 +123,11 @@ class ChotkiSimulation(Simulation[Node]):
 
     @property
     def refused(self) -> Counter[str]:
-        """The codes with which sessions ended."""
+        """Codes with which sessions ended, with their counts."""
         return sum((node.refused for node in self.nodes.values()), Counter())
 
     def disturb(self) -> None:
-        """Change things while links and replicas fail."""
+        """Make changes while links and replicas fail."""
         rng, scenario = self.rng, self.scenario
         for _ in range(scenario.steps):
             if rng.random() < scenario.change:
@@ -159,12 +161,12 @@ class ChotkiSimulation(Simulation[Node]):
         self.connect(link)
 
     def _pause(self, pause_ms: int) -> None:
-        """Some time passes, in which nothing arrives."""
+        """Let time pass in which nothing arrives."""
         self.now_ms += pause_ms
         self.tick_all()
 
     def calm_down(self) -> None:
-        """Sessions in full duplex are opened until all of them last."""
+        """Open full-duplex sessions until all of them last."""
         self.faults = Faults(delay_ms=(0, 1))
         for link in self.links:
             modes = [self.nodes[end].modes.get(link.other_end(end)) for end in link.ends]
@@ -181,7 +183,7 @@ class ChotkiSimulation(Simulation[Node]):
         raise InvariantError("replicas go on ending their sessions")
 
     def check(self) -> None:
-        """Every store holds all that was changed."""
+        """Check that every store holds all changes."""
         expected = self.ledger.values()
         for name, node in self.nodes.items():
             held = node.replica.store.values()

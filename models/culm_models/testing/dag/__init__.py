@@ -1,5 +1,6 @@
 """Replicas of DAGs in memory under random orders, losses and lies, chosen by a seed.
 
-`scenario`: the nodes and shards of one run. `replica`: an `ExchangeStore` in memory, with its verdicts.
-`node`: one end of a connection. `simulator`: many of them, and what must hold. `liar`: an end that lies.
+`scenario` draws the nodes and shards of one run. `replica` is an `ExchangeStore` in memory that validates
+what it stores. `node` is one end of a connection. `simulator` runs many of them and checks invariants. `liar`
+is an end that lies.
 """

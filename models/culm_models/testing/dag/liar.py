@@ -1,4 +1,4 @@
-"""An end that says what is not so: messages of an honest one, changed on their way."""
+"""An end that sends false statements: the messages of an honest end, changed before they are sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from culm_models.dag.wire.messages import (
 
 
 def lie(rng: random.Random, message: DagMessage) -> list[DagMessage]:
-    """What is sent in a message's place."""
+    """Return the messages to send in place of an honest message."""
     kind = rng.randrange(7)
     if kind == 0:
         return []

@@ -1,4 +1,4 @@
-"""One end of a connection between two replicas, whose verdicts take their time."""
+"""One end of a connection between two replicas, whose validation takes time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from culm_models.testing.dag.replica import MemoryReplica
 from culm_models.testing.simulation import SimulatedNode
 
 Changed = Callable[[MemoryReplica, bytes, Cid], None]
-"""Is told of a node or shard that is new at a replica."""
+"""Called with a node or shard that is new at a replica."""
 _VERDICT_MS: Final = 20
 
 
 class Node(SimulatedNode):
-    """An end, and the verdicts that it owes. Every connection has two of its own."""
+    """An end with its pending validations. Every connection has two ends of its own."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Node(SimulatedNode):
 
     @property
     def is_done(self) -> bool:
-        """Whether this end has all of every space."""
+        """Whether this end has everything of every space."""
         exchange = self.exchange
         return bool(exchange.spaces) and not self._owed and all(map(exchange.is_done, exchange.spaces))
 
     def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
-        """A piece of the stream."""
+        """Process a piece of the stream."""
         self._take(self.exchange.receive(data), now_ms)
 
     def _take(self, events: Sequence[ExchangeEvent], now_ms: int) -> None:
@@ -66,7 +66,7 @@ class Node(SimulatedNode):
             self._due_ms = now_ms + self._rng.randint(0, _VERDICT_MS)
 
     def outgoing(self, now_ms: int) -> Iterator[tuple[str, bytes]]:
-        """One frame, or a lie in its place."""
+        """Yield one frame, or a lie in its place."""
         frame = self.exchange.next_frame()
         if frame and self.is_liar and self._rng.random() < 0.2:
             (message,) = FrameReader().feed(frame)
@@ -75,7 +75,7 @@ class Node(SimulatedNode):
             yield self._other, frame
 
     def tick(self, now_ms: int) -> None:
-        """Give one of the verdicts that are owed."""
+        """Finish a random one of the pending validations."""
         space, cid, block = self._owed.pop(self._rng.randrange(len(self._owed)))
         if block is not None:
             verdict = self.replica.put(space, cid, block)
@@ -86,15 +86,15 @@ class Node(SimulatedNode):
         self._due_ms = now_ms + self._rng.randint(0, _VERDICT_MS) if self._owed else None
 
     def next_due_ms(self) -> int | None:
-        """When a verdict is given."""
+        """Return when the next validation finishes."""
         return self._due_ms
 
     def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
-        """The other end is there."""
+        """Note the name of the other end."""
         self._other = other
 
     def offer_new(self, space: bytes, cid: Cid) -> None:
-        """Offer what is new at the replica to the other end."""
+        """Offer new data of the replica to the other end."""
         if cid in self.replica.shard_bytes:
             self.exchange.offer(space, shards=[(cid, len(self.replica.shard_bytes[cid]))])
         elif cid in self.replica.dag_heads(space):

@@ -1,4 +1,4 @@
-"""One replica in memory: an `ExchangeStore`, and the verdicts that whoever drives a connection owes."""
+"""A replica in memory: an `ExchangeStore`, and the validation that the driver of a connection performs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from culm_models.dag.publish.machine import PublishMachine
 from culm_models.dag.wire.messages import AckStatus
 
 NOW: Final = 1_700_000_000
-"""The receipt of everything."""
+"""Time of receipt of all data."""
 
 
 class MemoryReplica:
-    """Nodes and shards of any number of spaces; nothing has a bound."""
+    """Nodes and shards of any number of spaces, without limits."""
 
     def __init__(self) -> None:
         self.machine = PublishMachine()
@@ -32,10 +32,10 @@ class MemoryReplica:
         self.refused: dict[Cid, str] = {}
         self._needs: dict[Cid, tuple[Cid, ...]] = {}
 
-    # Verdicts.
+    # Validation.
 
     def put(self, space: bytes, cid: Cid, block: bytes) -> tuple[AckStatus, str | None]:
-        """Judge and keep a node or UCAN."""
+        """Validate and store a node or UCAN; returns its status, and its code if it is refused."""
         if cid in self.places.get(space, ()):
             return AckStatus.HAD, None
         try:
@@ -62,14 +62,14 @@ class MemoryReplica:
                     places.discard(cid)
 
     def accept(self, peer: bytes, space: bytes, shard: Cid) -> tuple[AckStatus, str | None]:
-        """Verify a spooled shard and keep it; another connection of the peer may have been faster."""
+        """Verify a spooled shard and store it; another connection of the peer may have done so already."""
         if not self._is_whole(peer, shard):
             return (AckStatus.HAD if shard in self.shard_bytes else AckStatus.LATER), None
         data = bytes(self.spools.pop((peer, shard))[0])
         return self.add_shard(space, shard, data)
 
     def add_shard(self, space: bytes, shard: Cid, data: bytes) -> tuple[AckStatus, str | None]:
-        """Verify a shard and keep it."""
+        """Verify a shard and store it."""
         try:
             check_block(shard, data)
             self.machine.add(shard, data, NOW)
@@ -83,11 +83,11 @@ class MemoryReplica:
     # `ExchangeStore`.
 
     def dag_heads(self, space: bytes) -> Sequence[Cid]:
-        """Heads among what is here of a space."""
+        """Return the heads among the held nodes of a space."""
         return self._heads(space, is_publish=False)
 
     def publish_heads(self, space: bytes) -> Sequence[Cid]:
-        """Publishes that no other one builds on, and UCANs that nothing leans on."""
+        """Return the publishes that no other publish follows, and the UCANs that no held block needs."""
         placed = self.places.get(space, set())
         needed = {need for cid in placed for need in self._needs[cid]}
         loose = {cid for cid in placed - needed if cid not in self.machine.nodes}
@@ -102,48 +102,48 @@ class MemoryReplica:
         )
 
     def tip(self, space: bytes) -> Cid | None:
-        """The last publish."""
+        """Return the last publish; None if there is none."""
         order = self.machine.order(space)
         return order.order(len(order) - 1)[0] if len(order) else None
 
     def missing_nodes(self, space: bytes, most: int) -> Sequence[Cid]:
-        """What is named and not here."""
+        """Return nodes that held blocks need and that are not held, at most `most`."""
         needs = {need for cid in self.places.get(space, ()) for need in self._needs[cid]}
         return sorted(need for need in needs if not self.has_node(space, need))[:most]
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
-        """Whether nobody is asked for a node."""
+        """Whether a node need not be requested: it is held or refused."""
         return cid in self.places.get(space, ()) or cid in self.refused
 
     def refused_with(self, cid: Cid) -> str | None:
-        """Why a node is refused for good."""
+        """Return the code with which a node is finally refused; None if it is not."""
         return self.refused.get(cid)
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
-        """The block of a node."""
+        """Return the block of a node; None if the space does not have it."""
         return self.blocks.get(cid) if cid in self.places.get(space, ()) else None
 
     def shards(self, space: bytes) -> Iterable[tuple[Cid, int]]:
-        """Whole shards of a space."""
+        """Return the whole shards of a space with their sizes in bytes."""
         named = sorted(self.shard_places.get(space, ()))
         return [(cid, len(self.shard_bytes[cid])) for cid in named if cid in self.shard_bytes]
 
     def has_shard(self, cid: Cid) -> bool:
-        """Whether a shard is here whole."""
+        """Whether a shard is held whole."""
         return cid in self.shard_bytes
 
     def shard_size(self, space: bytes, cid: Cid) -> int | None:
-        """The size of a shard of this space."""
+        """Return the size of a held shard of this space in bytes; None without one."""
         if cid not in self.shard_places.get(space, ()) or cid not in self.shard_bytes:
             return None
         return len(self.shard_bytes[cid])
 
     def read_shard(self, cid: Cid, offset: int, length: int) -> bytes:
-        """Bytes of a shard."""
+        """Read bytes of a shard."""
         return self.shard_bytes[cid][offset : offset + length]
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """There is always room."""
+        """Reserve space for a shard; there is always capacity."""
         if shard in self.shard_bytes:
             return NotReserved(AckStatus.HAD)
         data, bits = self.spools.setdefault((peer, shard), (bytearray(size), 0))
@@ -153,12 +153,12 @@ class MemoryReplica:
         return Reserved(bits)
 
     def release(self, peer: bytes, shard: Cid) -> None:
-        """Forget a spool of which nothing is here."""
+        """Delete an empty spool."""
         if self.spools.get((peer, shard), (b"", 1))[1] == 0:
             del self.spools[peer, shard]
 
     def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
-        """Keep one chunk, while there is a spool."""
+        """Store one chunk; returns False without a spool."""
         if (peer, shard) not in self.spools:
             return False
         held, bits = self.spools[peer, shard]

@@ -1,4 +1,4 @@
-"""What there is to replicate in one run: spaces, DAGs with joins and shards, publishes with delegations."""
+"""The data to replicate in one run: spaces, DAGs with joins and shards, publishes with delegations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGE_BLOCK = 500_000
 
 @dataclass(slots=True)
 class DagScenario:
-    """Blocks by CID with their space, and shards with theirs."""
+    """Nodes, and shards, each with its space, CID and bytes."""
 
     nodes: list[tuple[bytes, Cid, bytes]] = field(default_factory=list)
     shards: list[tuple[bytes, Cid, bytes]] = field(default_factory=list)
@@ -32,7 +32,7 @@ class DagScenario:
 
 @cache
 def large_shard(number: int) -> tuple[Cid, bytes]:
-    """A shard of several chunks."""
+    """Return a shard of several chunks."""
     return _shard([random.Random(number).randbytes(_LARGE_BLOCK) for _ in range(2 + number)])
 
 
@@ -43,12 +43,12 @@ def _shard(blocks: list[bytes]) -> tuple[Cid, bytes]:
 
 
 def draw_scenario(rng: random.Random) -> DagScenario:
-    """One to three spaces, each with a DAG of appends and joins, and with publishes."""
+    """Draw one to three spaces, each with a DAG of appends and joins, and with publishes."""
     found = DagScenario(spaces=SPACES[: rng.choice((1, 1, 2, 3))])
     for number, space in enumerate(found.spaces):
         origins = _draw_dag(rng, found, space)
         if found.shards and rng.random() < 0.3:
-            # What came in one space is named in another.
+            # A shard that was received in one space is named in another.
             borrowed = encode_append([rng.choice(found.shards)[1]])
             found.nodes.append((space, borrowed.cid, borrowed.data))
         _draw_publishes(rng, found, number, origins)
@@ -101,7 +101,7 @@ def _draw_publishes(rng: random.Random, found: DagScenario, number: int, origins
 
 
 def _draw_proof(rng: random.Random, found: DagScenario, id: int, named: dict[str, Any]) -> Ucan:
-    """A leaf of the id itself, or of somebody to whom it was delegated."""
+    """Draw a leaf of the id itself, or of another key to which the right was delegated."""
     did = did_text(did_key(SPACES[id]))
     others = [other for other in range(len(SEEDS)) if other != id]
     chain = [id, *rng.sample(others, rng.choice((0, 0, 1, 2)))]

@@ -1,11 +1,11 @@
-"""Several replicas that get nodes and shards in any order from each other, all from one seed.
+"""Several replicas that receive nodes and shards in any order from each other, all from one seed.
 
-First everything happens at random: nodes and shards appear at some replica, connections begin and are lost in
-the middle of anything, bytes are cut anywhere, verdicts come late, and some replicas speak with a liar. Then
+First, actions are random: nodes and shards appear at some replica, connections begin and are lost at any
+point, bytes are split anywhere, validation is late, and some replicas are connected to a liar. Then
 neighbours in a row are connected until they are done, there, back, and there again.
 
-What must hold: honest ends never drop each other; nothing is kept that nobody made; a connection that has
-come to rest is done at both ends; and in the end all replicas say the same.
+Invariants: honest ends never drop each other. Nothing is stored that the scenario does not contain. A
+connection that has come to rest is done at both ends. In the end, all replicas hold the same data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _FRAMES: Final = (1_000, 2_000, 1_000_000, 1_000_000)
 
 
 class DagSimulation(Simulation[Node]):
-    """One run of so many random actions. A connection is a link between two nodes that live as long as it."""
+    """One run with this number of random actions.
+
+    A connection is a link between two nodes that exist as long as the connection.
+    """
 
     def __init__(self, seed: int, actions: int = 70) -> None:
         super().__init__(seed)
@@ -48,10 +51,10 @@ class DagSimulation(Simulation[Node]):
         self._items += [(False, *one) for one in self.scenario.shards]
         rng.shuffle(self._items)
 
-    # At random.
+    # Random actions.
 
     def disturb(self) -> None:
-        """Let things appear, and connections begin and end."""
+        """Let data appear, and connections begin and end."""
         for _ in range(self.actions):
             choice = self.rng.random()
             if choice < 0.6 and self._items:
@@ -81,7 +84,7 @@ class DagSimulation(Simulation[Node]):
                 self.stepped(name)
 
     def _settings(self) -> ExchangeSettings:
-        # At the end nothing may be left out for want of room.
+        # At the end nothing may be left out because of limits.
         if not self._items:
             return ExchangeSettings("bound", bytes(32), spaces=self.scenario.spaces)
         return ExchangeSettings(
@@ -95,7 +98,7 @@ class DagSimulation(Simulation[Node]):
         )
 
     def _connect(self, one: int, other: int) -> Link:
-        """A connection of two replicas; behind the last of them is a liar that has everything."""
+        """Connect two replicas; the index after the last replica is a liar that has everything."""
         names = []
         for at, far in ((one, other), (other, one)):
             is_liar = at == len(self.replicas)
@@ -137,13 +140,14 @@ class DagSimulation(Simulation[Node]):
     # The end.
 
     def calm_down(self) -> None:
-        """Neighbours in a row are connected until they are done."""
+        """Connect neighbours in a row until they are done."""
         while self._items:
             self._appear()
         for link in list(self.links):
             self._end(link)
         pairs = list(pairwise(range(len(self.replicas))))
-        # A proof goes where the publish is known that names it, so once more than there and back.
+        # A proof is requested once the publish that names it is known, so one more pass is needed than there
+        # and back.
         for one, other in (*pairs, *reversed(pairs), *pairs):
             link = self._connect(one, other)
             self.settle(_QUIET_MS)
@@ -153,7 +157,7 @@ class DagSimulation(Simulation[Node]):
             self._end(link)
 
     def check(self) -> None:
-        """All replicas say the same, and only what was made."""
+        """Check that all replicas hold the same data, and only data of the scenario."""
         self._check_kept()
         self._check_equal()
 

@@ -1,6 +1,6 @@
 """Peers of p2panda under faults.
 
-`logs` writes signed logs, `node` is a driver around one `Peer`, `liar` is the remote that does what it wants,
-`simulator` writes, breaks and lets it end, `scenario` says how the peers are set, what they write
-and what must hold of their stores.
+`logs` writes signed logs. `node` is a driver around one `Peer`. `liar` is a remote that ignores all rules.
+`simulator` writes entries, causes faults, and lets the run end. `scenario` has the peers' settings, the logs
+that they write, and the checks of their stores.
 """

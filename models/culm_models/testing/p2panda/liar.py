@@ -1,4 +1,4 @@
-"""A remote that follows no rule: sound messages in any order, damaged ones, forks, noise."""
+"""A remote that ignores all rules: valid messages in any order, damaged ones, forks, noise."""
 
 import random
 from collections.abc import Sequence
@@ -21,7 +21,9 @@ _SESSION_IDS = (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 7, 2**64 - 1)
 
 
 class Liar:
-    """Speaks at random; `entries` are sound entries that it knows, of its own forked logs among others."""
+    """Sends random messages; `entries` are valid entries that it knows, among them those of its own forked
+    logs.
+    """
 
     def __init__(
         self, rng: random.Random, schema_ids: Sequence[str], entries: Sequence[CheckedOperation]
@@ -33,14 +35,14 @@ class Liar:
         self._opening: list[Message] = []
 
     def connected(self) -> None:
-        """Begin as any peer would, so that some of its entries are looked at."""
+        """Begin like an ordinary peer, so that some of its entries are processed."""
         mode = self._rng.randrange(2)
         self._opening = [Announce(1, 0, self._schema_ids), SyncRequest(0, mode, self._schema_ids)]
         if mode:
             self._opening += self._batch(0)
 
     def say(self) -> bytes:
-        """The next bytes on its stream."""
+        """Return the next bytes of its stream."""
         rng = self._rng
         if self._opening:
             return codec.encode(self._opening.pop(0))
@@ -55,7 +57,7 @@ class Liar:
         return self._damaged(data) if chance > 0.99 else data
 
     def _choose(self) -> CheckedOperation:
-        """Mostly in order, so that logs grow and forks come to their place."""
+        """Choose an entry, mostly in order, so that logs grow and forks meet their place."""
         if self._rng.random() < 0.05:
             return self._rng.choice(self._entries)
         self._next_entry = (self._next_entry + 1) % len(self._entries)
@@ -82,7 +84,7 @@ class Liar:
                 return self._reconciliation()
 
     def _batch(self, session_id: int) -> list[Message]:
-        """A batch that may well be answered: ranges in order, fingerprints of a lift that is there."""
+        """Return a batch that is likely to be answered: ranges in order, fingerprints of an existing lift."""
         rng = self._rng
         if rng.random() < 0.1:
             return [EmptySet(session_id, rng.random() < 0.8)]

@@ -1,4 +1,4 @@
-"""Writing the log of one author about one document, entry by entry."""
+"""Writer of the log of one author for one document, entry by entry."""
 
 from culm_models.bamboo import lipmaa, needs_skiplink, sign_entry
 from culm_models.keys import KeyPair
@@ -12,7 +12,7 @@ from culm_models.p2panda.operations.operation import (
 
 
 class LogWriter:
-    """Signs entry after entry of one log; `entries` holds what was written."""
+    """Signs entry after entry of one log; `entries` holds the written entries."""
 
     def __init__(self, key_pair: KeyPair, log_id: int, schema_id: str) -> None:
         self.key_pair = key_pair
@@ -30,8 +30,8 @@ class LogWriter:
     ) -> CheckedOperation:
         """Write the next entry.
 
-        Unless said otherwise the first one creates the document and each further one updates what the
-        one before it left. A first entry with `previous` writes to another author's document.
+        By default, the first entry creates the document, and each further one updates the state that the
+        previous one left. A first entry with `previous` writes to another author's document.
         """
         backlink = self.entries[-1].hash if self.entries else None
         if previous is None and backlink is not None:
@@ -57,7 +57,9 @@ class LogWriter:
         return checked
 
     def fork(self, at_seq_num: int) -> "LogWriter":
-        """A writer of the same log that shares the entries before `at_seq_num` and may differ from there."""
+        """Return a writer of the same log that shares the entries before `at_seq_num` and may differ from
+        there.
+        """
         other = LogWriter(self.key_pair, self.log_id, self.schema_id)
         other.entries = self.entries[: at_seq_num - 1]
         return other

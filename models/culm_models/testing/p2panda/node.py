@@ -1,7 +1,7 @@
-"""A driver around one `Peer`, as a connector or a small peer has it: in one shot, or in steps.
+"""A driver around one `Peer`, like a connector or a small peer: at once, or in steps.
 
-In steps, entries wait between `apply_entry` and `stored`, may be lost there by a crash, and storing them
-may fail: what a durable queue outside of the process does to a connector.
+In steps, entries wait between `apply_entry` and `stored`, may be lost in between by a crash, and may fail to
+be stored, as with a durable queue outside of a connector's process.
 """
 
 import random
@@ -27,7 +27,9 @@ _LONGEST_STORING_MS = 100
 
 @lru_cache(maxsize=_CHECKS_REMEMBERED)
 def _check(entry: bytes, operation: bytes) -> CheckedOperation | CulmError:
-    """Checked once for all nodes of all simulations: verifying would take most of their time."""
+    """Check an entry; cached for all nodes of all simulations, because verification would take most of their
+    time.
+    """
     try:
         return check_entry(entry, operation)
     except CulmError as error:
@@ -56,7 +58,7 @@ class Node(SimulatedNode):
         self.accepted: set[bytes] = set()
 
     def start(self, now: int) -> None:
-        """Begin with what the store holds; what was staged is lost."""
+        """Start with the contents of the store; staged entries are lost."""
         self.accepted -= {checked.hash for checked, _ in self.staged}
         self.staged.clear()
         self._next_storing_ms = None
@@ -65,12 +67,12 @@ class Node(SimulatedNode):
         self.peer.announce(self.interests, now)
 
     def announce(self, schema_ids: Iterable[str], now: int) -> None:
-        """Change what the peer is interested in."""
+        """Change the schemas that the peer announces."""
         self.interests = tuple(schema_ids)
         self.peer.announce(self.interests, now)
 
     def receive(self, remote: bytes, data: bytes, now: int) -> None:
-        """Bytes of a remote arrived."""
+        """Process bytes from a remote."""
         if self.in_steps:
             self._receive_in_steps(remote, data, now)
         else:
@@ -78,23 +80,23 @@ class Node(SimulatedNode):
         self.take_events()
 
     def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
-        """Bytes of a remote arrived, which is named by its id in hex."""
+        """Process bytes from a remote, which is named by its id in hex."""
         self.receive(bytes.fromhex(sender), data, now_ms)
         if self.staged and self._next_storing_ms is None:
             self._next_storing_ms = now_ms + self._rng.randint(1, _LONGEST_STORING_MS)
 
     def tick(self, now_ms: int) -> None:
-        """Some staged entries become durable, and the peer does what is due."""
+        """Make some staged entries durable, and let the peer do what is due."""
         self.peer.tick(now_ms)
         self.store_staged(self._rng.choice((1, 3, 100)), now_ms)
         self._next_storing_ms = now_ms + self._rng.randint(1, _LONGEST_STORING_MS) if self.staged else None
 
     def next_due_ms(self) -> int | None:
-        """When staged entries become durable; what else the time brings is a matter of the simulation."""
+        """Return when staged entries become durable; the simulation itself handles the peer's other times."""
         return self._next_storing_ms
 
     def outgoing(self, now_ms: int) -> Iterator[tuple[str, bytes]]:
-        """A few messages for each remote; a link is given up when its stream cannot be read."""
+        """Yield a few messages for each remote; a link whose stream cannot be read is ended."""
         for remote in self.failed_links - self._given_up:
             self._given_up.add(remote)
             yield remote.hex(), b""
@@ -103,11 +105,11 @@ class Node(SimulatedNode):
                 yield remote.hex(), data
 
     def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
-        """A link is up."""
+        """Connect the peer."""
         self.peer.connect(bytes.fromhex(other), now_ms, dialled=dialled)
 
     def disconnected(self, other: str, now_ms: int) -> None:
-        """A link is gone."""
+        """Disconnect the peer."""
         self.peer.disconnect(bytes.fromhex(other), now_ms)
         self.failed_links.discard(bytes.fromhex(other))
         self._given_up.discard(bytes.fromhex(other))
@@ -128,14 +130,14 @@ class Node(SimulatedNode):
                 self.staged.append((checked, remote))
 
     def store_staged(self, count: int, now: int) -> None:
-        """The first `count` staged entries have become durable."""
+        """Make the first `count` staged entries durable."""
         for _ in range(min(count, len(self.staged))):
             checked, source = self.staged.popleft()
             self.store.append([checked])
             self.peer.stored([checked], source, now)
 
     def fail_to_store(self, now: int) -> None:
-        """Storing one staged entry fails, and so does all of its log behind it."""
+        """Let storing fail for one staged entry and all later ones of its log."""
         if not self.staged:
             return
         first = self._rng.choice(self.staged)[0]
@@ -150,7 +152,7 @@ class Node(SimulatedNode):
         self.peer.discard(lost, now)
 
     def take_outgoing(self, remote: bytes, max_items: int) -> bytes:
-        """At most so many messages and ranges of what waits for a remote, as bytes."""
+        """Return at most `max_items` of the messages and ranges that wait for a remote, as bytes."""
         parts: list[bytes] = []
         outbox = self.peer.outgoing(remote)
         while outbox.is_partial and not outbox:
@@ -167,7 +169,7 @@ class Node(SimulatedNode):
         return b"".join(parts)
 
     def take_events(self) -> None:
-        """Move what the peer tells to `events`."""
+        """Move the peer's events to `events`."""
         taken = self.peer.take_events()
         self.events.extend(taken)
         for event in taken:

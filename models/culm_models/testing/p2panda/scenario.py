@@ -25,12 +25,13 @@ SCHEMAS: Final = (
 _AUTHORS: Final = 6
 _ENTRIES_PER_LOG: Final = 9
 
-# Room for an entry and for the heights of one schema's logs, the liar's among them, but not of all schemas.
+# Capacity for an entry and for the heights of one schema's logs, including the liar's, but not of all
+# schemas.
 _SMALL_MESSAGES: Final = 560
 
 
 def draw_settings(rng: random.Random, count: int) -> list[PeerSettings]:
-    """Settings of so many peers: everything that peers may choose for themselves, and a few things alike."""
+    """Draw settings of `count` peers: individual where peers may differ, common where they must agree."""
     live_everywhere = rng.random() < 0.8
     max_message_bytes = rng.choice((_SMALL_MESSAGES, 1 << 20, 1 << 20))
     return [
@@ -58,7 +59,9 @@ def draw_settings(rng: random.Random, count: int) -> list[PeerSettings]:
 
 @cache
 def written() -> tuple[tuple[CheckedOperation, ...], ...]:
-    """Logs for every run, signed once: per author one in each schema, some in another author's document."""
+    """Return logs for every run, signed once: one for each author and schema, some in another author's
+    document.
+    """
     logs: list[tuple[CheckedOperation, ...]] = []
     for author in range(_AUTHORS):
         key_pair = KeyPair.generate(f"author {author} of the simulations, some 32 bytes".encode())
@@ -75,7 +78,7 @@ def written() -> tuple[tuple[CheckedOperation, ...], ...]:
 
 @cache
 def forked() -> tuple[CheckedOperation, ...]:
-    """Both branches of the liar's own logs."""
+    """Return both branches of the liar's own logs."""
     found: list[CheckedOperation] = []
     for number, schema in enumerate(SCHEMAS):
         key_pair = KeyPair.generate(b"the liar of the simulations, some 32 bytes long")
@@ -90,7 +93,7 @@ def forked() -> tuple[CheckedOperation, ...]:
 
 
 def check_contiguous(store: LogStore, schema_ids: Iterable[str]) -> None:
-    """Every log is a chain from its first entry on: no gap, no repeat, every link right."""
+    """Check that every log is a chain from its first entry on: no gap, no repeat, every link correct."""
     for public_key, log_id, height in store.log_heights(schema_ids):
         pairs = list(store.entries(public_key, log_id, 1, height))
         if len(pairs) != height:
@@ -112,7 +115,7 @@ def check_contiguous(store: LogStore, schema_ids: Iterable[str]) -> None:
 def check_as_written(
     store: LogStore, schema_ids: Iterable[str], written: Mapping[LogKey, Sequence[tuple[bytes, bytes]]]
 ) -> None:
-    """What is held is what the authors wrote, byte for byte."""
+    """Check that the held entries are those that the authors wrote, byte for byte."""
     for public_key, log_id, height in store.log_heights(schema_ids):
         originals = written.get((public_key, log_id))
         if originals is None:
@@ -124,6 +127,6 @@ def check_as_written(
 def differences(
     store: LogStore, schema_ids: Iterable[str], expected: Mapping[LogKey, int]
 ) -> list[LogHeight]:
-    """The logs that a store does not hold at the expected height, with the height that it holds."""
+    """Return the logs that a store does not hold at the expected height, with the height that it holds."""
     held = {(public_key, log_id): seq_num for public_key, log_id, seq_num in store.log_heights(schema_ids)}
     return [(*key, held.get(key, 0)) for key, height in expected.items() if held.get(key, 0) != height]

@@ -1,9 +1,9 @@
 """Peers, links and faults, all from one seed.
 
 A run has two parts. In the first, actions are drawn at random: peers write, links break and come back,
-storing is late or fails, peers crash, change their interests, begin and leave sessions, and a liar talks to
-some of them. In the second no more faults happen, and within a bounded time every peer must hold every log;
-what is written after that must reach everyone through the sessions that are then live.
+storing is late or fails, peers crash, change their interests, begin and leave sessions, and a liar sends to
+some of them. In the second, there are no more faults, and within a limited time every peer must hold every
+log. Entries that are written after that must reach all peers through the sessions that are then live.
 """
 
 import random
@@ -48,7 +48,7 @@ _BLAMELESS: Final = {
 
 @dataclass(slots=True)
 class Log:
-    """A log that is being written at one node, `height` entries of `entries` so far."""
+    """A log that is written at one node, with `height` of its `entries` so far."""
 
     home: Node
     entries: tuple[CheckedOperation, ...]
@@ -56,7 +56,7 @@ class Log:
 
 
 class LiarNode(SimulatedNode):
-    """A liar among the nodes, which talks for as long as a link is up and does not listen."""
+    """A liar among the nodes, which sends while a link is up and ignores what it receives."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -67,23 +67,23 @@ class LiarNode(SimulatedNode):
         self._due_ms = 0
 
     def tick(self, now_ms: int) -> None:
-        """Say something to each peer."""
+        """Send random messages to each peer."""
         for other in sorted(self._others):
             words = [self._liar.say() for _ in range(self._rng.randint(1, 12))]
             self.queued.append((other, b"".join(words)))
         self._due_ms = now_ms + self._rng.randint(1, 100)
 
     def next_due_ms(self) -> int | None:
-        """At any time, while somebody has to listen."""
+        """Return the next time to send; None without a link."""
         return self._due_ms if self._others else None
 
     def connected(self, other: str, now_ms: int, *, dialled: bool) -> None:
-        """Begin."""
+        """Begin to send to a peer."""
         self._liar.connected()
         self._others.add(other)
 
     def disconnected(self, other: str, now_ms: int) -> None:
-        """Fall silent."""
+        """Stop sending to a peer."""
         self._others.discard(other)
 
 
@@ -118,7 +118,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
             node.start(self.now_ms)
 
     def _link_peers(self) -> None:
-        """A tree, and up to two links more."""
+        """Link the peers as a tree with up to two additional links."""
         names, rng = list(self.peers), self.rng
         for number, name in enumerate(names[1:], 1):
             self.add_link(*rng.sample((name, rng.choice(names[:number])), 2))
@@ -130,7 +130,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
     # Faults.
 
     def disturb(self) -> None:
-        """Draw actions, and do them."""
+        """Draw random actions and perform them."""
         weights = [weight for weight, _ in _ACTIONS.values()]
         for _ in range(self.actions):
             name = self.rng.choices(tuple(_ACTIONS), weights)[0]
@@ -143,55 +143,55 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         return self.rng.choice(list(self.peers))
 
     def write(self) -> None:
-        """An author writes its next entry."""
+        """Let an author write its next entry."""
         log = self.rng.choice(self.logs)
         if log.height < len(log.entries):
             checked = log.entries[log.height]
             try:
                 log.home.peer.publish(checked.entry_bytes, checked.payload_bytes, self.now_ms)
             except LogBusyError:
-                # The liar knew this log, and what it brought of it is not stored yet.
+                # The liar knew this log, and its entries of the log are not stored yet.
                 return
             log.height += 1
             self.stepped(log.home.peer_id.hex())
 
     def bring_up(self) -> None:
-        """A link comes up."""
+        """Bring a link up."""
         link = self.any_link(up=False)
         if link is not None:
             self.connect(link)
 
     def break_off(self) -> None:
-        """A link breaks."""
+        """Break a link."""
         link = self.any_link(up=True)
         if link is not None:
             self.cut(link)
 
     def fail_to_store(self) -> None:
-        """Storing fails."""
+        """Let storing fail at a peer."""
         name = self._any_peer()
         self.peers[name].fail_to_store(self.now_ms)
         self.stepped(name)
 
     def crash(self) -> None:
-        """A peer stops without warning and starts again from its store."""
+        """Stop a peer without warning and start it again from its store."""
         name = self._any_peer()
         self.cut_off(name)
         self.peers[name].start(self.now_ms)
 
     def pass_time(self) -> None:
-        """Some time passes, in which nothing arrives."""
+        """Let time pass in which nothing arrives."""
         self.now_ms += self.rng.choice((100, 1_000, 6_000, 30_000))
         self.tick_all()
 
     def announce(self) -> None:
-        """A peer changes its interests."""
+        """Change a peer's interests."""
         name = self._any_peer()
         self.peers[name].announce(self.rng.sample(SCHEMAS, self.rng.randint(0, len(SCHEMAS))), self.now_ms)
         self.stepped(name)
 
     def sync(self) -> None:
-        """Either side of a link begins a session."""
+        """Begin a session from one or both sides of a link."""
         link = self.any_link(up=True)
         if link is not None:
             for end in self.rng.sample(link.ends, self.rng.randint(1, 2)):
@@ -202,7 +202,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
                     self.stepped(end)
 
     def stop_live(self) -> None:
-        """A peer leaves live mode."""
+        """Leave all live sessions of a peer."""
         name = self._any_peer()
         peer = self.peers[name].peer
         for remote in peer.remotes:
@@ -213,14 +213,14 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
     # The calm.
 
     def calm_down(self) -> None:
-        """No more faults: everyone must come to hold everything."""
+        """Continue without faults until all peers hold everything."""
         self.faults = Faults(delay_ms=(0, 10), piece_bytes=(100, 5_000, 10_000_000))
         for node in self.peers.values():
             node.take_events()
             self._check_links(node)
             node.events.clear()
         for link in self.links:
-            # Entries that were taken and could not be stored are only asked for by a new session.
+            # Entries that were accepted and could not be stored are only requested by a new session.
             if link.is_up:
                 self.cut(link)
         self.is_calm = True
@@ -245,7 +245,9 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         return all(node.settings.offers_live_mode for node in self.peers.values())
 
     def _is_live(self) -> bool:
-        """Where all want live mode: every link carries every schema live, at both ends alike."""
+        """Whether every link carries every schema live, with the same sessions at both ends, if all want live
+        mode.
+        """
         return not self._all_offer_live or all(map(self._carries_live, self.links))
 
     def _carries_live(self, link: Link) -> bool:
@@ -260,7 +262,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         return live[0] == live[1] and {name for _, names in live[0] for name in names} == set(SCHEMAS)
 
     def check(self) -> None:
-        """What is written now reaches everyone, without any new session."""
+        """Check that new entries reach all peers without a new session."""
         if not self._all_offer_live:
             return
         started = self._sessions_started()
@@ -280,7 +282,9 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         return sum(node.peer.counts["session_started"] for node in self.peers.values())
 
     def _lacking(self) -> Sequence[tuple[bytes, int, int]]:
-        """The logs that are too short: a liar may have known more of a log than was written in this run."""
+        """Return the logs that are too short; longer ones are allowed, because a liar may know more than was
+        written.
+        """
         expected: dict[LogKey, int] = {log.entries[0].log: log.height for log in self.logs if log.height}
         return [
             (node.peer_id[:2], log_id, height)
@@ -300,9 +304,10 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
             check_as_written(node.store, SCHEMAS, originals)
 
     def _check_links(self, node: Node) -> None:
-        """Peers read each other's streams, and never fail each other's sessions for breaking the protocol.
+        """Check that peers read each other's streams and never fail each other's sessions for breaking the
+        protocol.
 
-        Before the calm the latter may be: where one has given up waiting, ids of the two sides may cross.
+        Before the calm, such failures are allowed: after a timeout, ids of the two sides may cross.
         """
         for event in node.events:
             if event.remote.hex() not in self.peers:

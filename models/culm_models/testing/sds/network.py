@@ -1,7 +1,8 @@
-"""A group of SDS channels that hear each other after a delay, in virtual time, for measurements of traffic.
+"""A group of SDS channels that receive each other after a delay, in virtual time, for measurements of
+traffic.
 
-Unlike `simulator` it plans no faults of its own and checks nothing: a caller says who sends what and when,
-and reads how much was sent. The same seed gives the same run.
+Unlike `simulator`, it has no faults of its own and checks nothing: the caller determines who sends what and
+when, and reads how much was sent. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class _Participant(SimulatedNode):
 
 
 class SdsNetwork(Network[_Participant]):
-    """`size` full participants of one channel, each on a node of its own.
+    """`size` full participants of one channel, each on its own node.
 
-    `delay_ms`: the shortest and the longest way of a message; each receiver has its own delay, unless the two
-    are equal. `loss`: the chance that one receiver does not get one message. There is no store: nothing that
-    a channel wants to fetch is answered.
+    `delay_ms`: the shortest and the longest delay of a message; each receiver has its own delay, unless the
+    two are equal. `loss`: the chance that one receiver does not receive one message. There is no store, so a
+    channel's fetches are not answered.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class SdsNetwork(Network[_Participant]):
         super().__init__(seed)
         self.faults = Faults(loss, delay_ms=delay_ms)
         self.counts: Counter[str] = Counter()
-        """Messages that were sent, by kind, and `bytes`: the size of all of them."""
+        """Sent messages by kind, and `bytes`: their total size."""
         self.on_sent: Callable[[int, Outbound], None] = lambda _number, _outbound: None
         self.on_event: Callable[[int, Event], None] = lambda _number, _event: None
         for number in range(size):
@@ -80,11 +81,11 @@ class SdsNetwork(Network[_Participant]):
 
     @staticmethod
     def participant_id(number: int) -> str:
-        """The id of the participant at a node."""
+        """Return the id of a node's participant."""
         return f"node {number}"
 
     def send(self, number: int, content: bytes) -> str:
-        """Let a participant send a message now. Returns the id."""
+        """Let a participant send a message now; returns its id."""
         name = self.participant_id(number)
         output = self.nodes[name].channel.send(name, content, self.now_ms)
         self.nodes[name].take(output)

@@ -1,4 +1,4 @@
-"""A node of a simulated SDS channel: the driver around one `Channel`, with a clock of its own and a disk."""
+"""A node of a simulated SDS channel: the driver around one `Channel`, with its own clock and a disk."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from culm_models.testing.simulation import SimulatedNode
 
 CHANNEL_ID = "simulated"
 STORE = "store"
-"""The sender of what is fetched."""
+"""The sender of fetched messages."""
 
 
 @dataclass(slots=True)
 class Disk:
-    """What was written down: the journal in chunks."""
+    """The persisted data: the journal in chunks."""
 
     chunks: list[bytes] = field(default_factory=list)
     mark: int = 0
@@ -26,7 +26,7 @@ class Disk:
 
 @dataclass(slots=True)
 class SdsNode(SimulatedNode):
-    """One node. Times that go in are true; its channel gets them with the node's skew."""
+    """One node. Times passed to it are true times; its channel receives them with the node's skew."""
 
     number: int
     scenario: Scenario
@@ -39,7 +39,7 @@ class SdsNode(SimulatedNode):
     """The witnesses before each loss of state."""
     is_up: bool = True
     fetches: list[Fetch] = field(default_factory=list)
-    """Fetches that nobody has answered yet."""
+    """Fetches that are not answered yet."""
     queued: list[tuple[str | None, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -47,30 +47,32 @@ class SdsNode(SimulatedNode):
 
     @property
     def participants(self) -> tuple[str, ...]:
-        """Ids of the participants that it hosts."""
+        """Ids of the participants that the node hosts."""
         return tuple(f"node-{self.number}/{one}" for one in range(self.scenario.hosted[self.number]))
 
     def local_ms(self, now_ms: int) -> int:
-        """A true time on this node's clock."""
+        """Convert a true time to this node's clock."""
         return now_ms + self.scenario.skews_ms[self.number]
 
     def next_due_ms(self) -> int | None:
-        """When it wants to be ticked, in true time; None while it is down or has nothing to do."""
+        """Return the time of the next tick, in true time; None while the node is down or has
+        nothing to do.
+        """
         due_ms = self.channel.next_due_ms() if self.is_up else None
         return None if due_ms is None else due_ms - self.scenario.skews_ms[self.number]
 
     def deliver(self, sender: str, data: bytes, now_ms: int) -> None:
-        """Receive a message, unless the node is down."""
+        """Process a message, unless the node is down."""
         if self.is_up:
             source = STORE if sender == STORE else None
             self.take(self.channel.receive(data, self.local_ms(now_ms), source=source), now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         self.take(self.channel.tick(self.local_ms(now_ms)), now_ms)
 
     def take(self, output: ChannelOutput, now_ms: int) -> None:
-        """Check what a step gave, and hand it on."""
+        """Check the output of a step, and queue its messages."""
         for outbound in output.send:
             self.ledger.broadcast(outbound)
             self.queued.append((None, outbound.wire))
@@ -78,13 +80,13 @@ class SdsNode(SimulatedNode):
         self.fetches += output.fetch
 
     def persist(self) -> None:
-        """Append what is new to the disk, as a driver does after each step."""
+        """Append new data to the disk, as a driver does after each step."""
         self.disk.chunks.append(self.channel.journal_since(self.disk.mark))
         self.disk.mark = self.channel.journal_mark
         self.channel.journal_kept(self.disk.mark)
 
     def restart(self, now_ms: int) -> None:
-        """Come back with all state: the channel must be the same as before."""
+        """Restart with all state. Raises `InvariantError` if the channel is not the same as before."""
         self.persist()
         head, before = self.channel.head(), self.channel.status()
         channel = self._fresh(now_ms)
@@ -96,7 +98,7 @@ class SdsNode(SimulatedNode):
         self.channel = channel
 
     def restart_empty(self, now_ms: int) -> None:
-        """Come back without state, under the same participant ids."""
+        """Restart without state, under the same participant ids."""
         self.past.append(self.witness)
         self._begin(now_ms)
 

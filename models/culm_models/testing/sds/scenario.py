@@ -1,4 +1,4 @@
-"""What a simulated SDS channel is like: everything that its seed decides before the first message."""
+"""The parameters of a simulated SDS channel: everything that its seed decides before the first message."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from culm_models.sds.wire.messages import Profile
 
 _MS_PER_H: Final = 3_600_000
 _WIDE_ALLOWANCE_MS: Final = 3 * _MS_PER_H
-"""Clocks an hour ahead and an hour behind understand each other with this.
+"""With this allowance, clocks an hour ahead and an hour behind accept each other.
 
-Beyond the allowance content is taken after a while, and syncs never: nobody sees what such a node lacks.
+Beyond the allowance, content is accepted after a while and syncs never: other nodes cannot see what such a
+node is missing.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`hosted`: participants of each node, one alone or several on one machine. Chances are in [0, 1].
+    """Parameters of a channel. Chances are in [0, 1].
 
-    `store`: a node that has received everything answers fetches. `delay_ms`: the longest way of a message.
-    Faults happen for `faults_ms`; a mean of `pause_ms` lies between two messages of the channel.
+    `hosted`: the number of participants of each node. `store`: a node that has received everything answers
+    fetches. `delay_ms`: the longest delay of a message. Faults happen for `faults_ms`; `pause_ms` is the mean
+    time between two messages of the channel.
     """
 
     profile: Profile
@@ -39,16 +41,16 @@ class Scenario:
     partitions: int
     restarts: int
     forgetful: float
-    """The share of restarts that lose all state."""
+    """Share of restarts that lose all state."""
     ephemeral: float
 
 
 def draw_scenario(
     rng: random.Random, *, most_nodes: int = 8, most_hosted: int = 6, messages: int = 100
 ) -> Scenario:
-    """A scenario of 2 to `most_nodes` nodes that host up to `most_hosted` participants each.
+    """Draw a scenario of 2 to `most_nodes` nodes that host up to `most_hosted` participants each.
 
-    About `messages` messages are written at most.
+    At most about `messages` messages are written.
     """
     profile: Profile = rng.choice(("spec", "spec", "js", "nim"))
     nodes = rng.randint(2, most_nodes)
@@ -74,11 +76,11 @@ def draw_scenario(
 
 
 def draw_settings(rng: random.Random, profile: Profile, *, wide: bool) -> SdsSettings:
-    """Settings that all participants of the channel share."""
+    """Draw settings that all participants of the channel share."""
     defaults = SdsSettings.for_profile(profile)
     return SdsSettings(
         causal_history_size=rng.choice((1, 2, 10, 10)),
-        # Small, so that filters start over; far larger than what one is behind, as in reality.
+        # Small, so that filters start over, but far larger than what a node can be behind, as in practice.
         bloom_capacity=rng.choice((400, 2_000)),
         sync_messages=defaults.sync_messages,
         sync_ack_ms=rng.choice((0, 1_000)),

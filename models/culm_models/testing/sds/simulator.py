@@ -1,9 +1,9 @@
 """SDS channels under faults, all from one seed.
 
-A run has two parts. In the first participants write while messages are lost, doubled, late and out of
+A run has two parts. In the first, participants write while messages are lost, duplicated, late and out of
 order, the network splits and heals, and nodes go down and come back with or without their state. In the
-second nothing fails any more, everyone says a last word, and within a bounded time all must have the same log
-and know the outcome of everything they sent.
+second, there are no more faults, every node sends a last message, and within a limited time all must have the
+same log and know the outcome of everything they sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEAD: Final = 16
 
 
 class SdsSimulation(Simulation[SdsNode]):
-    """One run of one channel, with about so many messages unless a scenario says how it is."""
+    """One run of one channel, with about `messages` messages unless a scenario is passed."""
 
     def __init__(self, seed: int, scenario: Scenario | None = None, *, messages: int = 100) -> None:
         super().__init__(seed)
@@ -40,7 +40,7 @@ class SdsSimulation(Simulation[SdsNode]):
         self._written = 0
 
     def disturb(self) -> None:
-        """Participants write while the network and nodes fail."""
+        """Let participants write while the network and nodes fail."""
         scenario, end_ms = self.scenario, self.scenario.faults_ms
         at_ms = 0
         while (at_ms := at_ms + 1 + int(self.rng.expovariate(1 / scenario.pause_ms))) < end_ms:
@@ -60,7 +60,7 @@ class SdsSimulation(Simulation[SdsNode]):
 
     def _write_at(self, name: str, *, ephemeral: bool = False) -> None:
         self._written += 1
-        # Equal contents are different messages.
+        # Messages with equal content are different messages.
         content = f"words {self._written // 3}".encode()
         node = self.nodes[name]
         participant_id = self.rng.choice(node.participants)
@@ -90,7 +90,7 @@ class SdsSimulation(Simulation[SdsNode]):
         self._compare(name)
 
     def stepped(self, name: str) -> None:
-        """Also answer what the node wants to fetch, and write down now and then what it keeps."""
+        """Answer the node's fetches and sometimes persist its data, in addition to the usual steps."""
         node = self.nodes[name]
         fetches, node.fetches = node.fetches, []
         for entry in (entry for fetch in fetches if self.scenario.store for entry in fetch.entries):
@@ -102,7 +102,7 @@ class SdsSimulation(Simulation[SdsNode]):
         super().stepped(name)
 
     def _compare(self, name: str) -> None:
-        """What a driver does on connecting: ask the store what is newest."""
+        """Compare with the newest messages of the store, as a driver does on connecting."""
         head: list[tuple[int, str]] = []
         if self.scenario.store:
             messages = (one for one in self.ledger.messages.values() if one.kind == "content")
@@ -112,7 +112,7 @@ class SdsSimulation(Simulation[SdsNode]):
         self.stepped(name)
 
     def calm_down(self) -> None:
-        """Everyone comes back and says a last word, until all have settled."""
+        """Bring all nodes back and let each send last messages until all have settled."""
         self.faults = Faults(echo=self.scenario.echo)
         self.heal()
         for name in self.nodes:
@@ -127,7 +127,7 @@ class SdsSimulation(Simulation[SdsNode]):
         self.run_until(self.now_ms + _CALM_MS)
 
     def _differences(self) -> str:
-        """Why the channel is not settled; empty when it is."""
+        """Return why the channel is not settled; empty if it is."""
         everything = set(self.ledger.wires)
         logs = [node.channel.status().log for node in self.nodes.values()]
         complete = {message_id for log in logs for _, message_id in log}
@@ -140,17 +140,18 @@ class SdsSimulation(Simulation[SdsNode]):
         return ""
 
     def _excused(self, node: SdsNode, lacking: set[str]) -> set[str]:
-        """What a node may lack for ever: nothing where there is a store."""
+        """Return the messages that a node may be missing for ever; empty if there is a store."""
         if self.scenario.store:
             return set()
-        # Profile nim has no syncs to name what is lacking. And who lost everything learns the past from what
-        # the present names: behind a message that nobody can repeat there may be more that nobody names.
+        # Profile nim has no syncs that name missing messages. A node that lost everything learns the past
+        # from what current messages name: behind a message that no node can repeat, there may be more that no
+        # message names.
         if self.scenario.profile == "nim" or node.past:
             return lacking
         return node.witness.lost
 
     def check(self) -> None:
-        """All hold one log, and know the outcome of everything they sent."""
+        """Check that all nodes hold the same log and know the outcome of everything they sent."""
         if difference := self._differences():
             raise InvariantError(difference)
         for node in self.nodes.values():

@@ -1,4 +1,4 @@
-"""Who watches a simulated SDS channel: what was sent, what each node reported, and what must hold of it."""
+"""Checks of a simulated SDS channel: records what was sent and what each node reported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from culm_models.sds.wire.messages import Message, Profile
 from culm_models.testing.errors import InvariantError
 
 _ASKING_GAP_MS = RepairRule().gap_ms // 2
-"""Syncs for the sake of repair requests may follow each other like this."""
+"""Minimum time between syncs that carry repair requests."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Every message that was ever broadcast in the channel, by id, with its bytes the first time."""
+    """Every message that was ever broadcast in the channel, by id, with its bytes at the first time."""
 
     profile: Profile
     messages: dict[str, Message] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Ledger:
     counts: Counter[str] = field(default_factory=Counter)
 
     def broadcast(self, outbound: Outbound) -> Message:
-        """Take down a message that goes out; one that went out before must be the same, byte for byte."""
+        """Record an outgoing message; a repeated one must be the same, byte for byte."""
         self.counts[outbound.kind] += 1
         self.counts["bytes"] += len(outbound.wire)
         known = self.wires.get(outbound.message_id)
@@ -47,11 +47,13 @@ class Ledger:
 
 @dataclass(slots=True)
 class Witness:
-    """What one node has reported since it last lost its state. `log` is what an application would show."""
+    """The reports of one node since it last lost its state. `log` is the log that an application
+    would show.
+    """
 
     ledger: Ledger
     shared: bool
-    """Several participants are hosted: they receive from each other, so own messages are delivered too."""
+    """Several participants are hosted: they receive from each other, so own messages are delivered, too."""
     log: list[str] = field(default_factory=list)
     sent: set[str] = field(default_factory=set)
     delivered: set[str] = field(default_factory=set)
@@ -64,7 +66,8 @@ class Witness:
 
     def saw(self, output: ChannelOutput, now_ms: int, settings: SdsSettings) -> None:
         """Check one output. Raises `InvariantError`."""
-        # Without answers to content, which come sooner, all syncs that ask for nothing keep the floor.
+        # Without replies to content, which come sooner, all syncs without repair requests keep the minimum
+        # interval.
         least_ms = settings.sync_ack_ms or settings.sync_floor_ms
         for event in output.events:
             self._check_event(event)
@@ -87,7 +90,7 @@ class Witness:
                 self.sent.add(event.message_id)
                 self._entered(event.message_id, position, ())
             case Delivered(ephemeral=True):
-                # Nothing is kept of it, so what the network repeats is repeated.
+                # Ephemeral messages are not stored, so repetitions by the network are delivered again.
                 self.ephemeral.add(event.message_id)
             case Delivered(position=position, gap=gap):
                 if event.message_id in self.delivered:
@@ -112,7 +115,7 @@ class Witness:
             raise InvariantError(f"{message_id} at {position} of a log of {len(self.log)}")
         known = self.sent | self.delivered
         message = self.ledger.messages.get(message_id)
-        # Its own bytes go out after the events of the same step.
+        # The bytes of own messages are recorded after the events of the same step.
         for entry in () if message is None else message.causal_history:
             if entry.message_id not in known and entry.message_id not in gap:
                 raise InvariantError(f"{message_id} came before {entry.message_id}, which it names")
@@ -131,5 +134,5 @@ class Witness:
 
     @property
     def unsettled(self) -> set[str]:
-        """Own messages of which nothing has been reported yet."""
+        """Own messages whose outcome has not been reported yet."""
         return self.sent - self.acknowledged - self.gave_up
