@@ -1,9 +1,9 @@
-"""One channel: the participants hosted here and what they know together (specification "Protocol Steps").
+"""One channel: the hosted participants and their common state (specification "Protocol Steps").
 
-Log, known ids, filter, Lamport timestamp and waiting messages are shared; each hosted participant has its
-own unacknowledged messages, and hears its siblings as it hears everyone else. A full participant is a
-channel with one hosted participant. Time, seed and nonces are arguments: the same inputs give the same
-bytes and events. Nothing received raises: what is refused becomes a `rejected` event.
+Log, known ids, filter, Lamport timestamp and waiting messages are shared. Each hosted participant has its own
+unacknowledged messages, and receives the messages of its siblings like those of everyone else. A full
+participant is a channel with one hosted participant. Time, seed and nonces are arguments: the same inputs
+give the same bytes and events. Received messages never raise: a refused message becomes a `rejected` event.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARTS: Final[tuple[Part, ...]] = ("incoming", "outgoing", "sync", "repair")
 
 
 class Channel:
-    """The machine of one channel."""
+    """The state machine of one channel."""
 
     __slots__ = ("_parts",)
 
@@ -50,12 +50,12 @@ class Channel:
 
     @property
     def channel_id(self) -> str:
-        """Which channel this is."""
+        """The id of this channel."""
         return self._parts.channel_id
 
     @property
     def profile(self) -> Profile:
-        """How its messages are written."""
+        """The wire profile of its messages."""
         return self._parts.facts.name
 
     @property
@@ -64,7 +64,7 @@ class Channel:
         return tuple(self._parts.participants)
 
     def join(self, participant_id: str, now_ms: int) -> ChannelOutput:
-        """Host a participant from now on; `ParticipantError` when it is hosted already."""
+        """Host a participant from now on. Raises `ParticipantError` if it is hosted or at the limit."""
         parts = self._parts
         if not id_bytes(participant_id) or participant_id in parts.participants:
             raise ParticipantError(f"{participant_id[:100]!r} is no id, or is hosted already")
@@ -75,7 +75,7 @@ class Channel:
         return ChannelOutput()
 
     def leave(self, participant_id: str, now_ms: int) -> ChannelOutput:
-        """Host it no longer: its unacknowledged messages are given up (`gave_up`)."""
+        """Stop hosting a participant: its unacknowledged messages are given up (`gave_up`)."""
         parts = self._parts
         if participant_id not in parts.participants:
             raise ParticipantError(f"{participant_id[:100]!r} is not hosted in this channel")
@@ -96,11 +96,12 @@ class Channel:
         retrieval_hint: bytes | None = None,
         nonce: bytes | None = None,
     ) -> ChannelOutput:
-        """Send a message of a hosted participant; `SdsError` where that is refused, and nothing changed then.
+        """Send a message of a hosted participant. Raises `SdsError` if it is refused; then nothing changes.
 
         `message_id`: chosen by the caller, else a hash over channel, participant, `nonce` and content;
         without a nonce one is drawn, so equal contents get different ids. A repeated nonce with equal content
-        gives `KnownMessageError`. `retrieval_hint`: what causal histories of ours say how to fetch it.
+        raises `KnownMessageError`. `retrieval_hint`: tells readers of our causal histories how to fetch the
+        message.
         """
         collected = Collected()
         if ephemeral:
@@ -129,20 +130,20 @@ class Channel:
         source: str | None = None,
         admit: receiving.Admit | None = None,
     ) -> ChannelOutput:
-        """Take a message as it came; never an error, whatever the bytes are.
+        """Take a received message; never raises, whatever the bytes are.
 
-        `source="store"`: it was retrieved; then a message of a hosted participant that is not known, as
-        after a loss of state, is taken into the log too, and nothing in it counts as said now.
+        `source="store"`: the message was retrieved. Then an unknown message of a hosted participant, as after
+        a loss of state, is also put into the log, and nothing in it counts as current evidence.
 
-        `admit`: asked with the sender's id, and whether the message is new, before anything of it counts: the
-        error that it gives refuses what is new, and a repeat changes nothing then.
+        `admit`: called with the sender's id and whether the message is new, before the message has any
+        effect. An error that it returns refuses a new message; a repeated message then changes nothing.
         """
         collected = Collected()
         receiving.receive(self._parts, wire, now_ms, retrieval_hint, source, collected, admit)
         return collected.output()
 
     def tick(self, now_ms: int, only: Part | None = None) -> ChannelOutput:
-        """Do what is due at this time; with `only`, what is due of one part."""
+        """Do what is due at this time; with `only`, the due work of one part."""
         parts, collected = self._parts, Collected()
         if only in (None, "incoming"):
             receiving.release(parts, now_ms, collected)
@@ -159,7 +160,7 @@ class Channel:
         return collected.output()
 
     def next_due_ms(self) -> int | None:
-        """When `tick` has something to do next; None: not before something else happens."""
+        """Return the time at which `tick` is due next; None if it waits for another event."""
         parts = self._parts
         repair = parts.delivery.repair
         released_ms = parts.quarantine.next_due_ms()
@@ -174,11 +175,11 @@ class Channel:
         return min((time for time in times if time is not None), default=None)
 
     def send_again(self, message_id: str, now_ms: int) -> bool:
-        """Make an unacknowledged message due now, as a person asks; whether it is one."""
+        """Make an unacknowledged message due now, at a person's request. Returns whether there is one."""
         return self._parts.outgoing.hasten(message_id, now_ms)
 
     def compare_head(self, head: Iterable[tuple[int, str]], now_ms: int) -> ChannelOutput:
-        """Compare with a store's newest messages, as (Lamport, id): unknown ones are missing from now on."""
+        """Compare with a store's newest messages, as (Lamport, id); unknown ones become missing."""
         collected, delivery = Collected(), self._parts.delivery
         most = self._parts.settings.max_history_entries
         named = [HistoryEntry(message_id) for _, message_id in islice(head, most) if message_id]
@@ -188,10 +189,10 @@ class Channel:
         return collected.output()
 
     def set_clock(self, now_ms: int, clock_ms: int) -> ChannelOutput:
-        """The wall clock says `clock_ms` at the time `now_ms` of the timers, and goes on from there.
+        """Set the wall clock to `clock_ms` at the timers' time `now_ms`; it goes on from there.
 
-        Without it both are one. A driver whose timers count elapsed time calls it whenever the two have moved
-        against each other, and after each restart; the offset is not part of the state.
+        Without this call both are equal. A driver whose timers count elapsed time must call it after every
+        jump between the two and after each restart; the offset is not part of the state.
         """
         collected = Collected()
         self._parts.clock_offset_ms = clock_ms - now_ms
@@ -199,88 +200,89 @@ class Channel:
         return collected.output()
 
     def withdraw_ahead(self, now_ms: int) -> ChannelOutput:
-        """Undo what was sent with a clock that was ahead: others never took it (`ClockAheadError`).
+        """Undo messages that were sent with a clock ahead: others never accepted them (`ClockAheadError`).
 
-        Messages further ahead of the clock than allowed, of whomever, leave the log as if they had not come.
-        The clock must be right: with one that is behind, sound messages would go.
+        All messages further ahead of the clock than allowed, of any sender, leave the log as if they had
+        never arrived. The clock must be right: if it is behind, valid messages are removed.
         """
         collected = Collected()
         sending.withdraw_ahead(self._parts, now_ms, collected)
         return collected.output()
 
     def fetch_again(self, now_ms: int, *, overdue_ms: int | None = None) -> ChannelOutput:
-        """Fetch everything that is missing now: nobody could answer before, as after a reconnect.
+        """Fetch everything that is missing now, as after a reconnect: before, nobody could answer.
 
-        Nothing is lost before the answers can have come. With `overdue_ms`: only what should have been lost
-        for so long, because nobody called `tick`.
+        Nothing is lost before the answers can arrive. With `overdue_ms`, fetch only messages whose loss is
+        overdue for that long because `tick` was not called.
         """
         collected = Collected()
         self._parts.delivery.fetch_again(now_ms, overdue_ms, collected)
         return collected.output()
 
     def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
-        """Remember how to fetch a message of the log, where that is not known; whether anything changed."""
+        """Record how to fetch a message of the log if that is unknown. Returns whether anything changed."""
         return self._parts.delivery.learn_hint(message_id, retrieval_hint)
 
     @property
     def journal_mark(self) -> int:
-        """How many records the journal has had; the same number: the same log and filter."""
+        """The number of records that the journal ever had; an equal number means an equal log and filter."""
         return self._parts.delivery.journal.mark
 
     def journal_since(self, mark: int) -> bytes:
-        """The records after a mark, to be appended to what is kept; `JournalForgottenError` if too old."""
+        """Return the records after a mark, for appending. Raises `JournalForgottenError` if it is too old."""
         return snapshot.journal_since(self._parts, mark)
 
     def journal_whole(self) -> bytes:
-        """The journal in its shortest form, to replace all that is kept."""
+        """Return the journal in its shortest form, to replace all stored records."""
         return snapshot.journal_whole(self._parts)
 
     def journal_kept(self, mark: int) -> None:
-        """What came before this mark is kept elsewhere: the journal in memory need not hold it."""
+        """Release the journal's records before a mark, which are stored elsewhere."""
         self._parts.delivery.journal.forget_before(mark)
 
     def apply_journal(self, data: bytes) -> None:
-        """Take what `journal_whole` or `journal_since` gave, in that order, into a fresh channel.
+        """Apply the results of `journal_whole` and `journal_since`, in that order, to a fresh channel.
 
-        `SnapshotError` for bytes that are none of this channel's; it is not to be used any more then.
+        Raises `SnapshotError` for bytes that do not belong to this channel, which must then not be used any
+        more.
         """
         snapshot.apply_journal(self._parts, data)
 
     def head(self) -> bytes:
-        """All else that must outlive a restart, in one small piece; it belongs to the journal's mark."""
+        """Return the rest of the state for a restart, in one small piece; it fits the journal's mark."""
         return snapshot.head(self._parts)
 
     def restore_head(self, data: bytes) -> None:
-        """Take what `head` gave, after the journal; `SnapshotError` as in `apply_journal`."""
+        """Apply the result of `head`, after the journal. Raises `SnapshotError` as in `apply_journal`."""
         snapshot.restore_head(self._parts, data)
 
     def status(self) -> Status:
-        """What the channel knows and waits for, for people and tests."""
+        """Return the state of the channel in full, for people and tests."""
         return status_of(self._parts, self.next_due_ms())
 
     def summary(self) -> Summary:
-        """How much of what the channel holds: at a price that does not depend on it."""
+        """Return counts of the channel's contents, at a cost that does not depend on their size."""
         return summary_of(self._parts)
 
     def weight(self) -> int:
-        """About how much memory the channel takes, in log entries."""
+        """Return the approximate memory use of the channel, in log entries."""
         return weight_of(self._parts)
 
     @property
     def filter_bytes(self) -> int:
-        """What the bits of the channel's filter take at most, in bytes; counted in `weight`."""
+        """The largest size of the bits of the channel's filter, in bytes; counted in `weight`."""
         return self._parts.delivery.filter.byte_count
 
     def outgoing_message(self, message_id: str) -> OutgoingStatus | None:
-        """An unacknowledged message as it stands; None when it is none."""
+        """Return the state of an unacknowledged message; None if there is none."""
         return outgoing_message(self._parts, message_id)
 
     def outgoing_counts(self, participant_id: str) -> tuple[int, int]:
-        """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
+        """Return a participant's number of messages as (unacknowledged, possibly acknowledged)."""
         return self._parts.outgoing.counts(participant_id)
 
     def wire(self, message_id: str) -> bytes | None:
-        """Return a message byte for byte as it was on the wire; None when its bytes are not kept."""
+        """Return a message byte for byte as it was on the wire; None if its bytes are not kept."""
         return sending.kept_wire(self._parts, message_id)
 
     def has_spoken(self, sender_id: str) -> bool:
@@ -289,12 +291,12 @@ class Channel:
 
     @property
     def foreign_own(self) -> int:
-        """How many messages under a hosted id came that nobody here sent, since this object was made.
+        """The number of messages received under a hosted id that were not sent here, since construction.
 
-        So the id is in use elsewhere, or a state was lost.
+        If there are any, the id is in use elsewhere, or a state was lost.
         """
         return self._parts.foreign_own
 
     def is_quarantined(self, message_id: str) -> bool:
-        """Whether a message is kept aside because its Lamport timestamp is too far ahead."""
+        """Whether a message is quarantined because its Lamport timestamp is too far ahead."""
         return message_id in self._parts.quarantine

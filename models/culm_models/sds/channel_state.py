@@ -1,7 +1,7 @@
-"""What a channel is made of, and what it knows and waits for.
+"""The parts of a channel, with its knowledge and its waiting messages.
 
-One record of the parts, for the modules that send, receive and keep it; `Status` shows it to people. What a
-driver asks again and again has a price that does not depend on what the channel holds.
+`ChannelState` is one record of the parts, for the modules that send, receive and store. `Status` shows it to
+people. Data that drivers read often has a cost that does not depend on the size of the channel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KNOWN_SYNCS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings, as each part wants them."""
+    """The settings, divided by the part that uses them."""
 
     fetch: FetchRule
     resend: ResendRule
@@ -38,7 +38,7 @@ class Rules:
 
     @classmethod
     def of(cls, settings: SdsSettings, facts: WireProfile) -> Rules:
-        """The rules of a channel."""
+        """Return the rules of a channel."""
         return cls(
             FetchRule(
                 first_ms=settings.fetch_first_ms,
@@ -74,7 +74,7 @@ class Rules:
 
 @dataclass(slots=True)
 class ChannelState:
-    """One channel. `sends` and `syncs` count what was sent, to draw ids of their own for it."""
+    """One channel. `sends` and `syncs` count sent messages, to draw a new id for each of them."""
 
     channel_id: str
     facts: WireProfile
@@ -88,24 +88,24 @@ class ChannelState:
     quarantine: Quarantine
     wires: WireCache
     quarantined_wires: WireCache
-    """Messages in quarantine as they were on the wire: nobody is answered with them before their time."""
+    """Quarantined messages as they were on the wire: they answer no request before their time."""
     nonces: bytes
-    """What nonces of our own begin with; the number of messages sent makes each of them another."""
+    """The prefix of own nonces; the number of sent messages makes each nonce unique."""
     participants: dict[str, None] = field(default_factory=dict)
     unclaimed: dict[str, Stripped] = field(default_factory=dict)
-    """Wire bytes that a journal holds, until the head says which are still unacknowledged."""
+    """Wire bytes from a journal, until the head lists the messages that are still unacknowledged."""
     sends: int = 0
     syncs: int = 0
     clock_offset_ms: int = 0
-    """The wall clock less the time of the timers: Lamport timestamps go by the clock, the rest by timers."""
+    """The wall clock minus the timers' time: Lamport timestamps follow the clock, all else the timers."""
     foreign_own: int = 0
-    """Messages under a hosted id that nobody here sent, since this object was made."""
+    """Number of messages received under a hosted id that were not sent here, since construction."""
 
     @classmethod
     def made(
         cls, channel_id: str, profile: Profile, settings: SdsSettings, now_ms: int, seed: bytes
     ) -> ChannelState:
-        """The parts of a channel in which nothing has happened yet."""
+        """Return the parts of a channel in its initial state."""
         facts = PROFILES[profile]
         rules = Rules.of(settings, facts)
 
@@ -131,15 +131,15 @@ class ChannelState:
         )
 
     def drawn(self, what: str, message_id: str, count: int) -> int:
-        """An even number below 2**64 for one purpose and occasion."""
+        """Return a uniformly drawn number below 2**64 for one purpose and occasion."""
         return draw(self.seed, what, message_id, count)
 
     def clock_ms(self, now_ms: int) -> int:
-        """The wall clock at a time of the timers."""
+        """Return the wall clock at a time of the timers."""
         return now_ms + self.clock_offset_ms
 
     def latest_lamport(self, now_ms: int, slack_ms: int = 0) -> int:
-        """The latest Lamport timestamp that is taken at a time."""
+        """Return the latest Lamport timestamp that is accepted at a time."""
         latest_ms = self.clock_ms(now_ms) + self.settings.lamport_allowance_ms + slack_ms
         return self.facts.lamport_now(latest_ms)
 
@@ -149,16 +149,16 @@ class ChannelState:
         return any(self.sync_id(participant_id, number) == message_id for number in newest)
 
     def sync_id(self, participant_id: str, number: int) -> str:
-        """The message id of the channel's sync of this number."""
+        """Return the message id of the channel's sync of this number."""
         return f"sync-{self.drawn('sync.id', participant_id, number):016x}"
 
     @property
     def speaks(self) -> bool:
-        """Whether syncs are sent: somebody is hosted, and the dialect has a word for them."""
+        """Whether syncs are sent: a participant is hosted, and the settings enable sync messages."""
         return self.settings.sync_messages and bool(self.participants)
 
     def received_filter(self, value: bytes | None) -> ReceivedFilter | None:
-        """The filter of a message; None when there is none, or none of this channel's measures."""
+        """Return the filter of a message; None if there is none, or if it does not fit this channel."""
         if not value:
             return None
         settings = self.settings
@@ -167,26 +167,26 @@ class ChannelState:
         )
 
     def wire(self, stripped: Stripped) -> bytes:
-        """A message that was sent, byte for byte."""
+        """Return a sent message byte for byte."""
         value = self.delivery.filter.value_at(stripped.filter_mark)
         return b"".join((stripped.before, bloom_field(value, self.facts.name), stripped.after))
 
     def least_filter_mark(self) -> int:
-        """The oldest mark whose value is sent again, or the present one."""
+        """Return the oldest mark whose value may be sent again, or the present mark."""
         least = self.outgoing.least_mark()
         return self.delivery.filter.mark if least is None else least
 
     def forget_old_filters(self) -> None:
-        """Let go of ids that no filter to be sent needs any more; asked often, it acts seldom."""
+        """Forget ids that no filter to be sent needs any more; acts at every 1,024th mark only."""
         mark = self.delivery.filter.mark
         if mark % 1_024 == 0:
-            # What no journal has yet, a restart will need.
+            # A restart needs the ids that no journal has yet.
             self.delivery.filter.forget(min(self.least_filter_mark(), self.delivery.journal.filter_mark))
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingStatus:
-    """An unacknowledged message; `evidence`: senders whose filters hold it."""
+    """An unacknowledged message; `evidence`: senders whose filters contain it."""
 
     participant_id: str
     message_id: str
@@ -198,7 +198,7 @@ class OutgoingStatus:
 
 @dataclass(frozen=True, slots=True)
 class WaitingStatus:
-    """A message that waits; `missing`: ids of its causal history that are not in the log."""
+    """A waiting message; `missing`: ids of its causal history that are not in the log."""
 
     message_id: str
     missing: tuple[str, ...]
@@ -207,7 +207,7 @@ class WaitingStatus:
 
 @dataclass(frozen=True, slots=True)
 class MissingStatus:
-    """A message that is not held; `attempts`: fetches so far."""
+    """A missing message; `attempts`: fetches so far."""
 
     entry: HistoryEntry
     since_ms: int
@@ -218,7 +218,7 @@ class MissingStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One channel. `log`: (Lamport, id) in order; `log_start`: messages that have left it at its front."""
+    """The full state of a channel. `log`: (Lamport, id) in order; `log_start`: number that left its front."""
 
     participants: tuple[str, ...]
     lamport_timestamp: int
@@ -235,7 +235,7 @@ class Status:
 
 
 def status_of(parts: ChannelState, next_due_ms: int | None) -> Status:
-    """The record of a channel as it is now."""
+    """Return the full state of a channel."""
     delivery = parts.delivery
     return Status(
         participants=tuple(parts.participants),
@@ -270,7 +270,7 @@ def status_of(parts: ChannelState, next_due_ms: int | None) -> Status:
 
 
 ENTRY_BYTES: Final = 300
-"""About how much memory a log entry takes."""
+"""Approximate memory use of a log entry, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ class Summary:
 
 
 def summary_of(parts: ChannelState) -> Summary:
-    """The channel as it is now."""
+    """Return the counts of a channel."""
     delivery = parts.delivery
     return Summary(
         delivery.lamport,
@@ -299,7 +299,7 @@ def summary_of(parts: ChannelState) -> Summary:
 
 
 def outgoing_message(parts: ChannelState, message_id: str) -> OutgoingStatus | None:
-    """An unacknowledged message as it stands; None when it is none."""
+    """Return the state of an unacknowledged message; None if there is none."""
     one = parts.outgoing.get(message_id)
     if one is None:
         return None
@@ -309,7 +309,7 @@ def outgoing_message(parts: ChannelState, message_id: str) -> OutgoingStatus | N
 
 
 def weight_of(parts: ChannelState) -> int:
-    """About how much memory it takes, in log entries."""
+    """Return the approximate memory use, in log entries."""
     delivery = parts.delivery
     return (
         len(delivery.log)

@@ -1,10 +1,10 @@
-"""Who has shown to have which of our messages (sds.md, Review ACK Status).
+"""Evidence that participants have sent messages (sds.md, Review ACK Status).
 
-A message in a causal history is acknowledged. One that a filter contains is possibly acknowledged; when the
-filters of enough distinct senders contain it, it counts as acknowledged. Equal filters have the same false
-positives, so they count once, whoever sends them. A sender whose filter has shown a
-message is not asked about it again, so what a review costs is the new hits and the misses, and of these it
-looks at a bounded number: the next review goes on where the last one stopped.
+A message in a causal history is acknowledged. A message that a filter contains is possibly acknowledged; once
+the filters of enough distinct senders contain it, it counts as acknowledged. Equal filters have the same
+false positives, so they count once, whoever sends them. A message is not looked up again for a sender whose
+filter already contained it, so a review costs the new hits and the misses. The number of misses is limited:
+the next review continues where the last one stopped.
 """
 
 from collections import OrderedDict
@@ -21,11 +21,11 @@ _BY_NUMBER: Final = attrgetter("number")
 
 
 class Filter(Protocol):
-    """What a review needs of a received filter; `received_filter.ReceivedFilter` is one."""
+    """The interface that a review needs of a received filter; `ReceivedFilter` implements it."""
 
     @property
     def is_evidence(self) -> bool:
-        """Whether so few bits are set that a hit means something."""
+        """Whether so few bits are set that a hit is evidence."""
         ...
 
     @property
@@ -42,7 +42,7 @@ AckEvent: TypeAlias = Acknowledged | PossiblyAcknowledged
 
 
 class _Waiting:
-    """One message, its place in the order of sending, and the senders and filters that have shown it."""
+    """A message with its place in the order of sending, and the senders and filters that contained it."""
 
     __slots__ = ("evidence", "filters", "message_id", "number", "pair", "participant_id")
 
@@ -64,29 +64,29 @@ class Acknowledgements:
         self._threshold = threshold
         self._most_misses = most_misses
         self._waiting: dict[str, _Waiting] = {}
-        # Messages of the same evidence stand together, so that those which a sender has shown are passed over
-        # at once. Both orders turn: what a review has looked at in vain goes to the end.
+        # Messages of the same evidence form a group, so that those of a sender's earlier hits are skipped at
+        # once. Both orders rotate: messages that a review looked up without a hit go to the end.
         self._groups: OrderedDict[tuple[str, ...], OrderedDict[str, _Waiting]] = OrderedDict()
 
     def add(self, number: int, participant_id: str, message_id: str, pair: HashPair) -> None:
-        """`participant_id` has sent this message, as the `number`th of all; nobody has shown it yet."""
+        """Add a message of `participant_id`, the `number`th of all; there is no evidence for it yet."""
         assert message_id not in self._waiting, "a message is sent once"
         waiting = _Waiting(number, participant_id, message_id, pair)
         self._waiting[message_id] = waiting
         self._join(waiting)
 
     def remove(self, message_id: str) -> None:
-        """The message is waited for no longer."""
+        """Remove a message, which no longer waits."""
         self._part(self._waiting.pop(message_id))
 
     def evidence(self, message_id: str) -> tuple[str, ...]:
-        """The senders whose filter has shown the message, in the order they came."""
+        """Return the senders whose filter contained the message, in order of arrival."""
         return self._waiting[message_id].evidence
 
     def review(self, sender_id: str, history_ids: Iterable[str], filter: Filter | None) -> list[AckEvent]:
-        """What a message of `sender_id` says of those that wait; acknowledged ones are removed.
+        """Review the waiting messages with a message of `sender_id`; acknowledged messages are removed.
 
-        What a participant says of its own messages is no evidence. Events come in the order of sending,
+        A participant's statements about its own messages are no evidence. Events are in the order of sending,
         those of the causal history first.
         """
         if not self._waiting:
@@ -100,19 +100,19 @@ class Acknowledgements:
         return events
 
     def filters(self, message_id: str) -> tuple[bytes, ...]:
-        """The digests of the filters that have shown the message, in the order of `evidence`."""
+        """Return the digests of the filters that contained the message, in the order of `evidence`."""
         return self._waiting[message_id].filters
 
     def restore_filters(self, message_id: str, filters: Iterable[bytes]) -> None:
-        """Take what `filters` gave, for a message that has been added again."""
+        """Restore the result of `filters` for a message that was added again."""
         self._waiting[message_id].filters = tuple(filters)
 
     def groups(self) -> Groups:
-        """The evidence and the ids with it, in the order in which they are looked at: for `restore`."""
+        """Return each evidence with its message ids, in the order of review, for `restore`."""
         return [(evidence, tuple(group)) for evidence, group in self._groups.items()]
 
     def restore(self, groups: Iterable[tuple[Sequence[str], Sequence[str]]]) -> None:
-        """Put messages that have been added again into the order and evidence of `groups`."""
+        """Restore the order and evidence of `groups` for messages that were added again."""
         self._groups.clear()
         for senders, message_ids in groups:
             for message_id in message_ids:
@@ -131,7 +131,7 @@ class Acknowledgements:
         return named
 
     def _hits(self, sender_id: str, filter: Filter) -> list[_Waiting]:
-        """Messages that this sender shows for the first time, in the order of sending."""
+        """Return the messages that this sender's filter is the first to contain, in the order of sending."""
         hits: list[_Waiting] = []
         left = self._most_misses
         groups = self._groups
@@ -169,7 +169,7 @@ class Acknowledgements:
 def _probe(
     group: OrderedDict[str, _Waiting], sender_id: str, filter: Filter, left: int, hits: list[_Waiting]
 ) -> int:
-    """Look for the messages of a group until `left` of them were looked for in vain; how many are left."""
+    """Look up the messages of a group until `left` lookups missed. Returns how many misses are left."""
     contains = filter.contains
     missed: list[str] = []
     for waiting in group.values():
@@ -185,7 +185,7 @@ def _probe(
             left -= 1
             missed.append(waiting.message_id)
     else:
-        # All were looked at: turning the group would change nothing.
+        # All were looked up: rotating the group would change nothing.
         return left
     for message_id in missed:
         group.move_to_end(message_id)

@@ -1,8 +1,8 @@
 """The buffer of unacknowledged outgoing messages and their re-sends (sds.md, Periodic Outgoing Buffer Sweep).
 
-One buffer a channel, for all participants that this side hosts: a received message is reviewed once for all
-of them. What is sent again is byte for byte what was sent first; of the wire bytes only the parts before and
-after the filter are kept, with the mark of the filter's value, which is the same for all and large.
+A channel has one buffer for all participants that this side hosts: a received message is reviewed once for
+all of them. A re-send is byte for byte the first transmission. Of the wire bytes only the parts before and
+after the filter are kept, with the mark of the filter's value: the value is large and shared.
 """
 
 from collections import Counter, OrderedDict
@@ -21,12 +21,12 @@ _ITEMS: Final = 3
 
 
 class OutgoingFullError(SdsError, code="sds.outgoing.full"):
-    """As many messages of the participant as may wait for acknowledgement do so already."""
+    """The participant has as many unacknowledged messages as the limit allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResendRule:
-    """`attempts`: re-sends before a message is given up. `most_waiting`: messages of one participant."""
+    """The rules of re-sends. `attempts`: re-sends before giving up. `most_waiting`: limit per participant."""
 
     unacknowledged_ms: int = 30_000
     possibly_acknowledged_ms: int = 120_000
@@ -45,13 +45,13 @@ class Stripped:
     after: bytes
 
     def record(self, message_id: str) -> Record:
-        """The journal's record of this message, which was sent and is not acknowledged."""
+        """Return the journal's record of this message as sent and unacknowledged."""
         return PENDING, message_id, self.filter_mark, self.before, self.after
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A message that waits for acknowledgement. `attempts`: how often it was sent again."""
+    """A message that waits for acknowledgement. `attempts`: the number of re-sends."""
 
     participant_id: str
     message_id: str
@@ -64,7 +64,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`resend`: to be sent again now (attempts counted already). `gave_up`: out, as they were."""
+    """The due messages. `resend`: send again now (attempts already counted). `gave_up`: removed messages."""
 
     resend: tuple[Pending, ...] = ()
     gave_up: tuple[Pending, ...] = ()
@@ -87,22 +87,22 @@ class _Slot:
 
 
 class OutgoingBuffer:
-    """What waits for acknowledgement in one channel."""
+    """The messages of one channel that wait for acknowledgement."""
 
     def __init__(self, rule: ResendRule, draw: Draw) -> None:
         self._rule = rule
         self._draw = draw
         self._acknowledgements = Acknowledgements(threshold=rule.possible_acks_threshold)
-        # Linked, for it is emptied from the front: a plain one would be walked over its holes.
+        # An OrderedDict, since entries leave at the front: iterating over a dict would cross their holes.
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._waiting: Counter[str] = Counter()
         self._shown: Counter[str] = Counter()
         self._number = 0
-        # Of those that nobody has shown, and of those that somebody has.
+        # For messages without evidence, and for messages with evidence.
         self._timers = (TimerQueue(), TimerQueue())
 
     def check_room(self, participant_id: str) -> None:
-        """Raises `OutgoingFullError` when no further message of this participant is taken."""
+        """Raise `OutgoingFullError` if no further message of this participant is accepted."""
         if self._waiting[participant_id] >= self._rule.most_waiting:
             raise OutgoingFullError(
                 f"{self._rule.most_waiting} messages of {participant_id!r} wait for acknowledgement"
@@ -111,7 +111,7 @@ class OutgoingBuffer:
     def add(
         self, participant_id: str, message_id: str, pair: HashPair, stripped: Stripped, now_ms: int
     ) -> None:
-        """The message was sent just now. An id that waits already is a programmer error."""
+        """Add a message that was sent just now. An id that waits already is a programming error."""
         slot = _Slot(self._number, participant_id, message_id, pair, stripped)
         self._number += 1
         slot.due_ms = now_ms + self._wait_ms(slot)
@@ -121,7 +121,7 @@ class OutgoingBuffer:
     def review(
         self, sender_id: str, history_ids: Iterable[str], filter: Filter | None, now_ms: int
     ) -> list[AckEvent]:
-        """What a received message says of those that wait: see `Acknowledgements.review`."""
+        """Review the waiting messages with a received message, as `Acknowledgements.review` does."""
         events = self._acknowledgements.review(sender_id, history_ids, filter)
         for place, event in enumerate(events):
             slot = self._slots[event.message_id]
@@ -133,13 +133,13 @@ class OutgoingBuffer:
                 self._timers[slot.shown].drop(slot.message_id)
                 slot.shown = True
                 self._shown[slot.participant_id] += 1
-                # Never earlier than it was due while nobody had shown it.
+                # Never earlier than it was due without evidence.
                 slot.due_ms = max(slot.due_ms, now_ms + self._wait_ms(slot))
                 self._enter(slot)
         return events
 
     def due(self, now_ms: int, most: int = 256) -> Due:
-        """What is due by `now_ms`, at most `most` of it: unacknowledged messages first, earliest first."""
+        """Return at most `most` messages due by `now_ms`: those without evidence first, then by time."""
         resend: list[Pending] = []
         gave_up: list[Pending] = []
         for timers in self._timers:
@@ -160,16 +160,16 @@ class OutgoingBuffer:
         return Due(tuple(resend), tuple(gave_up))
 
     def next_due_ms(self) -> int | None:
-        """The earliest time at which `due` has something; None when nothing waits."""
+        """Return the earliest time at which `due` returns a message; None if none waits."""
         times = [time for timers in self._timers if (time := timers.next_due_ms()) is not None]
         return min(times, default=None)
 
     def hasten(self, message_id: str, now_ms: int) -> bool:
-        """Make the message due now (a person's "send again"); False when it does not wait."""
+        """Make a message due now (a person's "send again"). Returns False if it does not wait."""
         slot = self._slots.get(message_id)
         if slot is None:
             return False
-        # It is to be sent once more, not to be given up.
+        # The message should be sent once more, not given up.
         slot.attempts = min(slot.attempts, self._rule.attempts - 1)
         if slot.due_ms > now_ms:
             slot.due_ms = now_ms
@@ -177,7 +177,7 @@ class OutgoingBuffer:
         return True
 
     def leave(self, participant_id: str) -> list[Pending]:
-        """The participant has left: its messages are dropped, and returned in the order of sending."""
+        """Drop the messages of a participant that leaves; return them in the order of sending."""
         return self._take_out(slot for slot in self._slots.values() if slot.participant_id == participant_id)
 
     def withdraw(self, message_ids: Container[str]) -> list[Pending]:
@@ -185,7 +185,7 @@ class OutgoingBuffer:
         return self._take_out(slot for slot in self._slots.values() if slot.message_id in message_ids)
 
     def get(self, message_id: str) -> Pending | None:
-        """The message as it stands; None when it does not wait."""
+        """Return the current state of a message; None if it does not wait."""
         slot = self._slots.get(message_id)
         return None if slot is None else self._pending(slot)
 
@@ -196,20 +196,20 @@ class OutgoingBuffer:
         return message_id in self._slots
 
     def __iter__(self) -> Iterator[Pending]:
-        """All that waits, in the order of sending."""
+        """Iterate over all waiting messages, in the order of sending."""
         return map(self._pending, self._slots.values())
 
     def counts(self, participant_id: str) -> tuple[int, int]:
-        """How many messages of a participant are (unacknowledged, possibly acknowledged)."""
+        """Return a participant's number of messages as (unacknowledged, possibly acknowledged)."""
         possibly = self._shown[participant_id]
         return self._waiting[participant_id] - possibly, possibly
 
     def least_mark(self) -> int | None:
-        """The oldest filter mark that a re-send may still need; None when nothing waits."""
+        """Return the oldest filter mark that a re-send may still need; None if no message waits."""
         return next((slot.stripped.filter_mark for slot in self._slots.values()), None)
 
     def pack(self, *, stripped: bool = True) -> bytes:
-        """All of it as bytes, equal for equal histories; without `stripped`, all but the wire bytes."""
+        """Serialize the buffer, with equal bytes for equal histories; `stripped` includes the wire bytes."""
         return pack(
             _FORMAT,
             self._number,
@@ -227,9 +227,9 @@ class OutgoingBuffer:
     def unpack(
         cls, data: bytes, rule: ResendRule, draw: Draw, *, stripped: Callable[[str], Stripped] | None = None
     ) -> Self:
-        """What `pack` wrote; `SnapshotError` for what it did not.
+        """Restore a buffer from the bytes of `pack`. Raises `SnapshotError` for other bytes.
 
-        `stripped` gives the wire bytes by message id where they were left out.
+        `stripped` returns the wire bytes by message id if they were left out.
         """
         outgoing = cls(rule, draw)
         with unpacked(data, _FORMAT, _ITEMS) as (number, slots, groups):
@@ -245,7 +245,7 @@ class OutgoingBuffer:
                 ids[place] = message_id
                 outgoing._put(slot)
                 outgoing._enter(slot)
-                # Format 1 has had the filters since later.
+                # Filters were added to format 1 later.
                 outgoing._acknowledgements.restore_filters(message_id, item[9] if item[9:] else ())
             outgoing._acknowledgements.restore(
                 (evidence, [ids[place] for place in places]) for evidence, places in groups

@@ -1,11 +1,11 @@
-"""The bloom filters of a channel, in the bytes of each profile: the door to what the modules beside hold.
+"""The bloom filters of a channel, in the bytes of each profile.
 
-| module | what it holds |
+| module | content |
 |---|---|
-| layout | how large a filter is; hashes of an id, bits in bytes, per layout; nim's container around them |
-| filters | our own filter, and another participant's |
+| layout | the size of a filter; hashes of an id, bits in bytes, per layout; nim's container around them |
+| filters | the own filter, and received ones |
 | murmur, farmhash | the two hashes |
-| vectors | many ids at once, where numpy is installed |
+| vectors | many ids at once, if numpy is installed |
 """
 
 from __future__ import annotations

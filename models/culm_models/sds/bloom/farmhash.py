@@ -1,6 +1,6 @@
 """FarmHash fingerprint64, the hash of profile nim: one formula for an int and for a numpy array of uint64.
 
-The lengths are those of the bytes, so many strings are hashed at once where they are equally long.
+The length is a single number, so many strings can be hashed at once if they are equally long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Word: TypeAlias = Any
 """An int below 2^64, or an array of uint64: arithmetic wraps there anyway, and the masks change nothing."""
 
 Fetch: TypeAlias = Callable[[int, int], Word]
-"""Little-endian words out of the input: (offset, size in bytes: 1, 4 or 8)."""
+"""Reads little-endian words of the input: (offset, size in bytes: 1, 4 or 8)."""
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0 = 0xC3A5C85C97CB3127
@@ -22,7 +22,7 @@ _SEED = 81
 
 
 def fingerprint64(data: bytes) -> int:
-    """The 64-bit fingerprint, unsigned."""
+    """Return the unsigned 64-bit fingerprint."""
 
     def fetch(offset: int, size: int) -> int:
         return int.from_bytes(data[offset : offset + size], "little")
@@ -32,7 +32,7 @@ def fingerprint64(data: bytes) -> int:
 
 
 def fingerprint_of(fetch: Fetch, length: int) -> Word:
-    """The fingerprint of `length` bytes that `fetch` gives."""
+    """Return the fingerprint of `length` bytes that `fetch` reads."""
     if length <= 16:
         return _up_to_16(fetch, length)
     if length <= 32:
@@ -73,7 +73,7 @@ def _up_to_16(fetch: Fetch, length: int) -> Word:
 
 
 def _ends(fetch: Fetch, length: int, first_factor: int, factor: int) -> tuple[Word, Word, Word]:
-    """The first and last 16 bytes as two words, and the first word alone, multiplied."""
+    """Return two words mixed from the first and last 16 bytes, and the first word alone, multiplied."""
     first = (fetch(0, 8) * first_factor) & _MASK
     second = fetch(8, 8)
     last = (fetch(length - 8, 8) * factor) & _MASK
@@ -105,7 +105,7 @@ def _up_to_64(fetch: Fetch, length: int) -> Word:
 
 
 def _weak(fetch: Fetch, at: int, low: Word, high: Word) -> tuple[Word, Word]:
-    """Two seeds and the 32 bytes at `at`, stirred a little."""
+    """Mix two seeds with the 32 bytes at `at`."""
     first, last = fetch(at, 8), fetch(at + 24, 8)
     low = (low + first) & _MASK
     high = _rotated((high + low + last) & _MASK, 21)
@@ -122,7 +122,7 @@ def _longer(fetch: Fetch, length: int) -> Word:
     w: tuple[Word, Word] = (0, 0)
 
     def step(at: int, factor: Word, weight: int) -> None:
-        # 64 bytes; the last step overlaps the one before, with another factor and a heavier stir.
+        # 64 bytes; the last step overlaps the one before, with another factor and a greater weight.
         nonlocal x, y, z, v, w
         x = (_rotated((x + y + v[0] + fetch(at + 8, 8)) & _MASK, 37) * factor) & _MASK
         y = (_rotated((y + v[1] + fetch(at + 48, 8)) & _MASK, 42) * factor) & _MASK

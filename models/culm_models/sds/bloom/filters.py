@@ -1,15 +1,15 @@
-"""The filters of a channel: our own, and one that another participant sent.
+"""The filters of a channel: the own one, and those that other participants send.
 
-Our own filter grows by one id at a time, starts over before it fills, and can go back. Beside the bits, the
-ids are kept in order as their hash pairs, 8 bytes an id (16 in profile nim). So the value that a message
-carried can be made again, byte for byte, and a snapshot needs the pairs alone.
+The own filter grows by one id at a time, starts over before it fills, and can go back. Besides the bits, the
+ids are kept in order as their hash pairs, 8 bytes per id (16 in profile nim). So the value that a message
+carried can be rebuilt byte for byte, and a snapshot needs only the pairs.
 
-A received filter is asked straight on its bytes, and believed only when it can be true. A message may come
-late and belong far back in the log, where no causal history names it any more. Whoever lacks it then hears of
-it from nobody, unless those who have it look: a filter holds every id that its sender took lately, so an id
-which is not in it is one that the sender has not got, or got long ago.
+A received filter is read directly from its bytes, and is used as evidence only if it is not too full. A
+message may arrive late and belong far back in the log, where no causal history names it any more. A
+participant that is missing it learns of it only if those who have it look at its filter: a filter holds every
+id that its sender took lately, so the sender does not have an id outside its filter, or has had it for long.
 
-Many ids at once are left to `vectors` where numpy is installed.
+`vectors` handles many ids at once if numpy is installed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from culm_models.sds.bloom.layout import (
 from culm_models.sds.errors import BloomForgottenError, BloomSnapshotError
 
 _FEW_IDS = 64
-"""Below that, setting the bits one by one is as fast as calling numpy."""
+"""With fewer ids, setting the bits one by one is as fast as calling numpy."""
 
 _FEW_ASKED = 16
 _FEW_BYTES = 1_024
 
 
 def filter_of(layout: LayoutName, message_ids: Iterable[str], capacity: int, error_rate: float) -> bytes:
-    """The message field's bytes of a filter with these ids. It never starts over, so it may be overfull."""
+    """Return a filter of these ids as the message field's bytes. It never rolls over, so it may overfill."""
     kind, shape = LAYOUTS[layout], BloomShape.sized(capacity, error_rate)
     pairs = array(kind.pair_code)
     for message_id in message_ids:
@@ -54,7 +54,7 @@ def filter_of(layout: LayoutName, message_ids: Iterable[str], capacity: int, err
 
 
 def written(bits: bytearray, layout: Layout, shape: BloomShape) -> bytes:
-    """The message field's bytes of a filter with these bits."""
+    """Return a filter with these bits as the bytes of the message field."""
     if not layout.contained:
         return bytes(bits)
     before, after = wrapped(shape)
@@ -62,7 +62,7 @@ def written(bits: bytearray, layout: Layout, shape: BloomShape) -> bytes:
 
 
 def filled(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]) -> None:
-    """Insert ids by their pairs, first and second hashes by turns, into a filter of that shape."""
+    """Insert ids into a filter of that shape; `pairs` has first and second hashes in alternation."""
     many = _vectors() if len(pairs) > 2 * _FEW_IDS else None
     if many is None:
         set_bits(bits, layout, shape, zip(pairs[::2], pairs[1::2], strict=True))
@@ -71,13 +71,13 @@ def filled(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]
 
 
 def set_bit_count(bits: bytes) -> int:
-    """How many bits of a filter are set."""
+    """Return the number of set bits of a filter."""
     many = _vectors() if len(bits) > _FEW_BYTES else None
     return int.from_bytes(bits, "little").bit_count() if many is None else many.set_bit_count(bits)
 
 
 def covers(bits: bytes, others: bytes | bytearray) -> bool:
-    """Whether every bit of `others`, as many bytes, is set in `bits`."""
+    """Whether every bit of `others`, of equal length, is set in `bits`."""
     many = _vectors() if len(bits) > _FEW_BYTES else None
     if many is not None:
         covered: bool = many.covers(bits, others)
@@ -87,7 +87,7 @@ def covers(bits: bytes, others: bytes | bytearray) -> bool:
 
 
 def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
-    """Which of the ids with these first and second hashes by turns are not in a filter, by their places."""
+    """Return the positions of ids not in a filter; `pairs` has alternating first and second hashes."""
     many = _vectors() if len(pairs) > 2 * _FEW_ASKED else None
     if many is not None:
         places: list[int] = many.absent_of(bits, flip, hash_count, bit_count, pairs)
@@ -103,7 +103,8 @@ def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: ar
 
 @cache
 def _vectors() -> ModuleType | None:
-    # models needs no numpy: who installs models and topics alone pays with some milliseconds a rebuild.
+    # models does not require numpy: an installation of models and topics alone takes milliseconds more per
+    # rebuild.
     try:
         from culm_models.sds.bloom import vectors as bloom_vectors
     except ImportError:
@@ -117,7 +118,7 @@ _DIGEST_BYTES: Final = 8
 
 
 class ReceivedFilter:
-    """The bits of a received filter, and the numbers to read them with."""
+    """The bits of a received filter, and the parameters to read them."""
 
     __slots__ = ("_bit_count", "_bits", "_digest", "_flip", "_full", "_hash_count")
 
@@ -133,9 +134,9 @@ class ReceivedFilter:
     def parse(
         cls, layout: LayoutName, value: bytes, capacity: int, error_rate: float
     ) -> ReceivedFilter | None:
-        """The filter in a message's field; None for bytes of another length or shape, which say nothing.
+        """Parse the filter in a message's field. Returns None for bytes of another length or shape.
 
-        `capacity` and `error_rate` are the channel's. In profile nim the container tells the measures itself.
+        `capacity` and `error_rate` are the channel's. In profile nim the container has its own parameters.
         """
         kind = LAYOUTS[layout]
         if kind.contained:
@@ -151,7 +152,7 @@ class ReceivedFilter:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether a hit means anything: at most 60 % of the bits are set. A full filter affirms all."""
+        """Whether a hit is evidence: at most 60 % of the bits are set. A full filter contains every id."""
         if self._full is None:
             self._full = set_bit_count(self._bits) * 100 > self._bit_count * _FULL_PERCENT
         return not self._full
@@ -164,7 +165,7 @@ class ReceivedFilter:
         return self._digest
 
     def covers(self, bits: bytes | bytearray, shape: BloomShape) -> bool:
-        """Whether every bit is set here that is set in `bits`, a filter of that shape and this layout."""
+        """Whether this filter has every bit of `bits`, a filter of that shape and this layout."""
         if (len(bits), shape.hash_count, shape.bit_count) != (
             len(self._bits),
             self._hash_count,
@@ -174,7 +175,7 @@ class ReceivedFilter:
         return covers(self._bits, bits)
 
     def absent(self, pairs: array[int]) -> list[int]:
-        """Which ids, by their places among these first and second hashes by turns, are not in the set."""
+        """Return the positions of ids not in the set; `pairs` has alternating first and second hashes."""
         return absent_of(self._bits, self._flip, self._hash_count, self._bit_count, pairs)
 
     def contains(self, pair: HashPair) -> bool:
@@ -195,14 +196,14 @@ class ReceivedFilter:
 
 _MARK_BYTES = 8
 _SPARE_PAIRS = 1_024
-"""Forgotten pairs are cut off when there are so many, and as many as are kept: not one by one."""
+"""Forgotten pairs are cut off in bulk, once there are this many and as many as kept pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollover:
-    """A filter that would hold more than `most` ids starts over with the newest `kept` of them.
+    """The rule by which a filter of more than `most` ids starts over with the newest `kept` of them.
 
-    `first` is its shape before the first rollover and `later` from then on.
+    `first` is its shape before the first rollover, `later` the shape from then on.
     """
 
     most: int
@@ -212,7 +213,7 @@ class Rollover:
 
     @classmethod
     def of(cls, layout: LayoutName, capacity: int, error_rate: float) -> Rollover:
-        """nim's peer lets 20 % more in, keeps 80 %, and is larger afterwards; ours keeps half at capacity."""
+        """Return a layout's rule: nim goes up to 120 %, keeps 80 % and grows; the others keep half at capacity."""
         first = BloomShape.sized(capacity, error_rate)
         if layout == "nim":
             most, kept = int(capacity * 120.0 / 100.0), int(capacity * 80.0 / 100.0)
@@ -221,27 +222,27 @@ class Rollover:
 
     @property
     def byte_count(self) -> int:
-        """The larger of both shapes, in bytes."""
+        """The size of the larger of both shapes, in bytes."""
         return max(self.first.byte_count, self.later.byte_count)
 
     def held(self, mark: int) -> int:
-        """How many of the newest ids the filter holds after `mark` ids."""
+        """Return how many of the newest ids the filter holds after `mark` ids."""
         if mark <= self.most:
             return mark
         return self.kept + (mark - self.most - 1) % (self.most - self.kept + 1)
 
     def shape(self, mark: int) -> BloomShape:
-        """The filter's shape after `mark` ids."""
+        """Return the filter's shape after `mark` ids."""
         return self.first if mark <= self.most else self.later
 
 
 class RollingFilter:
-    """The filter of the ids that a channel has taken into its log, in that order. Add each id once."""
+    """The filter of the ids in a channel's log, in the order in which they were added. Add each id once."""
 
     __slots__ = ("_base", "_bits", "_held", "_kind", "_pairs", "_rebuilt", "_rollover", "_shape", "_value")
 
     def __init__(self, layout: LayoutName, capacity: int, error_rate: float) -> None:
-        """An empty filter. Raises BloomShapeError for measures that give none."""
+        """Make an empty filter. Raises BloomShapeError if the parameters give no filter."""
         self._kind = LAYOUTS[layout]
         self._rollover = Rollover.of(layout, capacity, error_rate)
         self._base = 0
@@ -251,7 +252,7 @@ class RollingFilter:
         self._start_over()
 
     def add(self, message_id: str) -> HashPair:
-        """Take an id in; its hash pair."""
+        """Add an id and return its hash pair."""
         pair = self._kind.hash_pair(message_id)
         self._pairs.extend(pair)
         self._value = None
@@ -264,37 +265,37 @@ class RollingFilter:
 
     @property
     def byte_count(self) -> int:
-        """What its bits take at most, in bytes."""
+        """The largest size of its bits, in bytes."""
         return self._rollover.byte_count
 
     @property
     def mark(self) -> int:
-        """How many ids have ever been added."""
+        """The number of ids that were ever added."""
         return self._base + len(self._pairs) // 2
 
     @property
     def least_held(self) -> int:
-        """How many of the newest ids it holds at any time, when there have been so many."""
+        """The number of newest ids that it always holds, once that many were added."""
         return self._rollover.kept
 
     def __len__(self) -> int:
-        """How many ids the filter stands for now."""
+        """Return the number of ids that the filter holds now."""
         return self._held
 
     def within(self, found: ReceivedFilter) -> bool:
-        """Whether the sender of a filter lacks nothing that this one holds, as far as bits show."""
+        """Whether the sender of a filter holds everything that this filter holds, as far as bits show."""
         return found.covers(self._bits, self._shape)
 
     def value(self) -> bytes:
-        """The message field's bytes now. A message's field lacks its own id: take it before adding that."""
+        """Return the message field's bytes now. A message's own id is not in its field: add it afterwards."""
         if self._value is None:
             self._value = written(self._bits, self._kind, self._shape)
         return self._value
 
     def value_at(self, mark: int) -> bytes:
-        """What `value` was when `mark` ids had been added. Raises BloomForgottenError when that is gone.
+        """Return `value` as it was after `mark` ids. Raises BloomForgottenError if that is no longer known.
 
-        Later marks of one stretch are cheaper when asked for in rising order.
+        Several marks of one stretch are cheaper in rising order.
         """
         if mark == self.mark:
             return self.value()
@@ -307,7 +308,7 @@ class RollingFilter:
         return written(bits, self._kind, shape)
 
     def forget(self, before_mark: int) -> None:
-        """Let go of the pairs that only values before that mark need."""
+        """Forget the pairs that only values before that mark need."""
         mark = min(before_mark, self.mark)
         spare = self.needed_for(mark) - self._base
         if spare >= max(_SPARE_PAIRS, len(self._pairs) // 4):
@@ -315,22 +316,22 @@ class RollingFilter:
             self._base += spare
 
     def needed_for(self, mark: int) -> int:
-        """The mark behind which lie all pairs that the values at `mark` and after it need."""
+        """Return the mark after which all pairs lie that the values from `mark` on need."""
         return mark - self._rollover.held(mark)
 
     def pack_since(self, mark: int) -> bytes:
-        """The ids added since a mark, for a snapshot: where they begin (u64), then their pairs.
+        """Serialize the ids added since a mark, for a snapshot: where they begin (u64), then their pairs.
 
-        All numbers are little-endian. It begins later than asked where older ids have been let go.
+        All numbers are little-endian. It begins later than `mark` if older ids were forgotten.
         """
         start = max(mark, self._base)
         pairs = _little(self._pairs_between(start, self.mark))
         return start.to_bytes(_MARK_BYTES, "little") + pairs.tobytes()
 
     def extend_packed(self, data: bytes) -> None:
-        """Take in what `pack_since` gave, the parts of one filter in their order.
+        """Read the bytes of `pack_since`; the parts of one filter must come in order.
 
-        Raises BloomSnapshotError for bytes that are no such part, or not the next one.
+        Raises BloomSnapshotError for malformed bytes or a part that does not follow.
         """
         start = int.from_bytes(data[:_MARK_BYTES], "little")
         pairs = array(self._kind.pair_code)
@@ -346,7 +347,7 @@ class RollingFilter:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Make the bits anew from the pairs of the newest ids."""
+        """Rebuild the bits from the pairs of the newest ids."""
         mark = self.mark
         self._shape = self._rollover.shape(mark)
         self._held = min(self._rollover.held(mark), mark - self._base)

@@ -1,16 +1,16 @@
-"""What a filter's bytes look like in the three layouts, and how an id becomes positions in them.
+"""The bytes of a filter in the three layouts, and the positions of an id in them.
 
 An id has two hashes; its positions are (first + n * second) mod bit count, for n below the hash count.
 
 | layout | hash, read with a sign and made positive | 64-bit words |
 |---|---|---|
-| js | murmur3 of UTF-16 code units, as far as JavaScript's peer takes them | big-endian |
+| js | murmur3 of UTF-16 code units, as far as JavaScript's peer reads them | big-endian |
 | spec | murmur3 of UTF-8 | big-endian |
 | nim | FarmHash fingerprint64 of UTF-8 | little-endian, inside a container (`wrapped`) |
 
-The specification leaves the bytes open: those of spec are JavaScript's wherever ids are ASCII. Both deployed
-implementations size their filters alike. nim's container is a protobuf message of its own (1: the words;
-2: capacity; 3: error rate in millionths; 4: hash count; 5: bit count).
+The specification does not define the bytes: those of spec equal JavaScript's if ids are ASCII. Both deployed
+implementations size their filters alike. nim's container is a protobuf message of its own (1: the words; 2:
+capacity; 3: error rate in millionths; 4: hash count; 5: bit count).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from culm_models.varint import VarintCutOff, VarintTooLong, read_varint, write_v
 
 _WORD_BITS = 64
 _MAX_BYTES = 16 * 2**20
-"""JavaScript's peer computes positions in 32 bits with a sign; a filter this large is still far below."""
+"""JavaScript's peer computes positions in signed 32 bits; a filter of this size is far below that limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class BloomShape:
-    """The measures of a filter: made for `capacity` ids with at most `error_rate` false positives.
+    """The parameters of a filter for `capacity` ids with at most `error_rate` false positives.
 
     `hash_count` positions are set for each id among `bit_count` bits, which lie in `byte_count` bytes: whole
-    64-bit words, one of them even where `bit_count` is a multiple of 64.
+    64-bit words, with an additional word even if `bit_count` is a multiple of 64.
     """
 
     capacity: int
@@ -50,9 +50,9 @@ class BloomShape:
     @classmethod
     @lru_cache(maxsize=64)
     def sized(cls, capacity: int, error_rate: float) -> BloomShape:
-        """The shape that every participant of a channel derives from the same two numbers.
+        """Return the shape that every participant of a channel derives from the same two numbers.
 
-        Raises BloomShapeError for numbers that give no filter, or one of more than 16 MiB.
+        Raises BloomShapeError for numbers that give no filter, or a filter of more than 16 MiB.
         """
         if capacity < 1 or not 0.0 < error_rate < 1.0:
             raise BloomShapeError(f"no filter for {capacity} ids at an error rate of {error_rate}")
@@ -68,7 +68,7 @@ class BloomShape:
 
 
 def words_size(bit_count: int) -> int:
-    """Bytes of the 64-bit words that hold so many bits, with the one word more that all have."""
+    """Return the bytes of the 64-bit words for this many bits, including the additional word."""
     return _WORD_BITS // 8 * (1 + bit_count // _WORD_BITS)
 
 
@@ -76,7 +76,7 @@ LayoutName: TypeAlias = Literal["spec", "js", "nim"]
 HashPair: TypeAlias = tuple[int, int]
 
 SECOND_SUFFIX = " b"
-"""What is put behind an id for its second hash."""
+"""The suffix of an id for its second hash."""
 
 _SUFFIX = SECOND_SUFFIX.encode()
 _MASKS = tuple(1 << bit for bit in range(8))
@@ -86,8 +86,9 @@ _SIGN_64 = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`byte_flip`: exclusive-or of a bit's byte number with it gives the byte's place (7: big-endian words).
+    """A layout of filters.
 
+    `byte_flip`: the exclusive-or of a bit's byte number with it is the byte's position (7: big-endian words).
     `hash_pair`: the two hashes of an id, not reduced to any filter's bits: u32 in js and spec, u64 in nim.
     `pair_code`: the array code of one hash of a pair. `contained`: the bits lie in nim's container.
     """
@@ -107,7 +108,7 @@ def _murmur_pair(message_id: str) -> HashPair:
 def _unit_pair(message_id: str) -> HashPair:
     if message_id.isascii():
         return _murmur_pair(message_id)
-    # JavaScript's peer walks over characters and takes the first code unit of each.
+    # JavaScript's peer iterates over characters and takes the first code unit of each.
     units = [_first_unit(ord(character)) for character in message_id]
     second = hash_units([*units, *_SUFFIX])
     return _positive(hash_units(units), _SIGN_32), _positive(second, _SIGN_32)
@@ -124,7 +125,7 @@ def _farm_pair(message_id: str) -> HashPair:
 
 
 def _positive(unsigned: int, sign: int) -> int:
-    """The magnitude of an unsigned hash read with a sign."""
+    """Return the magnitude of an unsigned hash read with a sign."""
     return unsigned if unsigned < sign else 2 * sign - unsigned
 
 
@@ -155,7 +156,7 @@ _MAX_FIELDS = 32
 
 
 def wrapped(shape: BloomShape) -> tuple[bytes, bytes]:
-    """What stands before and after the words of a filter of that shape."""
+    """Return the bytes before and after the words of a filter of that shape."""
     before = b"\x0a" + write_varint(shape.byte_count)
     numbers = (shape.capacity, int(shape.error_rate * _MILLION), shape.hash_count, shape.bit_count)
     after = b"".join(bytes((field << 3,)) + write_varint(number) for field, number in enumerate(numbers, 2))
@@ -163,9 +164,9 @@ def wrapped(shape: BloomShape) -> tuple[bytes, bytes]:
 
 
 def unwrapped(value: bytes) -> tuple[bytes, int, int] | None:
-    """The words, hash count and bit count of a received container; None where they do not fit together.
+    """Return the words, hash count and bit count of a received container; None if they are inconsistent.
 
-    The sender chooses them, so they are bounded: by the bytes that are there, and by 64 hashes.
+    The sender chooses the numbers, so they are limited: by the bytes present, and by 64 hashes.
     """
     fields: dict[int, int | bytes] = {}
     at = 0
@@ -186,7 +187,7 @@ def unwrapped(value: bytes) -> tuple[bytes, int, int] | None:
 
 
 def _field(value: bytes, at: int, fields: dict[int, int | bytes]) -> int | None:
-    """Read one field; where the next one begins, or None."""
+    """Read one field. Returns the position behind it, or None."""
     head, at = _read_varint(value, at)
     number, wire_type = head >> 3, head & 7
     if at < 0 or number == 0 or _FIELDS.get(number, wire_type) != wire_type:
@@ -210,7 +211,7 @@ def _field(value: bytes, at: int, fields: dict[int, int | bytes]) -> int | None:
 
 
 def _read_varint(value: bytes, at: int) -> tuple[int, int]:
-    """The number and where it ends; a negative end where it is cut off or longer than 64 bits."""
+    """Return the number and its end; a negative end if it is cut off or longer than 64 bits."""
     try:
         number, end = read_varint(value, at, 10)
     except (VarintCutOff, VarintTooLong):

@@ -1,7 +1,7 @@
 """MurmurHash3 x86_32, seed 0, over words: one formula for an int and for a numpy array of uint32.
 
-Plain bytes are hashed by the package mmh3. This one is for what it cannot do: code units above 255, as
-JavaScript's peers hash ids that are not ASCII, and many ids at once.
+The package mmh3 hashes plain bytes. This module covers the other cases: code units above 255, as JavaScript's
+peers hash ids that are not ASCII, and many ids at once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def _mixed(block: Word) -> Word:
 
 
 def absorb(state: Word, blocks: Iterable[Word]) -> Word:
-    """The state after whole blocks of four bytes, each a little-endian word. It starts at 0."""
+    """Return the state after whole blocks of four bytes, each a little-endian word. It starts at 0."""
     for block in blocks:
         state = (_rotated(state ^ _mixed(block), 13) * 5 + 0xE6546B64) & _MASK
     return state
 
 
 def finish(state: Word, tail: Word, length: int) -> Word:
-    """The unsigned hash of `length` bytes: `tail` is the last `length % 4` of them, a little-endian word."""
+    """Return the unsigned hash of `length` bytes; `tail` is the last `length % 4` bytes, little-endian."""
     state = state ^ _mixed(tail) ^ length
     state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _MASK
     state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _MASK
@@ -41,7 +41,7 @@ def finish(state: Word, tail: Word, length: int) -> Word:
 
 
 def hash_units(units: Sequence[int]) -> int:
-    """The unsigned hash of 16-bit units in the places of bytes: neighbours overlap in their upper halves."""
+    """Return the unsigned hash of 16-bit units in place of bytes; the upper half of a unit overlaps the next."""
     whole = len(units) // 4 * 4
     blocks = (_joined(units[at : at + 4]) for at in range(0, whole, 4))
     hashed: int = finish(absorb(0, blocks), _joined(units[whole:]), len(units))

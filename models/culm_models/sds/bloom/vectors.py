@@ -1,7 +1,7 @@
-"""Many ids at once, with numpy: their hash pairs, filters made of them, and filters asked about them.
+"""Many ids at once, with numpy: their hash pairs, filters of them, and lookups in filters.
 
-Imported by those that have numpy. Ids of one length are hashed together, in pieces that stay in the
-processor's cache.
+Imported only if numpy is installed. Ids of one length are hashed together, in pieces that fit the processor's
+cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SUFFIX = SECOND_SUFFIX.encode()
 
 
 def hash_pairs(layout: LayoutName, message_ids: Sequence[str]) -> Pairs:
-    """The hash pairs of n ids, in their order."""
+    """Return the hash pairs of n ids, in their order."""
     kind = LAYOUTS[layout]
     pairs = np.empty((len(message_ids), 2), np.uint32 if kind.pair_code == "I" else np.uint64)
     for start in range(0, len(message_ids), _PIECE):
@@ -52,7 +52,7 @@ def _hash_piece(kind: Layout, ids: Sequence[str], pairs: Pairs) -> None:
 
 
 def _hash_rows(kind: Layout, data: bytes, size: int, pairs: Pairs) -> None:
-    """The pairs of equally long ids that lie one behind the other."""
+    """Hash concatenated ids of equal length."""
     count = len(pairs)
     # Whole words behind the suffix, so that every read stays inside.
     rows = np.zeros((count, (size + len(_SUFFIX) + 15) // 8 * 8), np.uint8)
@@ -93,7 +93,7 @@ def _fingerprints(rows: NDArray[np.uint8], size: int) -> NDArray[np.uint64]:
 
 
 def _positions(hash_count: int, bit_count: int, pairs: Pairs) -> NDArray[np.int64]:
-    """Which bits the ids set, shape (hash count, n)."""
+    """Return the positions of the bits that the ids set, shape (hash count, n)."""
     positions = np.empty((hash_count, len(pairs)), np.int64)
     positions[0] = pairs[:, 0] % pairs.dtype.type(bit_count)
     steps = (pairs[:, 1] % pairs.dtype.type(bit_count)).astype(np.int64)
@@ -104,7 +104,7 @@ def _positions(hash_count: int, bit_count: int, pairs: Pairs) -> NDArray[np.int6
 
 
 def set_many(bits: bytearray, layout: Layout, shape: BloomShape, pairs: array[int]) -> None:
-    """Insert ids by their pairs, first and second hashes by turns, into a filter of that shape."""
+    """Insert ids into a filter of that shape; `pairs` has first and second hashes in alternation."""
     _insert(np.frombuffer(bits, np.uint8), layout, shape, _viewed(pairs))
 
 
@@ -119,7 +119,7 @@ def covers(bits: bytes, others: bytes | bytearray) -> bool:
 
 
 def set_bit_count(bits: bytes) -> int:
-    """How many bits are set in whole 64-bit words."""
+    """Return the number of set bits in whole 64-bit words."""
     return int(np.add.reduce(np.bitwise_count(np.frombuffer(bits, np.uint64)), dtype=np.int64))
 
 
@@ -134,7 +134,7 @@ def _insert(into: NDArray[np.uint8], layout: Layout, shape: BloomShape, pairs: P
 
 
 def filter_value(layout: LayoutName, shape: BloomShape, pairs: Pairs) -> bytes:
-    """The message field's bytes of a filter that holds these ids."""
+    """Return a filter of these ids as the bytes of the message field."""
     kind = LAYOUTS[layout]
     bits = np.zeros(shape.byte_count, np.uint8)
     _insert(bits, kind, shape, pairs)
@@ -143,13 +143,13 @@ def filter_value(layout: LayoutName, shape: BloomShape, pairs: Pairs) -> bytes:
 
 
 def contains_many(layout: LayoutName, shape: BloomShape, bits: bytes, pairs: Pairs) -> NDArray[np.bool_]:
-    """Which of the ids may be in the filter with these bits (in profile nim: the words in its container)."""
+    """Return which ids may be in the filter with these bits (in profile nim: the words in its container)."""
     flip = LAYOUTS[layout].byte_flip
     return _contained(np.frombuffer(bits, np.uint8), flip, shape.hash_count, shape.bit_count, pairs)
 
 
 def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
-    """Which of the ids with these first and second hashes by turns are not in a filter, by their places."""
+    """Return the positions of ids not in a filter; `pairs` has alternating first and second hashes."""
     found = _contained(np.frombuffer(bits, np.uint8), flip, hash_count, bit_count, _viewed(pairs))
     places: list[int] = np.flatnonzero(~found).tolist()
     return places

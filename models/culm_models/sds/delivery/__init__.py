@@ -1,5 +1,5 @@
-"""What was received, until the application has it (SDS, "receiving", "delivery").
+"""Received messages until the application has them (SDS, "receiving", "delivery").
 
-`delivery` over the `log` (causal order, and what has left it), `waiting` (what waits for its dependencies,
-or is far ahead of the time), `missing` (what is asked for).
+`delivery` uses the `log` (causal order, and the ids that left it), `waiting` (messages that wait for their
+dependencies or are far ahead of the time) and `missing` (messages to fetch).
 """

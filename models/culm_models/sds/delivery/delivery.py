@@ -1,8 +1,8 @@
-"""Which messages are in the log, which wait, and which are missing (specification "Deliver Message").
+"""Decides which messages are in the log, wait or are missing (specification "Deliver Message").
 
-A message is delivered when all of its causal history is in the log, or given up as lost: parents before
-children, ties by Lamport timestamp and id. Each id is delivered once. What this module decides goes into the
-journal, so that a restart finds it decided.
+A message is delivered when all of its causal history is in the log or given up as lost: parents before
+children, ties by Lamport timestamp and id. Each id is delivered once. All decisions of this module are
+recorded in the journal, so that they survive a restart.
 """
 
 from __future__ import annotations
@@ -91,17 +91,17 @@ class Delivery:
             most_bytes=settings.max_waiting_bytes,
             most_edges=settings.max_waiting_dependencies,
         )
-        # How often each was given up, and when last.
+        # For each id: how often it was given up, and when last.
         self.lost: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self.journal = Journal(settings.max_journal_records)
         self.stuck_check_ms: int | None = None
 
     def knows(self, message_id: str) -> bool:
-        """Whether a copy of this message is none of our business any more."""
+        """Whether further copies of this message can be ignored."""
         return message_id in self.log.by_id or message_id in self.waiting or message_id in self.old
 
     def encoded(self, message_id: str) -> bytes | None:
-        """A message as an entry of a causal history, also one that waits: it is here. None when it is not."""
+        """Return a held message, waiting or logged, as an entry of a causal history; None if not held."""
         held = self.waiting.get(message_id)
         if held is None:
             return self.log.encoded(message_id)
@@ -109,7 +109,7 @@ class Delivery:
         return encode_entry(entry, self.facts.name)
 
     def unmet(self, history: Iterable[HistoryEntry], own_id: str) -> list[HistoryEntry]:
-        """Entries that are neither in the log nor lost, each once; a message does not wait for itself."""
+        """Return entries that are not in the log and never left it, each once, without `own_id` itself."""
         in_log = self.log.by_id
         unmet = [entry for entry in history if entry.message_id not in in_log]
         if not unmet:
@@ -121,7 +121,7 @@ class Delivery:
     def take(
         self, held: Held, history: Iterable[HistoryEntry], now_ms: int, collected: Collected
     ) -> HashPair:
-        """Take a message that is not known: deliver it, or let it wait. Its hashes."""
+        """Take an unknown message: deliver it or let it wait. Returns its hashes."""
         message_id = held.message_id
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
@@ -130,7 +130,7 @@ class Delivery:
         collected.events.append(content_received(message_id, held.sender_id, held.lamport_timestamp))
         unmet = named = self.unmet(history, message_id)
         if unmet and self.lost:
-            # Nobody waits for them again, but whoever names them may have them.
+            # Nobody waits for them again, but the participant that names them may have them.
             held.gap = [entry.message_id for entry in unmet if entry.message_id in self.lost]
             unmet = [entry for entry in unmet if entry.message_id not in self.lost]
         if not unmet:
@@ -150,7 +150,7 @@ class Delivery:
     def append_own(
         self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, content: bytes
     ) -> tuple[int, HashPair]:
-        """Take a message that a hosted participant sends now: its position and its hashes. `free` follows."""
+        """Log an own message that is sent now; return its position and hashes. `free` must follow."""
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
         self.repair.got(message_id)
@@ -161,7 +161,7 @@ class Delivery:
         return position, pair
 
     def free(self, message_id: str, collected: Collected) -> None:
-        """Deliver what waited for a message of our own, whose id others knew before it was sent."""
+        """Deliver messages that waited for an own message, whose id others knew before it was sent."""
         self._deliver(self.waiting.met(message_id), collected)
 
     def want(
@@ -172,9 +172,9 @@ class Delivery:
         now_ms: int,
         collected: Collected,
     ) -> bool:
-        """`message_id` of `namer_id` names these, which are not in the log: look for those that are not held.
+        """Search for entries that `message_id` of `namer_id` names, none of them in the log, unless held.
 
-        Returns whether any of them was not known to be missing. A lost one is sought again.
+        Returns whether any of them was not known to be missing. A lost entry is searched for again.
         """
         absent = [entry for entry in entries if self._is_sought(entry.message_id, now_ms)]
         new = learned = False
@@ -193,11 +193,11 @@ class Delivery:
         return learned
 
     def fetch_again(self, now_ms: int, overdue_ms: int | None, collected: Collected) -> None:
-        """Fetch what is missing; see `MissingBook.fetch_again`."""
+        """Fetch the missing messages, as `MissingBook.fetch_again` selects them."""
         self._fetch(self.missing.fetch_again(now_ms, overdue_ms), collected)
 
     def sweep(self, now_ms: int, collected: Collected) -> None:
-        """Fetch what is due, give up what has been missing for too long, free what nothing else can free."""
+        """Fetch what is due, give up what has been missing for too long, and free messages that are stuck."""
         due = self.missing.due(now_ms)
         self._fetch(due.fetch, collected)
         free: list[Held] = []
@@ -208,14 +208,14 @@ class Delivery:
             self._free_stuck(now_ms, collected)
 
     def next_due_ms(self) -> int | None:
-        """When `sweep` has something to do."""
+        """Return the time at which `sweep` is due; None if nothing is planned."""
         due_ms = self.missing.next_due_ms()
         if self.stuck_check_ms is not None and len(self.waiting):
             return self.stuck_check_ms if due_ms is None else min(due_ms, self.stuck_check_ms)
         return due_ms
 
     def keep_aside(self, aside: Quarantined, clock_ms: int) -> bool:
-        """Keep a message in the quarantine, and look for it no more. Returns whether there was room."""
+        """Quarantine a message, and search for it no more. Returns whether there was capacity."""
         if not self.quarantine.put(aside, clock_ms):
             return False
         self.missing.got(aside.message_id)
@@ -224,9 +224,9 @@ class Delivery:
         return True
 
     def withdraw(self, latest: int) -> list[LogEntry]:
-        """Take out of the log, and of what waits, each message with a later Lamport timestamp than this.
+        """Remove each message with a Lamport timestamp above `latest` from the log and the waiting messages.
 
-        Returns those that were in the log, the last one first. They are not known any more.
+        Returns those that were in the log, the last one first. They are unknown from now on.
         """
         gone = self.log.cut(latest)
         for entry in gone:
@@ -237,7 +237,7 @@ class Delivery:
         return gone
 
     def dispute(self, message_id: str, sender_id: str, content: bytes) -> tuple[bool, bool]:
-        """A copy of a known message has come: whether it says something else, and for the first time."""
+        """Compare a copy with the known message. Returns whether it differs, and is the first to differ."""
         held = self.waiting.get(message_id)
         if held is not None:
             differs = (held.sender_id, held.content) != (sender_id, content)
@@ -246,7 +246,7 @@ class Delivery:
         else:
             entry = self.log.by_id.get(message_id)
             digest = message_digest(sender_id, content)
-            # Of an entry that was disputed before, and of one that has left the log, nothing can be said.
+            # An entry that was disputed before, or that left the log, cannot be compared.
             differs = is_first = entry is not None and bool(entry.digest) and entry.digest != digest
             if is_first:
                 self.log.note_disputed(message_id)
@@ -255,7 +255,7 @@ class Delivery:
         return differs, is_first
 
     def learn_hint(self, message_id: str, hint: bytes) -> bool:
-        """Remember how to fetch a message of the log, where that is not known."""
+        """Record how to fetch a message of the log if that is unknown. Returns whether anything changed."""
         if not self.log.learn_hint(message_id, hint):
             return False
         self.note((HINT, message_id, hint), len(hint))
@@ -266,7 +266,7 @@ class Delivery:
         self.journal.add(record, self.filter.mark, size)
 
     def _deliver(self, free: list[Held], collected: Collected) -> None:
-        """Put messages that wait for nothing into the log, and whatever that frees, in their order."""
+        """Put messages that wait for nothing into the log, and those that this frees, in their order."""
         if not free:
             return
         ready = [(held.key, held) for held in free]
@@ -312,11 +312,11 @@ class Delivery:
                 self._report_missing(entries, attempt, collected)
 
     def _is_sought(self, message_id: str, now_ms: int) -> bool:
-        """Whether a message that somebody names is to be looked for.
+        """Whether to search for a message that another one names.
 
-        One that was given up again and again is left alone ever longer: after a search without success for
-        nothing, one, three, seven times as long as that took. Otherwise those who lack it and those who name
-        it for them would keep each other busy.
+        A message that was given up repeatedly is ignored for a growing time: after each unsuccessful search
+        for 0, 1, 3, 7 times the duration of that search. Otherwise participants that are missing it and those
+        that name it for them would keep each other busy.
         """
         if message_id in self.waiting or message_id in self.quarantine:
             return False
@@ -335,7 +335,7 @@ class Delivery:
         return self.waiting.met(message_id, lost=True)
 
     def note_lost(self, message_id: str, times: int, now_ms: int) -> None:
-        """The id is lost; the oldest lost one is forgotten when they are too many."""
+        """Mark an id as lost; the oldest lost id is forgotten if there are too many."""
         self.lost[message_id] = times, now_ms
         if len(self.lost) > self.settings.max_lost:
             self.lost.popitem(last=False)
@@ -349,7 +349,7 @@ class Delivery:
             collected.events.append(Missing(waiter, None, tuple(missing), attempt))
 
     def _free_stuck(self, now_ms: int, collected: Collected) -> None:
-        """Deliver, with gaps, what has long waited for messages that wait for it or that nobody seeks."""
+        """Deliver, with gaps, messages that long waited in a cycle or for messages not searched for."""
         timeout_ms = self.settings.lost_timeout_ms or 0
         stuck = [
             held
@@ -364,7 +364,7 @@ class Delivery:
         self.stuck_check_ms = now_ms + timeout_ms if len(self.waiting) else None
 
     def _drop_excess(self, now_ms: int, collected: Collected) -> None:
-        """Too much waits: the latest are dropped, and sought again where others wait for them."""
+        """Drop the latest waiting messages above the limits; search again for those that others need."""
         for held in self.waiting.take_excess():
             self.note((DROPPED, held.message_id))
             collected.events.append(

@@ -1,10 +1,10 @@
 """The log of a channel: message ids by Lamport timestamp, ties by id (specification "Resolve Conflicts").
 
-The end is what almost everything touches, so messages are put there, and causal histories taken from there,
-at a price that does not depend on the log's length. The oldest leave at the front when there are too many;
-their ids are known for long, at 16 bytes each (`OldIds`). The newest are also kept as they were on the wire,
-so that those whom others ask for are repeated byte by byte (`WireCache`). Received filters are asked which of
-the newest ids their senders lack (`Recent`).
+Almost all accesses are at the end, so adding messages and reading causal histories there has a cost that does
+not depend on the log's length. The oldest entries leave at the front if there are too many; their ids stay
+known for long, at 16 bytes each (`OldIds`). The newest messages are also kept as they were on the wire, so
+that they can be repeated byte for byte on request (`WireCache`). `Recent` finds the newest ids that the
+sender of a received filter is missing.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from culm_models.sds.wire.codec import encode_entry
 from culm_models.sds.wire.messages import HistoryEntry, Profile
 
 _SPARE_ENTRIES: Final = 1_024
-"""Entries that left are cut off in one go when there are so many, and an eighth of all."""
+"""Entries that left are cut off in bulk: more than this number, and more than an eighth of all."""
 
 
 @dataclass(slots=True)
 class LogEntry:
-    """One message of the log; what it said is with the application."""
+    """One message of the log, without its content, which the application has."""
 
     message_id: str
     lamport_timestamp: int
     sender_id: str
     retrieval_hint: bytes | None
     digest: bytes = b""
-    """Of who said what (`message_digest`); empty: not known, or told already that it is disputed."""
+    """Hash of sender and content (`message_digest`); empty if unknown or already reported as disputed."""
 
     def named(self) -> HistoryEntry:
-        """How causal histories name it."""
+        """Return the entry as causal histories name it."""
         return HistoryEntry(self.message_id, self.retrieval_hint, self.sender_id or None)
 
 
 class MessageLog:
-    """The entries in order. `window`: how many at the end causal histories of ours name."""
+    """The entries in order. `window`: how many entries at the end own causal histories name."""
 
     __slots__ = (
         "_blank",
@@ -62,10 +62,10 @@ class MessageLog:
         self._profile: Profile = profile
         self._window = window
         self._most = most
-        # Ids compare by code points, which is the order of their UTF-8 bytes too.
+        # Ids compare by code points, which is also the order of their UTF-8 bytes.
         self._keys: list[tuple[int, str]] = []
-        # Beside the keys: entries as causal histories hold them, made when they are asked for and kept for
-        # the window alone; so many of the window may not be made yet.
+        # Parallel to the keys: encoded entries for causal histories, made on demand and kept for the window
+        # only; `_blank` is an upper bound of entries in the window that are not encoded yet.
         self._encoded: list[bytes | None] = []
         self._blank = 0
         self._entries: dict[str, LogEntry] = {}
@@ -80,29 +80,29 @@ class MessageLog:
         return message_id in self._entries
 
     def __iter__(self) -> Iterator[LogEntry]:
-        """The entries in order."""
+        """Iterate over the entries in order."""
         return (self._entries[message_id] for _, message_id in self.keys())
 
     @property
     def by_id(self) -> dict[str, LogEntry]:
-        """The entries by id, to be read only."""
+        """The entries by id, read-only."""
         return self._entries
 
     def has_sender(self, sender_id: str) -> bool:
-        """Whether any of the entries is of this sender."""
+        """Whether any entry is of this sender."""
         return sender_id in self._senders
 
     @property
     def left(self) -> int:
-        """How many entries have left at the front: the position of the first one that is here."""
+        """The number of entries that left at the front: the position of the first remaining one."""
         return self._left
 
     def keys(self) -> list[tuple[int, str]]:
-        """(Lamport timestamp, id) of the entries, in order."""
+        """Return (Lamport timestamp, id) of the entries, in order."""
         return self._keys[self._first :]
 
     def insert(self, entry: LogEntry) -> int:
-        """Put an entry where it belongs; its position, counted from the channel's first message."""
+        """Insert an entry in order. Returns its position, counted from the channel's first message."""
         key = (entry.lamport_timestamp, entry.message_id)
         keys, encoded = self._keys, self._encoded
         self._entries[entry.message_id] = entry
@@ -122,7 +122,7 @@ class MessageLog:
         return at - self._first + self._left
 
     def extend(self, entries: list[LogEntry], left: int) -> None:
-        """Fill an empty log with entries in order, of which `left` others came before."""
+        """Fill an empty log with entries in order; `left` others came before them."""
         self._entries = {entry.message_id: entry for entry in entries}
         self._senders = Counter(entry.sender_id for entry in entries)
         self._keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
@@ -131,7 +131,7 @@ class MessageLog:
         self._left = left
 
     def trim(self) -> list[str]:
-        """Let the oldest go that are too many; their ids."""
+        """Remove the oldest entries above the limit; return their ids."""
         gone: list[str] = []
         while len(self._entries) > self._most:
             message_id = self._keys[self._first][1]
@@ -146,26 +146,26 @@ class MessageLog:
         return gone
 
     def cut(self, latest: int) -> list[LogEntry]:
-        """Let the entries go whose Lamport timestamp is later than this; the last one comes first."""
+        """Remove the entries with a Lamport timestamp above `latest`; return them, the last one first."""
         gone: list[LogEntry] = []
         while self.last_lamport > latest:
             gone.append(self._drop(self._keys.pop()[1]))
             self._encoded.pop()
-        # What comes into the window again was let go of when it left.
+        # Entries that re-enter the window lost their encoding when they left it.
         self._blank = len(self._keys)
         return gone
 
     @property
     def last_lamport(self) -> int:
-        """The Lamport timestamp of the last entry; 0 in an empty log."""
+        """The Lamport timestamp of the last entry, or 0 in an empty log."""
         return self._keys[-1][0] if len(self._keys) > self._first else 0
 
     def note_disputed(self, message_id: str) -> None:
-        """It was told that there are two messages with this id."""
+        """Record that the dispute about this id was reported."""
         self._entries[message_id].digest = b""
 
     def learn_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
-        """Take a hint for an entry that has none; whether it was taken."""
+        """Set the hint of an entry without one. Returns whether it was set."""
         entry = self._entries.get(message_id)
         if entry is None or entry.retrieval_hint is not None:
             return False
@@ -175,11 +175,11 @@ class MessageLog:
         return True
 
     def tail_ids(self) -> list[str]:
-        """The ids that a causal history of ours names now, oldest first."""
+        """Return the ids that an own causal history names now, oldest first."""
         return [message_id for _, message_id in self._keys[self._tail_start() :]]
 
     def tail(self) -> list[bytes]:
-        """The newest ones as entries of a causal history, each with tag and length."""
+        """Return the newest entries, encoded for a causal history with tag and length."""
         start, at = self._tail_start(), len(self._keys)
         encoded = self._encoded
         while self._blank and at > start:
@@ -191,7 +191,7 @@ class MessageLog:
         return encoded[start:]  # type: ignore[return-value]  # the window is filled
 
     def encoded(self, message_id: str) -> bytes | None:
-        """One message as an entry of a causal history; None when it is not in the log."""
+        """Return one message as an entry of a causal history; None if it is not in the log."""
         entry = self._entries.get(message_id)
         return None if entry is None else encode_entry(entry.named(), self._profile)
 
@@ -226,15 +226,15 @@ class OldIds:
         return bool(self._digests) and _digest(message_id) in self._digests
 
     def add(self, message_id: str) -> None:
-        """Remember an id; the oldest is forgotten when there are too many."""
+        """Add an id; the oldest is forgotten if there are too many."""
         self._take(_digest(message_id))
 
     def pack(self) -> bytes:
-        """All digests, oldest first."""
+        """Return all digests, oldest first."""
         return b"".join(self._order)
 
     def extend_packed(self, data: bytes) -> None:
-        """Take in what `pack` gave."""
+        """Add the digests of `pack`."""
         if len(data) % _DIGEST_BYTES:
             raise SnapshotError(f"{len(data)} bytes are no digests of ids")
         for at in range(0, len(data), _DIGEST_BYTES):
@@ -254,13 +254,13 @@ def _digest(message_id: str) -> bytes:
 
 
 class WireCache:
-    """The newest messages that fit into `most_bytes`; none where that is 0."""
+    """The newest messages that fit into `most_bytes`; no messages if that is 0."""
 
     __slots__ = ("_bytes", "_most_bytes", "_wires")
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        # Linked, for it is emptied from the front: a plain one would be walked over its holes.
+        # An OrderedDict, since entries leave at the front: iterating over a dict would cross their holes.
         self._wires: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self._bytes = 0
 
@@ -271,7 +271,7 @@ class WireCache:
         return len(self._wires)
 
     def put(self, message_id: str, writer_id: str, wire: bytes) -> None:
-        """Keep a message with who wrote it; the oldest ones go for it."""
+        """Keep a message with its writer; the oldest ones make place for it."""
         if len(wire) > self._most_bytes or message_id in self._wires:
             return
         self._wires[message_id] = (writer_id, wire)
@@ -280,12 +280,12 @@ class WireCache:
             self._bytes -= len(self._wires.popitem(last=False)[1][1])
 
     def get(self, message_id: str) -> bytes | None:
-        """The message's bytes, or None when they are not kept."""
+        """Return the message's bytes, or None if they are not kept."""
         found = self._wires.get(message_id)
         return None if found is None else found[1]
 
     def take(self, message_id: str) -> bytes | None:
-        """Take a message's bytes out; None when they are not kept."""
+        """Remove and return a message's bytes; None if they are not kept."""
         found = self._wires.pop(message_id, None)
         if found is None:
             return None
@@ -293,7 +293,7 @@ class WireCache:
         return found[1]
 
     def writer(self, message_id: str) -> str | None:
-        """Who wrote a message that is kept, else None."""
+        """Return the writer of a kept message, else None."""
         found = self._wires.get(message_id)
         return None if found is None else found[0]
 
@@ -302,28 +302,28 @@ _MOST_RECENT: Final = 512
 
 
 class Recent:
-    """At most 512 ids of the log, and no more than a filter of the channel always holds."""
+    """The newest ids of the log: at most 512, and no more than a filter of the channel always holds."""
 
     __slots__ = ("_gone", "_held", "_ids", "_kind", "_most", "_pairs")
 
     def __init__(self, layout: LayoutName, held: int) -> None:
-        """`held`: the newest ids that every filter of the channel holds."""
+        """Make an empty list; `held` is the number of newest ids that every filter of the channel holds."""
         self._kind = LAYOUTS[layout]
         self._most = min(_MOST_RECENT, held)
-        # With some at the front that have gone already, so that not every new one moves all others.
+        # Removed ids stay at the front for a while, so that not every new id moves all others.
         self._ids: list[str] = []
         self._gone = 0
         self._held: set[str] = set()
-        # Of the first ids, as far as they have been asked for.
+        # The hash pairs of the first ids, as far as they were needed.
         self._pairs = array(self._kind.pair_code)
 
     @property
     def most(self) -> int:
-        """How many ids there can be."""
+        """The largest number of ids."""
         return self._most
 
     def add(self, message_id: str) -> None:
-        """An id has come into the log."""
+        """Add an id that entered the log."""
         self._ids.append(message_id)
         self._held.add(message_id)
         if len(self._ids) - self._gone > self._most:
@@ -335,12 +335,12 @@ class Recent:
                 self._gone = 0
 
     def extend(self, message_ids: Iterable[str]) -> None:
-        """Several, in their order."""
+        """Add several ids, in their order."""
         for message_id in message_ids:
             self.add(message_id)
 
     def drop(self, message_id: str) -> None:
-        """An id has left the log."""
+        """Remove an id that left the log."""
         if message_id in self._held:
             place = self._ids.index(message_id, self._gone)
             self._held.remove(message_id)
@@ -348,11 +348,11 @@ class Recent:
             del self._pairs[2 * place : 2 * place + 2]
 
     def ids(self) -> list[str]:
-        """The ids, oldest first."""
+        """Return the ids, oldest first."""
         return self._ids[self._gone :]
 
     def absent(self, found: ReceivedFilter, *, but: int = 0) -> list[str]:
-        """Those that are not in a filter, oldest first; the newest `but` of them are not looked at."""
+        """Return the ids that are not in a filter, oldest first; the newest `but` ids are not checked."""
         for message_id in self._ids[len(self._pairs) // 2 :]:
             self._pairs.extend(self._kind.hash_pair(message_id))
         first, end = self._gone, max(len(self._ids) - but, self._gone)

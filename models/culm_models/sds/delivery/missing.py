@@ -1,10 +1,10 @@
-"""Messages that others have named and we do not have: when to fetch them, when to call them lost.
+"""Missing messages that others named: when to fetch them and when they are lost.
 
-(sds.md, Periodic Incoming Buffer Sweep.) A missing id is fetched from the store with back-off until it comes
-or its time is over; then it is irretrievably lost, and what waited for it goes on. Bounded: when full, the
-newest id of the sender that named the most gives way. If that is the sender of the new id, the new one is
-refused, and asked for again by the next message that names it. What one sender names is fetched at a bounded
-rate, so that the ids that others name are fetched meanwhile.
+(sds.md, Periodic Incoming Buffer Sweep.) A missing id is fetched from the store with back-off until it
+arrives or its time is over; then it is irretrievably lost, and messages that wait for it go on. The number of
+ids is limited: at the limit, the newest id of the sender that named the most is replaced. If that is the
+sender of the new id, the new id is refused until the next message that names it. The ids that one sender
+names are fetched at a limited rate, so that the ids of others are fetched meanwhile.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,41 +24,41 @@ class Namers:
     def __init__(self) -> None:
         self._namers: dict[str, str] = {}
         self._ids: dict[str, dict[str, None]] = {}
-        # Namers by how many ids they have: the one with the most is the first.
+        # Namers by number of ids: the one with the most comes first.
         self._sizes = TimerQueue()
 
     def add(self, message_id: str, namer_id: str) -> None:
-        """Count an id that is not here for this namer."""
+        """Count a new id for this namer."""
         self._namers[message_id] = namer_id
         self._ids.setdefault(namer_id, {})[message_id] = None
         self._resize(namer_id)
 
     def drop(self, message_id: str) -> None:
-        """Count an id no longer; it need not be here."""
+        """Stop counting an id; it may be unknown."""
         namer_id = self._namers.pop(message_id, None)
         if namer_id is not None:
             del self._ids[namer_id][message_id]
             self._resize(namer_id)
 
     def share(self, message_id: str, namer_id: str) -> None:
-        """Another sender names an id too: it is counted for whoever has fewer. It need not be here."""
+        """Count an id, which may be unknown, for another namer if that one has fewer ids."""
         present_id = self._namers.get(message_id)
         if present_id is not None and self.count(namer_id) + 1 < self.count(present_id):
             self.drop(message_id)
             self.add(message_id, namer_id)
 
     def namer_of(self, message_id: str) -> str:
-        """The sender that an id which is here is counted for."""
+        """Return the sender that a known id is counted for."""
         return self._namers[message_id]
 
     def count(self, namer_id: str) -> int:
-        """Returns how many ids are counted for a sender."""
+        """Return the number of ids counted for a sender."""
         return len(self._ids.get(namer_id, ()))
 
     def surplus(self, namer_id: str) -> str | None:
-        """The newest id of the sender that has the most, to give way to one more of `namer_id`.
+        """Return the newest id of the sender with the most ids, to be replaced by another id of `namer_id`.
 
-        None where that sender has no more than `namer_id` would have.
+        Returns None if that sender has no more ids than `namer_id` would have.
         """
         largest = self._sizes.first()
         if largest is None or self.count(largest[1]) <= self.count(namer_id) + 1:
@@ -66,12 +66,12 @@ class Namers:
         return next(reversed(self._ids[largest[1]]))
 
     def items(self) -> list[tuple[str, list[str]]]:
-        """The ids of each sender, for `restored`."""
+        """Return the ids of each sender, for `restored`."""
         return [(namer_id, list(ids)) for namer_id, ids in self._ids.items()]
 
     @classmethod
     def restored(cls, items: Iterable[tuple[str, Iterable[str]]]) -> Self:
-        """What `items` gave."""
+        """Restore the result of `items`."""
         namers = cls()
         for namer_id, message_ids in items:
             for message_id in message_ids:
@@ -90,18 +90,18 @@ class Namers:
 _FORMAT: Final = 1
 _ITEMS: Final = 2
 _APPENDED: Final = 1
-"""An item that format 1 has had since later: who named each id."""
+"""The number of items that were added to format 1 later: who named each id."""
 _FETCHED_PER_S: Final = 256
 _MS_PER_S: Final = 1_000
 _ROUND_MS: Final = 10_000
-"""The answers to a round of fetches come within this: the store's, and those of peers that an edge asks."""
+"""Time within which a round of fetches is answered, by the store or by peers that an edge asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchRule:
-    """`first_ms`: how long a message that may only be late is waited for before the first fetch.
+    """The rules of fetches. `first_ms`: wait before the first fetch of a message that may only be late.
 
-    `lost_ms`: after so long it is called lost; None: never.
+    `lost_ms`: time after which a message is lost; None: never.
     """
 
     first_ms: int = 0
@@ -113,7 +113,7 @@ class FetchRule:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A missing message: since when, fetched how often, and when it is fetched next and called lost."""
+    """A missing message: its start, number of fetches, and the times of the next fetch and of its loss."""
 
     entry: HistoryEntry
     since_ms: int
@@ -124,7 +124,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class MissingDue:
-    """`fetch`: to be retrieved now (attempts counted already). `lost`: given up, out of the book."""
+    """The due messages. `fetch`: fetch now (attempts already counted). `lost`: given up and removed."""
 
     fetch: tuple[Wanted, ...] = ()
     lost: tuple[Wanted, ...] = ()
@@ -142,9 +142,9 @@ class Missing:
         self._number = 0
 
     def want(self, entry: HistoryEntry, now_ms: int, namer_id: str = "") -> bool:
-        """A message is missing that `namer_id` named: True when that is new and there is room for it.
+        """Add a missing message that `namer_id` named. Returns whether it is new and there is capacity.
 
-        A hint or a sender that was not known is filled in.
+        A known message gets a hint or a sender that it does not have.
         """
         message_id = entry.message_id
         known = self._wanted.get(message_id)
@@ -165,13 +165,13 @@ class Missing:
         return True
 
     def got(self, message_id: str) -> bool:
-        """A copy came; whether it was missing."""
+        """Remove a message that arrived. Returns whether it was missing."""
         self._times.drop(message_id)
         self._namers.drop(message_id)
         return self._wanted.pop(message_id, None) is not None
 
     def due(self, now_ms: int, most: int = 256, *, gives_up: bool = True) -> MissingDue:
-        """What is due by `now_ms`, at most `most` of it, earliest first; only fetches without `gives_up`."""
+        """Return at most `most` messages due by `now_ms`, earliest first; without `gives_up` only fetches."""
         fetch: list[Wanted] = []
         lost: list[Wanted] = []
         while len(fetch) + len(lost) < most and (message_id := self._times.take(now_ms)) is not None:
@@ -188,9 +188,9 @@ class Missing:
         return MissingDue(tuple(fetch), tuple(lost) if gives_up else ())
 
     def fetch_again(self, now_ms: int, overdue_ms: int | None = None) -> tuple[Wanted, ...]:
-        """Fetch what is missing now, and do not call it lost before that can have been answered.
+        """Fetch the missing messages now, and do not lose them before an answer can arrive.
 
-        With `overdue_ms`: only what should have been called lost that long ago, while nobody asked for it.
+        With `overdue_ms`, fetch only messages whose loss is overdue for that long.
         """
         fetched: list[Wanted] = []
         for wanted in tuple(self._wanted.values()):
@@ -205,11 +205,11 @@ class Missing:
         return tuple(fetched)
 
     def next_due_ms(self) -> int | None:
-        """The earliest time at which `due` has something; None when nothing is missing."""
+        """Return the earliest time at which `due` returns a message; None if nothing is missing."""
         return self._times.next_due_ms()
 
     def get(self, message_id: str) -> Wanted | None:
-        """The message as it stands; None when it is not missing."""
+        """Return the current state of a message; None if it is not missing."""
         return self._wanted.get(message_id)
 
     def __len__(self) -> int:
@@ -219,11 +219,11 @@ class Missing:
         return message_id in self._wanted
 
     def __iter__(self) -> Iterator[Wanted]:
-        """All that is missing, in the order in which it was missed."""
+        """Iterate over all missing messages, in the order in which they were missed."""
         return iter(self._wanted.values())
 
     def pack(self) -> bytes:
-        """All of it as bytes, equal for equal histories."""
+        """Serialize the missing messages, with equal bytes for equal histories."""
         return pack(
             _FORMAT,
             self._number,
@@ -245,7 +245,7 @@ class Missing:
 
     @classmethod
     def unpack(cls, data: bytes, rule: FetchRule, draw: Draw) -> Self:
-        """What `pack` wrote; `SnapshotError` for what it did not."""
+        """Restore from the bytes of `pack`. Raises `SnapshotError` for other bytes."""
         missing = cls(rule, draw)
         with unpacked(data, _FORMAT, _ITEMS, appended=_APPENDED) as (last, items, namers):
             for message_id, hint, sender_id, since_ms, attempts, next_due_ms, lost_at_ms, number in items:
