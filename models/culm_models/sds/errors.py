@@ -1,7 +1,7 @@
-"""Errors of SDS: one class a rule, each with its stable code.
+"""Errors of SDS: one class per rule, each with its stable code.
 
-First what is wrong with bytes of messages and filters, then what a channel refuses of its own side and of
-others, at last what is wrong with a frame of the edge protocol.
+First malformed messages and filters, then operations and messages that a channel refuses, and last malformed
+frames of the edge protocol.
 """
 
 from culm_models.errors import CulmError, ModelError
@@ -12,15 +12,15 @@ class SdsError(ModelError, code="sds"):
 
 
 class ChannelSettingsError(SdsError, code="sds.settings"):
-    """Settings of a channel that are unknown, out of bounds or unfit for each other, or not those it has."""
+    """Settings of a channel that are unknown, out of range, inconsistent, or different from its own."""
 
 
 class MessageError(SdsError, code="sds.message"):
-    """Bytes that are no SDS message, or a message that cannot be written."""
+    """Bytes that are not an SDS message, or a message that cannot be encoded."""
 
 
 class MessageTooLargeError(MessageError, code="sds.message.too_large"):
-    """More bytes than this side takes."""
+    """A message of more bytes than the limit."""
 
 
 class TruncatedMessageError(MessageError, code="sds.message.truncated"):
@@ -32,7 +32,7 @@ class MalformedMessageError(MessageError, code="sds.message.malformed"):
 
 
 class WireTypeError(MessageError, code="sds.message.wire_type"):
-    """A field of the message with another wire type than its own."""
+    """A field of the message with a wire type other than its own."""
 
 
 class TextError(MessageError, code="sds.message.text"):
@@ -40,7 +40,7 @@ class TextError(MessageError, code="sds.message.text"):
 
 
 class EntryCountError(MessageError, code="sds.message.entry_count"):
-    """More history entries or repair requests than any message needs."""
+    """More history entries or repair requests than the limit."""
 
 
 class FieldMissingError(MessageError, code="sds.message.field_missing"):
@@ -48,31 +48,31 @@ class FieldMissingError(MessageError, code="sds.message.field_missing"):
 
 
 class MessageKindError(MessageError, code="sds.message.kind"):
-    """Neither a Lamport timestamp nor content: no kind of message is like that."""
+    """Neither a Lamport timestamp nor content: no kind of message has neither."""
 
 
 class LamportRangeError(MessageError, code="sds.message.lamport_range"):
-    """A Lamport timestamp that the profile cannot write."""
+    """A Lamport timestamp that the profile cannot encode."""
 
 
 class IdSizeError(MessageError, code="sds.message.id_size"):
-    """An id or a retrieval hint of more bytes than any need."""
+    """An id or a retrieval hint above the size limit."""
 
 
 class BloomShapeError(SdsError, code="sds.bloom.shape"):
-    """Measures that give no bloom filter, or an unreasonable one."""
+    """Parameters that give no bloom filter, or an unreasonable one."""
 
 
 class BloomForgottenError(SdsError, code="sds.bloom.forgotten"):
-    """A former value of a filter whose ids have been let go, or that never was."""
+    """A former value of a filter whose ids were forgotten, or that never existed."""
 
 
 class BloomSnapshotError(SdsError, code="sds.bloom.snapshot"):
-    """Packed ids of a filter that are cut off or do not follow what is there."""
+    """Packed ids of a filter that are cut off or do not follow the present ones."""
 
 
 class ParticipantError(SdsError, code="sds.participant"):
-    """The participant is not hosted in this channel, is hosted already, or is one too many."""
+    """The participant is not hosted in this channel, is hosted already, or exceeds the limit."""
 
 
 class KnownMessageError(SdsError, code="sds.message_id.known"):
@@ -80,11 +80,11 @@ class KnownMessageError(SdsError, code="sds.message_id.known"):
 
 
 class EmptyContentError(SdsError, code="sds.content.empty"):
-    """A message to send has no content: such a message would be a sync."""
+    """A message to send has no content: it would be a sync."""
 
 
 class OversizeError(SdsError, code="sds.size"):
-    """An id, a hint or a content is larger than this channel takes."""
+    """An id, a hint or a content is larger than this channel accepts."""
 
 
 class KindError(SdsError, code="sds.kind"):
@@ -96,11 +96,11 @@ class OtherChannelError(SdsError, code="sds.channel"):
 
 
 class OwnMessageError(SdsError, code="sds.sender.own"):
-    """A message under the name of a hosted participant that it did not send, and that nobody asked for."""
+    """A message in the name of a hosted participant that did not send it, and that is not missing either."""
 
 
 class DisputedIdError(SdsError, code="sds.message_id.disputed"):
-    """Another message with the id of one that is known: of another sender or content. The first counts."""
+    """Another message with a known id but other sender or content. The first one counts."""
 
 
 class LamportAheadError(SdsError, code="sds.lamport.ahead"):
@@ -108,27 +108,27 @@ class LamportAheadError(SdsError, code="sds.lamport.ahead"):
 
 
 class ClockAheadError(SdsError, code="sds.clock.ahead"):
-    """Messages in the own log are further ahead of the clock than allowed: others would not take new ones."""
+    """Messages in the own log are too far ahead of the clock: others would not accept new ones."""
 
 
 class WaitingFullError(SdsError, code="sds.waiting.full"):
-    """Too many messages wait for others; this one is dropped and fetched again when its turn has come."""
+    """Too many messages wait for others; this one is dropped and fetched again when it is needed."""
 
 
 class SnapshotError(SdsError, code="sds.snapshot"):
-    """Bytes that are no journal or head of a channel, or of another one."""
+    """Bytes that are not a journal or head of a channel, or that belong to another one."""
 
 
 class JournalForgottenError(SdsError, code="sds.journal.forgotten"):
-    """The journal since this mark is not kept any more: the whole journal must be written anew."""
+    """The journal since this mark is no longer kept: the whole journal must be rewritten."""
 
 
 class FrameError(CulmError, code="sds.frame"):
-    """Bytes that are no frame of the edge protocol; the stream cannot go on."""
+    """Bytes that are not a frame of the edge protocol; the stream cannot continue."""
 
 
 class FrameTooLargeError(FrameError, code="sds.frame.too_large"):
-    """A frame that says it is longer than this side takes."""
+    """A frame whose announced length exceeds the limit."""
 
 
 class FrameTruncatedError(FrameError, code="sds.frame.truncated"):
@@ -136,12 +136,12 @@ class FrameTruncatedError(FrameError, code="sds.frame.truncated"):
 
 
 class FrameContentError(FrameError, code="sds.frame.cbor"):
-    """A frame that is not the CBOR that every message here is."""
+    """A frame that is not valid CBOR in the required form."""
 
 
 class FrameKindError(FrameError, code="sds.frame.kind"):
-    """A frame of a kind that does not exist, or that the other side never sends."""
+    """A frame of an unknown kind, or of a kind that the other side never sends."""
 
 
 class FrameShapeError(FrameError, code="sds.frame.shape"):
-    """A frame whose fields are not those of its kind."""
+    """A frame whose fields do not match its kind."""

@@ -1,4 +1,4 @@
-"""What a step of a channel gives its driver: events to report, messages to broadcast and messages to fetch.
+"""The results of a channel's step for its driver: events, messages to broadcast and messages to fetch.
 
 Each event has a stable `kind` and names its message.
 """
@@ -11,15 +11,15 @@ from culm_models.frozen import unfrozen
 from culm_models.sds.wire.messages import HistoryEntry, MessageKind
 
 OutgoingState: TypeAlias = Literal["unacknowledged", "possibly_acknowledged"]
-"""What is known of a message that waits to be acknowledged."""
+"""The state of a message that waits for acknowledgement."""
 
 Evidence: TypeAlias = Literal["causal_history", "bloom_filter"]
-"""What acknowledged it: a causal history that names it, or the filters of enough distinct senders."""
+"""The evidence of an acknowledgement: a causal history, or filters of enough distinct senders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event(ReportedEvent):
-    """The base. `participant_id`: the hosted participant concerned; None: the channel as a whole."""
+    """Base class. `participant_id`: the hosted participant concerned; None: the channel as a whole."""
 
     message_id: str
     participant_id: str | None
@@ -27,9 +27,9 @@ class Event(ReportedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Sent(Event, kind="sent"):
-    """A message of a hosted participant goes out for the first time; unless ephemeral it is in the log now.
+    """A message of a hosted participant is sent for the first time; unless ephemeral, it is in the log now.
 
-    `position`: its place in the log, counted from the channel's first message; None for ephemeral ones.
+    `position`: its place in the log, counted from the channel's first message; None for ephemeral messages.
     """
 
     content: bytes
@@ -40,7 +40,7 @@ class Sent(Event, kind="sent"):
 
 @dataclass(frozen=True, slots=True)
 class Received(Event, kind="received"):
-    """A message with content has arrived that was not known; it is delivered now or waits (`Missing`)."""
+    """A new message with content arrived; it is delivered now or waits (`Missing`)."""
 
     sender_id: str
     message_kind: MessageKind
@@ -49,11 +49,11 @@ class Received(Event, kind="received"):
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Event, kind="delivered"):
-    """A message is handed to the application: once for each id, parents before children.
+    """A message is passed to the application: once for each id, parents before children.
 
-    `position`: where it stands in the log, which is not always the end (insert, do not append); None for
-    ephemeral ones. `gap`: ids of its causal history that were given up as lost. `retrieval_hint`: how
-    others may fetch it, as far as known.
+    `position`: its place in the log, which is not always the end (insert, do not append); None for ephemeral
+    messages. `gap`: ids of its causal history that were given up as lost. `retrieval_hint`: how others may
+    fetch it, as far as known.
     """
 
     sender_id: str
@@ -67,9 +67,10 @@ class Delivered(Event, kind="delivered"):
 
 @dataclass(frozen=True, slots=True)
 class Missing(Event, kind="missing"):
-    """The message, or the sync, or the head named by a store (message id ""), refers to messages not held.
+    """The message, the sync or a store's head (message id "") refers to messages that are not held.
 
-    `entries`: those that are not held; they are fetched. `attempt` 1: found now; more: asked for again.
+    `entries`: the messages that are not held and are fetched. `attempt` 1: first search; more: repeated
+    searches.
     """
 
     entries: tuple[HistoryEntry, ...]
@@ -78,7 +79,7 @@ class Missing(Event, kind="missing"):
 
 @dataclass(frozen=True, slots=True)
 class Lost(Event, kind="lost"):
-    """A missing message has not come for so long that nothing waits for it any more; a late copy is taken.
+    """A missing message did not arrive in time; nothing waits for it any more. A late copy is accepted.
 
     `waiting`: the messages that waited for it.
     """
@@ -88,16 +89,16 @@ class Lost(Event, kind="lost"):
 
 @dataclass(frozen=True, slots=True)
 class PossiblyAcknowledged(Event, kind="possibly_acknowledged"):
-    """The filter of one more sender holds a message of the participant: `evidence` are those senders."""
+    """The filter of another sender contains a message of the participant; `evidence`: all such senders."""
 
     evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged(Event, kind="acknowledged"):
-    """A message of the participant reached others: it is not re-sent any more. `evidence`: by whom.
+    """A message of the participant reached others and is not re-sent any more. `evidence`: those others.
 
-    `attempts`: how often it was sent again before.
+    `attempts`: the number of re-sends before.
     """
 
     by: Evidence
@@ -107,9 +108,9 @@ class Acknowledged(Event, kind="acknowledged"):
 
 @dataclass(frozen=True, slots=True)
 class GaveUp(Event, kind="gave_up"):
-    """A message of the participant was sent `attempts` times and not acknowledged; it is not sent again.
+    """A message of the participant was re-sent `attempts` times without acknowledgement; it is given up.
 
-    Also what becomes of the messages of a participant that leaves.
+    The messages of a participant that leaves are given up in the same way.
     """
 
     state: OutgoingState
@@ -118,14 +119,14 @@ class GaveUp(Event, kind="gave_up"):
 
 @dataclass(frozen=True, slots=True)
 class SyncSent(Event, kind="sync_sent"):
-    """A sync of the participant goes out."""
+    """A sync of the participant is sent."""
 
     lamport_timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
 class SyncReceived(Event, kind="sync_received"):
-    """A sync has arrived; it was reviewed and is not kept."""
+    """A sync arrived; it was reviewed and is not kept."""
 
     sender_id: str
     lamport_timestamp: int
@@ -133,19 +134,19 @@ class SyncReceived(Event, kind="sync_received"):
 
 @dataclass(frozen=True, slots=True)
 class RepairRequested(Event, kind="repair_requested"):
-    """The participant asks the channel for a message (SDS-R), by the message `carrier_id` of its own."""
+    """The participant requests a message from the channel (SDS-R), in its own message `carrier_id`."""
 
     carrier_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class RepairAnswered(Event, kind="repair_answered"):
-    """A message that others asked for is broadcast again, byte by byte as it was."""
+    """A message that others requested is broadcast again, byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockAhead(Event, kind="clock_ahead"):
-    """The log ends so far ahead of the clock that others would not take what follows it.
+    """The log ends so far ahead of the clock that others would not accept the next message.
 
     Either the clock was ahead when those messages were sent, or it is behind now. Sending is refused until
     the clock is within `lamport_allowance_ms` again, or until `Channel.withdraw_ahead`.
@@ -157,7 +158,7 @@ class ClockAhead(Event, kind="clock_ahead"):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn(Event, kind="withdrawn"):
-    """A message that was sent far ahead of the time is not in the log any more, as if it had never come."""
+    """A message that was sent far ahead of the time has left the log, as if it had never arrived."""
 
     sender_id: str
     lamport_timestamp: int
@@ -165,14 +166,14 @@ class Withdrawn(Event, kind="withdrawn"):
 
 @dataclass(frozen=True, slots=True)
 class Rejected(Event, kind="rejected"):
-    """Something received was refused; the message id is "" where it could not be read."""
+    """A received message was refused; the message id is "" if it could not be read."""
 
     code: str
     reason: str
     sender_id: str | None = None
 
 
-# The events of every message: made by the thousand.
+# These events are created for every message, thousands at a time.
 _SENT: Final = unfrozen(Sent)
 _RECEIVED: Final = unfrozen(Received)
 _DELIVERED: Final = unfrozen(Delivered)
@@ -181,14 +182,14 @@ _DELIVERED: Final = unfrozen(Delivered)
 def content_sent(
     message_id: str, participant_id: str, content: bytes, lamport_timestamp: int, position: int
 ) -> Sent:
-    """`Sent` of a message that is in the log."""
+    """Make the `Sent` event of a message that is in the log."""
     event: Sent = _SENT(message_id, participant_id, content, lamport_timestamp, position, False)
     event.__class__ = Sent
     return event
 
 
 def content_received(message_id: str, sender_id: str, lamport_timestamp: int) -> Received:
-    """`Received` of a message for the log."""
+    """Make the `Received` event of a message for the log."""
     event: Received = _RECEIVED(message_id, None, sender_id, "content", lamport_timestamp)
     event.__class__ = Received
     return event
@@ -203,7 +204,7 @@ def content_delivered(
     gap: tuple[str, ...],
     retrieval_hint: bytes | None,
 ) -> Delivered:
-    """`Delivered` of a message that is in the log."""
+    """Make the `Delivered` event of a message that is in the log."""
     event: Delivered = _DELIVERED(
         message_id, None, sender_id, content, lamport_timestamp, position, False, gap, retrieval_hint
     )
@@ -212,14 +213,14 @@ def content_delivered(
 
 
 OutboundKind: TypeAlias = Literal["new", "retry", "sync", "repair", "ephemeral"]
-"""Why it is broadcast: first time, re-sent, a sync, the answer to a repair request, or an ephemeral one."""
+"""The reason of a broadcast: new message, re-send, sync, answer to a repair request, ephemeral message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
     """One message to broadcast in the channel.
 
-    `participant_id`: the hosted participant that speaks; of a `repair`, the writer of the message.
+    `participant_id`: the hosted participant that sends; for a `repair`, the participant that answers.
     """
 
     kind: OutboundKind
@@ -230,10 +231,10 @@ class Outbound:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Messages that are missing and to be retrieved now: from the store, then from other peers.
+    """Missing messages to retrieve now: from the store, then from other peers.
 
-    `attempt` counts from 1; what is still missing comes again, ever later, until it is lost. Answers go
-    into `Channel.receive`.
+    `attempt` counts from 1. Messages that are still missing are fetched again after growing waits until they
+    are lost. Pass answers to `Channel.receive`.
     """
 
     entries: tuple[HistoryEntry, ...]
@@ -242,7 +243,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOutput:
-    """Everything that one step caused, each list in its order."""
+    """All results of one step, each list in its order."""
 
     send: tuple[Outbound, ...] = ()
     events: tuple[Event, ...] = ()
@@ -254,14 +255,14 @@ _OUTPUT: Final = unfrozen(ChannelOutput)
 
 @dataclass(slots=True)
 class Collected:
-    """An `ChannelOutput` while it comes about."""
+    """The results of a step while they are collected."""
 
     send: list[Outbound] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     fetch: list[Fetch] = field(default_factory=list)
 
     def output(self) -> ChannelOutput:
-        """All of it, as it is now."""
+        """Return the results so far."""
         output: ChannelOutput = _OUTPUT(tuple(self.send), tuple(self.events), tuple(self.fetch))
         output.__class__ = ChannelOutput
         return output

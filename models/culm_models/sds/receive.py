@@ -1,4 +1,4 @@
-"""What a channel does with what it receives (specification "Receive Message")."""
+"""Processing of received messages (specification "Receive Message")."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FROM_STORE: Final = "store"
 _LATEST_ASKED: Final = 8
 _MANY_LACKING: Final = 64
 _LOOKS: Final = 8
-"""How often each id is looked for in the filters of content while it is recent."""
+"""Number of times that each id is looked up in filters of content while it is recent."""
 _LOOKS_WITHOUT_SYNCS: Final = 64
 _ON_THE_WAY: Final = 32
 _LOST_LOOKED_FOR: Final = 32
@@ -35,7 +35,7 @@ _REASON_MOST: Final = 300
 
 
 Admit: TypeAlias = Callable[[str, bool], CulmError | None]
-"""Why something of a sender (its id, whether the message is new) is refused; None: it is not."""
+"""Returns why to refuse a sender's message (sender id, whether the message is new), or None to accept it."""
 
 
 def receive(
@@ -47,7 +47,7 @@ def receive(
     collected: Collected,
     admit: Admit | None = None,
 ) -> None:
-    """Take a message as it came."""
+    """Take a received message."""
     try:
         message = parts.decoder.decode(wire)
     except MessageError as error:
@@ -79,7 +79,7 @@ def receive(
 
 
 def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
-    """Take the messages from the quarantine whose time has come."""
+    """Take the messages whose time has come from the quarantine."""
     for aside in parts.quarantine.take_due(parts.clock_ms(now_ms)):
         parts.delivery.note((RELEASED, aside.message_id))
         if not parts.delivery.knows(aside.message_id):
@@ -98,7 +98,7 @@ def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
 
 
 def reject(message: Message, code: str, reason: str, collected: Collected) -> None:
-    """Refuse a message that could be read."""
+    """Refuse a message that could be decoded."""
     collected.events.append(
         Rejected(message.message_id, None, code, reason[:_REASON_MOST], message.sender_id or None)
     )
@@ -178,8 +178,8 @@ def _receive_content(
         _set_aside(parts, message, wire, now_ms, hint, collected)
         return
     held = Held(message_id, sender_id, lamport, content, hint, now_ms)
-    # What others have named already is acknowledged. And an answer carries a filter: whoever sends none must
-    # not get larger messages than it sends.
+    # A message that others have named is acknowledged already. And an answer carries a filter: a sender
+    # without filters must not cause larger messages than it sends.
     soon = found is not None and message_id not in delivery.missing
     pair = delivery.take(held, history, now_ms, collected)
     if delivery.knows(message_id):
@@ -194,7 +194,7 @@ def _receive_content(
 
 
 def _is_disputed(parts: ChannelState, message: Message, collected: Collected) -> bool:
-    """Whether a known id comes with another sender or content than before; that is reported once."""
+    """Whether a known id arrives with another sender or content than before; reported once."""
     if message.lamport_timestamp is None or not message.content:
         return False
     differs, is_first = parts.delivery.dispute(message.message_id, message.sender_id, message.content)
@@ -204,7 +204,7 @@ def _is_disputed(parts: ChannelState, message: Message, collected: Collected) ->
 
 
 def _receive_requests(parts: ChannelState, message: Message, now_ms: int, source: str | None) -> None:
-    # What a store gives was said long ago.
+    # Messages from a store are old, so their requests no longer count.
     if message.repair_request and parts.settings.repair_requests and source != FROM_STORE:
 
         def writer_of(message_id: str) -> str | None:
@@ -219,9 +219,10 @@ def _receive_requests(parts: ChannelState, message: Message, now_ms: int, source
 
 
 def _sent_again(parts: ChannelState, message: Message, now_ms: int) -> bool:
-    """Whether a further copy is a re-send, and not one that the network made: those come soon after.
+    """Whether a further copy is a re-send and not a duplicate by the network, which arrives soon after.
 
-    The Lamport timestamp tells when it was sent, if that clock goes right; if not, it counts as a re-send.
+    The Lamport timestamp gives the time of sending if that clock is right; if not, the copy counts as a
+    re-send.
     """
     sent_ms = (message.lamport_timestamp or 0) * parts.facts.lamport_unit_ms
     return abs(parts.clock_ms(now_ms) - sent_ms) >= parts.settings.resend_unacknowledged_ms // 2
@@ -254,17 +255,17 @@ def _set_aside(
 
 
 def _lacking(parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
-    """Messages of the log that the sender of a sync has not got, as far as it shows: the oldest first."""
+    """Return messages of the log that a sync shows as missing at its sender, oldest first."""
     delivery, named = parts.delivery, set(history_ids)
     absent = _absent(parts, found)
     if absent is None:
-        # No filter, or one of somebody who begins: the end of the log says more than samples.
+        # Without a filter, or for a participant that begins, the end of the log is more useful than samples.
         absent = delivery.log.tail_ids()[-_LATEST_ASKED:]
     return [one for one in absent if one not in named]
 
 
 def _looks_in_passing(parts: ChannelState) -> bool:
-    """Whether the filter of content is looked at, which is done now and then."""
+    """Whether to look into the filter of a content message, which is only done now and then."""
     looks = _LOOKS if "sync" in parts.facts.kinds else _LOOKS_WITHOUT_SYNCS
     return parts.delivery.filter.mark % max(parts.delivery.recent.most // looks, 1) == 0
 
@@ -272,14 +273,14 @@ def _looks_in_passing(parts: ChannelState) -> bool:
 def _lacking_in_passing(
     parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None
 ) -> list[str]:
-    """What the sender of content has not got; what is on its way it may still get."""
+    """Return messages that the sender of content is missing, except for those that may be on the way."""
     named = set(history_ids)
     absent = _absent(parts, found, but=_ON_THE_WAY) or []
     return [one for one in absent if one not in named]
 
 
 def _lost_but_held(parts: ChannelState, found: ReceivedFilter | None) -> list[HistoryEntry]:
-    """The newest lost ids that the sender of a filter holds, as far as it shows."""
+    """Return the newest lost ids that the sender's filter contains."""
     lost = parts.delivery.lost
     if not lost or found is None or not found.is_evidence:
         return []
@@ -293,7 +294,7 @@ def _absent(parts: ChannelState, found: ReceivedFilter | None, *, but: int = 0) 
         return None
     delivery = parts.delivery
     if delivery.filter.within(found):
-        # The usual case, seen at a glance.
+        # The usual case, found without a lookup per id.
         return []
     absent = delivery.recent.absent(found, but=but)
     return absent if len(absent) <= _MANY_LACKING else None

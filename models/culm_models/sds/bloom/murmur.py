@@ -41,7 +41,7 @@ def finish(state: Word, tail: Word, length: int) -> Word:
 
 
 def hash_units(units: Sequence[int]) -> int:
-    """Return the unsigned hash of 16-bit units in place of bytes; the upper half of a unit overlaps the next."""
+    """Return the unsigned hash of 16-bit units in place of bytes; their upper halves overlap."""
     whole = len(units) // 4 * 4
     blocks = (_joined(units[at : at + 4]) for at in range(0, whole, 4))
     hashed: int = finish(absorb(0, blocks), _joined(units[whole:]), len(units))

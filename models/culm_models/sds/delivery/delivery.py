@@ -314,8 +314,8 @@ class Delivery:
     def _is_sought(self, message_id: str, now_ms: int) -> bool:
         """Whether to search for a message that another one names.
 
-        A message that was given up repeatedly is ignored for a growing time: after each unsuccessful search
-        for 0, 1, 3, 7 times the duration of that search. Otherwise participants that are missing it and those
+        A message that was given up repeatedly is ignored for a growing time: for 0, 1, 3, 7 times the
+        duration of a search without success, and so on. Otherwise participants that are missing it and those
         that name it for them would keep each other busy.
         """
         if message_id in self.waiting or message_id in self.quarantine:

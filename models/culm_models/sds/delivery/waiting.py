@@ -1,11 +1,11 @@
 """Messages that are not in the log yet: with unmet dependencies, or too far ahead in time.
 
-Messages with unmet causal dependencies (specification "Receive Message") are kept by what they wait for: when
-a message is delivered, exactly those that name it are looked at. They are bounded in messages, bytes and
-dependencies; when there are too many, the latest go, because the earliest can be delivered first.
+Messages with unmet causal dependencies (specification "Receive Message") are indexed by the messages they
+wait for: a delivery looks only at the messages that name the delivered one. Their number, bytes and
+dependencies are limited. Above a limit the latest are dropped, because the earliest can be delivered first.
 
-Messages whose Lamport timestamp is too far ahead are kept aside until their time has come, so a fast clock
-delays its own messages alone. What would have to wait for longer than a day is not kept.
+Messages whose Lamport timestamp is too far ahead are quarantined until their time comes, so a fast clock
+delays only its own messages. A message that would have to wait for more than a day is not kept.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from culm_models.sds.state.journal import QUARANTINED, WAITS, Record
 from culm_models.sds.wire.messages import HistoryEntry
 
 _SHARE: Final = 16
-"""Of a full buffer one in so many is dropped at a time, so that it is not sorted for each message."""
+"""The divisor of a full buffer whose latest part is dropped at once, to avoid a sort for each message."""
 
 
 @dataclass(slots=True)
 class Held:
     """A message with content that is not in the log yet.
 
-    `unmet`: ids of its causal history that are neither in the log nor lost, in its order. `gap`: those that
+    `unmet`: ids of its causal history that are neither in the log nor lost, in its order. `gap`: ids that
     were given up as lost.
     """
 
@@ -39,15 +39,15 @@ class Held:
     unmet: dict[str, None] = field(default_factory=dict)
     gap: list[str] = field(default_factory=list)
     is_disputed: bool = False
-    """Whether it was told that another message has this id."""
+    """Whether another message with this id was reported."""
 
     @property
     def key(self) -> tuple[int, str]:
-        """Its place in the log."""
+        """Its position in the order of the log."""
         return self.lamport_timestamp, self.message_id
 
     def record(self) -> Record:
-        """The journal's record of a message that waits from now on."""
+        """Return the journal's record of a message that starts to wait."""
         return (
             WAITS,
             self.message_id,
@@ -62,7 +62,7 @@ class Held:
 
 
 class WaitingRoom:
-    """What waits, in the order of arrival."""
+    """The waiting messages, in the order of arrival."""
 
     __slots__ = ("_bytes", "_edges", "_held", "_most", "_most_bytes", "_most_edges", "_waiters")
 
@@ -82,7 +82,7 @@ class WaitingRoom:
         return iter(self._held.values())
 
     def get(self, message_id: str) -> Held | None:
-        """A message that waits; None when it does not."""
+        """Return a waiting message; None if it does not wait."""
         return self._held.get(message_id)
 
     def put(self, held: Held) -> None:
@@ -94,7 +94,7 @@ class WaitingRoom:
             self._waiters.setdefault(message_id, {})[held.message_id] = None
 
     def waiters(self, message_id: str) -> tuple[str, ...]:
-        """The messages that wait for this one."""
+        """Return the ids of the messages that wait for this one."""
         return tuple(self._waiters.get(message_id, ()))
 
     def awaited(self, message_id: str) -> bool:
@@ -102,7 +102,7 @@ class WaitingRoom:
         return message_id in self._waiters
 
     def met(self, message_id: str, *, lost: bool = False) -> list[Held]:
-        """This one is in the log, or lost: the messages that wait for nothing else now, out of the buffer."""
+        """Resolve a message that was logged or lost. Returns the messages that this frees and removes."""
         waiters = self._waiters.pop(message_id, None)
         if waiters is None:
             return []
@@ -118,7 +118,7 @@ class WaitingRoom:
         return free
 
     def take(self, message_id: str) -> Held:
-        """A message that waits, out of the buffer, with what it still waits for."""
+        """Remove and return a waiting message, with its unmet dependencies."""
         held = self._held.pop(message_id)
         self._bytes -= len(held.content)
         self._edges -= len(held.unmet)
@@ -130,7 +130,7 @@ class WaitingRoom:
         return held
 
     def take_excess(self) -> list[Held]:
-        """When there is too much: the latest messages by their place in the log, out of the buffer."""
+        """Remove and return the latest messages in log order until the limits hold."""
         gone: list[Held] = []
         while (
             len(self._held) > self._most or self._bytes > self._most_bytes or self._edges > self._most_edges
@@ -140,7 +140,7 @@ class WaitingRoom:
         return gone
 
     def stuck(self, is_missing: Callable[[str], bool]) -> list[Held]:
-        """Messages that nothing missing can free: they wait for each other, or for what nobody looks for."""
+        """Return messages that no missing one can free: they wait in a cycle, or for ids not searched for."""
         freed = {message_id for message_id in self._waiters if is_missing(message_id)}
         edge = list(freed)
         while edge:
@@ -157,7 +157,7 @@ _ENTRY_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A message with content, and when it is taken, by the wall clock."""
+    """A message with content, and the wall-clock time at which it is released."""
 
     due_ms: int
     message_id: str
@@ -169,14 +169,14 @@ class Quarantined:
 
     @property
     def size(self) -> int:
-        """About what it takes, in bytes: the content, and what each history entry brings along."""
+        """Approximate memory use in bytes: the content, and each history entry with its overhead."""
         return len(self.content) + sum(
             len(entry.message_id) + len(entry.retrieval_hint or b"") + _ENTRY_BYTES
             for entry in self.causal_history
         )
 
     def record(self) -> Record:
-        """The journal's record of a message that is kept aside."""
+        """Return the journal's record of a quarantined message."""
         return (
             QUARANTINED,
             self.due_ms,
@@ -190,7 +190,7 @@ class Quarantined:
 
 
 class Quarantine:
-    """What is kept aside, by when it is taken."""
+    """The quarantined messages, by their time of release."""
 
     __slots__ = ("_by_id", "_bytes", "_due", "_most", "_most_bytes")
 
@@ -210,7 +210,7 @@ class Quarantine:
         return iter(self._by_id.values())
 
     def put(self, message: Quarantined, clock_ms: int) -> bool:
-        """Keep a message aside; False where its time is too far, there is no room, or it is there already."""
+        """Quarantine a message. Returns False if it is too far ahead, over the limits or already there."""
         size = message.size
         if (
             message.due_ms - clock_ms > _LONGEST_MS
@@ -223,27 +223,27 @@ class Quarantine:
         return True
 
     def restore(self, message: Quarantined) -> None:
-        """A message is kept aside, as a journal tells."""
+        """Quarantine a message from a journal, without checks."""
         self._by_id[message.message_id] = message
         self._bytes += message.size
         heappush(self._due, (message.due_ms, message.message_id))
 
     def take_due(self, clock_ms: int) -> list[Quarantined]:
-        """The messages whose time has come, earliest first."""
+        """Remove and return the messages whose time has come, earliest first."""
         found: list[Quarantined] = []
         while self._due and self._due[0][0] <= clock_ms:
             found.append(self._remove(heappop(self._due)[1]))
         return found
 
     def take(self, message_id: str) -> None:
-        """One message is taken, as a journal tells."""
+        """Remove one message, as recorded in a journal."""
         message = self._by_id[message_id]
         self._due.remove((message.due_ms, message_id))
         self._due.sort()
         self._remove(message_id)
 
     def next_due_ms(self) -> int | None:
-        """When the first of them is taken."""
+        """Return the time of the first release; None if the quarantine is empty."""
         return self._due[0][0] if self._due else None
 
     def _remove(self, message_id: str) -> Quarantined:

@@ -1,4 +1,4 @@
-"""What the two sides of an SDS edge connection say to each other (docs/sds.md, "The edge protocol").
+"""The protocol between the two sides of an SDS edge connection (docs/sds.md, "The edge protocol").
 
-- `messages`: the frames; `codec`: their bytes; `errors`: what is refused.
+- `messages`: the frames; `codec`: their bytes.
 """

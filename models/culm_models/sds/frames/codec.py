@@ -1,7 +1,7 @@
-"""Frames and bytes: four bytes of length (big-endian), then a CBOR array of the kind and its fields.
+"""Encoding of frames: four bytes of length (big-endian), then a CBOR array of the kind and its fields.
 
-Every field is checked here, once, so that nothing behind this door asks again. A length beyond the bound is
-refused with its head: no memory is taken on a remote's word.
+Every field is checked here, once, so that no later code has to check it. A length above the limit is refused
+with its header: no memory is allocated for an announced length.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from culm_models.sds.wire.messages import HistoryEntry
 LENGTH_BYTES = 4
 MAX_DEPTH = 6
 MAX_ITEMS = 4_096
-"""CBOR items in a frame, at every depth; the largest `Fetched` has 3,078."""
-# The largest message in any profile, and what a frame says around it.
+"""Limit of CBOR items in a frame, at every depth; the largest `Fetched` has 3,078."""
+# The largest message in any profile, with the other fields of its frame.
 DEFAULT_MAX_FRAME_BYTES = 1024 * 1024 + 64 * 1024
 
 _MAX_UINT = 2**64 - 1
@@ -39,10 +39,10 @@ Item = TypeVar("Item")
 
 
 class _Wrong(Exception):
-    """Says what a field should have been."""
+    """A malformed field; the text says what it should be."""
 
 
-# What a field may be.
+# Checks of fields.
 
 
 def _text(max_bytes: int, *, empty: bool = False) -> Check:
@@ -196,7 +196,7 @@ assert all(len(_FIELDS[frame]) == len(checks) for frame, checks in _KINDS.values
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame with their length in front."""
+    """Encode a frame with its length in front."""
     kind = type(frame)
     fields = (_plain(getattr(frame, name)) for name in _FIELDS[kind])
     body = cbor.dumps((_NUMBERS[kind], *fields))
@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 
 def decode(body: bytes) -> Frame:
-    """The frame of these bytes (without their length). Raises a FrameError."""
+    """Decode a frame from its bytes without the length. Raises a FrameError."""
     try:
         items = cbor.loads(body, max_depth=MAX_DEPTH, max_items=MAX_ITEMS)
     except cbor.CborError as error:
@@ -235,10 +235,10 @@ def decode(body: bytes) -> Frame:
 
 
 class FrameReader:
-    """Cuts one direction of a stream into frames, wherever the bytes were split.
+    """Splits one direction of a stream into frames, wherever the bytes were split.
 
-    Frames are decoded one at a time, as they are asked for, so that a reader may let others have their turn
-    in between. After a fault the stream cannot go on.
+    Frames are decoded one at a time, on request, so that a reader may let others run in between. After an
+    error the stream cannot continue.
     """
 
     __slots__ = ("_buffer", "_start", "max_bytes")
@@ -250,11 +250,11 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """How many bytes are held that are no frame yet, or were not asked for."""
+        """The number of bytes held that are not a complete frame yet, or were not requested."""
         return len(self._buffer) - self._start
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Take the next bytes of the stream."""
         del self._buffer[: self._start]
         self._start = 0
         self._buffer += data
@@ -265,7 +265,7 @@ class FrameReader:
             raise FrameTruncatedError(f"the stream ended {self.pending} bytes into a frame")
 
     def next(self) -> Frame | None:
-        """The next frame that is complete; None where there is none. Raises the FrameError."""
+        """Return the next complete frame; None if there is none. Raises its FrameError."""
         buffer, start = self._buffer, self._start
         if len(buffer) - start < LENGTH_BYTES:
             return None
@@ -280,6 +280,6 @@ class FrameReader:
         return frame
 
     def frames(self) -> Iterator[Frame]:
-        """All frames that are complete, as they are asked for."""
+        """Yield all complete frames, each decoded on request."""
         while (frame := self.next()) is not None:
             yield frame

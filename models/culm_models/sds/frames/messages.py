@@ -1,9 +1,9 @@
-"""What the two sides of an SDS edge connection say to each other (docs/sds.md, "The edge protocol").
+"""The frames between the two sides of an SDS edge connection (docs/sds.md, "The edge protocol").
 
-A *full* participant keeps its own SDS state and exchanges whole SDS messages (`SdsMessage`). A *hosted*
-one is kept by the pipeline: its client sends commands (`Send`) and receives events (`EventFrame`). `cursor`
-is the edge's own, opaque to clients: None is "from now on", empty is "everything there is", and what the
-edge gave is "from there on".
+A *full* participant keeps its own SDS state and exchanges whole SDS messages (`SdsMessage`). The pipeline
+keeps the state of a *hosted* participant: its client sends commands (`Send`) and receives events
+(`EventFrame`). `cursor` belongs to the edge and is opaque to clients: None is "from now on", empty is
+"everything there is", and a value from the edge is "from there on".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Setting: TypeAlias = int | float | str | bool
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The serving side's first frame: its limits."""
+    """The first frame of the serving side, with its limits."""
 
     version: int
     max_frame_bytes: int
@@ -42,7 +42,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Take part in a channel; hosted: as a participant that the pipeline keeps, `after` its event number."""
+    """Joins a channel; hosted: as a participant kept by the pipeline, from the event number `after` on."""
 
     channel_id: str
     profile: Profile
@@ -55,16 +55,16 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The answer to `Join`: what is said in the channel from now on comes here."""
+    """The answer to `Join`: messages of the channel arrive from now on."""
 
     channel_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """All that the store held before this cursor has been said; a later `Join` may begin here.
+    """Everything that the store held before this cursor was sent; a later `Join` may begin here.
 
-    `present`: nothing else was held, so what follows is what happens.
+    `present`: the store held nothing more, so later frames are live.
     """
 
     channel_id: str
@@ -74,7 +74,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Hear no more of a channel; `final` ends a hosted participant for good."""
+    """Leaves a channel; `final` ends a hosted participant for good."""
 
     channel_id: str
     final: bool = False
@@ -82,7 +82,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class SdsMessage:
-    """A whole SDS message of a full participant, either way; the hint says where it lies in the store."""
+    """A whole SDS message of a full participant, in either direction, with its position in the store."""
 
     channel_id: str
     wire: bytes
@@ -91,7 +91,7 @@ class SdsMessage:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A hosted participant says something; the token is the nonce of its message id."""
+    """A message to send for a hosted participant; the token is the nonce of its message id."""
 
     channel_id: str
     token: bytes
@@ -101,7 +101,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What was sent with this token will not be lost."""
+    """The message that was sent with this token is durable."""
 
     channel_id: str
     token: bytes
@@ -109,7 +109,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """Something happened in the channel of a hosted participant; live-only ones have no number."""
+    """An event in the channel of a hosted participant; events that are only live have no number."""
 
     channel_id: str
     number: int | None
@@ -124,7 +124,7 @@ class EventFrame:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Ask for messages by id, and hint where one is known; `request` is the asker's own number."""
+    """Requests messages by id, with a hint if known; `request` is the requester's own number."""
 
     channel_id: str
     request: int
@@ -133,7 +133,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Some of what was asked for: whole messages with the hints under which they lie; `more` follows."""
+    """A part of the requested messages, whole, with their hints; `more`: further parts follow."""
 
     channel_id: str
     request: int
@@ -143,7 +143,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class AskHead:
-    """Ask for the channel's newest messages."""
+    """Requests the channel's newest messages."""
 
     channel_id: str
 
@@ -158,7 +158,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Something was not done: a stable code, and words for people; `token`: of the `Send` that was not."""
+    """A request was not executed: a stable code and a text for people; `token`: that of a refused `Send`."""
 
     code: str
     message: str

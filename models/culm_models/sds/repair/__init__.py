@@ -1,1 +1,1 @@
-"""SDS-R: requests for repair and answers to them: `repair` is the machine, `hashes` decides who answers."""
+"""SDS-R: repair requests and their answers. `repair` is the state machine, `hashes` decides who answers."""

@@ -1,8 +1,8 @@
-"""The numbers of SDS-R: when to ask for a missing message, when to answer, and who answers (reference 3.1).
+"""The numbers of SDS-R: when to request a missing message, when to answer, and who answers (reference 3.1).
 
 `sha256` is the rule of js and of the specification: the first 8 bytes of SHA-256 as a big-endian number.
-`farmhash` is nim's: its standard hash of a string, which is a number with a sign; after any exclusive-or the
-sign is dropped. The two rules give the same message different times.
+`farmhash` is nim's: its standard hash of a string, a signed number; after any exclusive-or the sign is
+dropped. The two rules give the same message different times.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ _HASHES: Final[Mapping[RepairHash, Callable[[str], int]]] = MappingProxyType(
 def request_offset_ms(
     rule: RepairHash, participant_id: str, message_id: str, t_min_ms: int, t_max_ms: int
 ) -> int:
-    """How long after it was missed `participant_id` asks for the message: from t_min to below t_max."""
+    """Return the wait before `participant_id` requests a missing message: from t_min to below t_max."""
     span_ms = t_max_ms - t_min_ms
     return t_min_ms if span_ms <= 0 else t_min_ms + _pair_hash(rule, participant_id, message_id) % span_ms
 
@@ -42,7 +42,7 @@ def request_offset_ms(
 def response_offset_ms(
     rule: RepairHash, participant_id: str, sender_id: str, message_id: str, t_max_ms: int
 ) -> int:
-    """How long after a request `participant_id` answers: at once for the sender, else below t_max."""
+    """Return the wait before `participant_id` answers a request: 0 for the sender, else below t_max."""
     hash_of = _HASHES[rule]
     distance = abs(hash_of(participant_id) ^ hash_of(sender_id))
     weight = abs(hash_of(message_id))
@@ -53,7 +53,7 @@ def response_offset_ms(
 def in_response_group(
     rule: RepairHash, participant_id: str, sender_id: str, message_id: str, groups: int
 ) -> bool:
-    """Whether `participant_id` is among those who answer for this message of `sender_id`."""
+    """Whether `participant_id` belongs to the group that answers for this message of `sender_id`."""
     if groups <= 1:
         return True
     own = _pair_hash(rule, participant_id, message_id)
@@ -61,5 +61,5 @@ def in_response_group(
 
 
 def _pair_hash(rule: RepairHash, participant_id: str, message_id: str) -> int:
-    # Without anything between the two ids, in all implementations.
+    # All implementations concatenate the two ids without a separator.
     return abs(_HASHES[rule](participant_id + message_id))
