@@ -1,4 +1,4 @@
-"""What a channel sends: new messages, syncs, re-sends and answers (specification "Send Message")."""
+"""Sending in a channel: new messages, syncs, re-sends and answers (specification "Send Message")."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from culm_models.sds.wire.fields import MAX_ID_BYTES, id_bytes
 from culm_models.sds.wire.messages import HistoryEntry, content_message_id
 
 _NAMED_IN_PASSING: Final = 16
-"""Ids that content names before the end of the log; a sync is free to name more."""
+"""Ids that a content message names before the end of the log; a sync can name more."""
 _OVERHEAD_BYTES: Final = 8_192
 _AHEAD_SLACK_MS: Final = 60_000
-"""A message is above everything received: where that was at the allowance, it is above it for a moment."""
+"""A message is above everything received: after one at the allowance, it exceeds it for a moment."""
 _ENTRY_BYTES_MOST: Final = 3 * (MAX_ID_BYTES + 8)
 
 
@@ -53,7 +53,7 @@ def send_content(
     retrieval_hint: bytes | None = None,
     nonce: bytes | None = None,
 ) -> None:
-    """A message that is to be heard: into the log, the filter and the buffer of unacknowledged ones."""
+    """Send a message that others must receive: add it to the log, the filter and the outgoing buffer."""
     delivery, settings, profile = parts.delivery, parts.settings, parts.facts.name
     message_id = _checked(parts, participant_id, content, message_id, nonce)
     if delivery.knows(message_id):
@@ -108,7 +108,7 @@ def send_ephemeral(
     message_id: str | None = None,
     nonce: bytes | None = None,
 ) -> None:
-    """A message without Lamport timestamp, history and filter, that leaves no trace here."""
+    """Send a message without Lamport timestamp, history and filter; the state keeps no trace of it."""
     if "ephemeral" not in parts.facts.kinds:
         raise KindError(f"profile {parts.facts.name} has no ephemeral messages")
     message_id = _checked(parts, participant_id, content, message_id, nonce)
@@ -125,7 +125,7 @@ def send_ephemeral(
 
 
 def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
-    """A sync of one of the hosted participants, drawn, with the repair requests that are due."""
+    """Send a sync of a randomly drawn hosted participant, with the due repair requests."""
     delivery, profile = parts.delivery, parts.facts.name
     requests = _requests(parts, now_ms)
     if not requests and not len(delivery.log):
@@ -152,7 +152,7 @@ def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     )
     delivery.lamport = lamport
     history_ids = [*named, *tail_ids]
-    # Those that have left the log are shown by the filter at best.
+    # Messages that have left the log are at best in the filter.
     parts.schedule.sent(now_ms, sync=True, named=[*names, *tail_ids], sender_id=participant_id)
     wire = b"".join((before, bloom_field(value, profile), after))
     collected.send.append(Outbound("sync", participant_id, message_id, wire))
@@ -163,7 +163,7 @@ def send_sync(parts: ChannelState, now_ms: int, collected: Collected) -> None:
 
 
 def resend(parts: ChannelState, now_ms: int, collected: Collected) -> None:
-    """Unacknowledged messages that are due, as they were; those that were sent often enough are given up."""
+    """Re-send the due unacknowledged messages byte for byte; give up those that were sent often enough."""
     due = parts.outgoing.due(now_ms)
     for pending in due.resend:
         wire = parts.wire(pending.stripped)
@@ -172,13 +172,13 @@ def resend(parts: ChannelState, now_ms: int, collected: Collected) -> None:
 
 
 def give_up(pending: Iterable[Pending], collected: Collected) -> None:
-    """Tell what becomes of messages that are out of the buffer without an acknowledgement."""
+    """Report messages that left the buffer without an acknowledgement."""
     for one in pending:
         collected.events.append(GaveUp(one.message_id, one.participant_id, one.state, one.attempts))
 
 
 def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
-    """Messages that others asked for and nobody has repeated yet, as they were."""
+    """Broadcast messages that others requested and nobody has repeated yet, byte for byte."""
     for due in parts.delivery.repair.answers(now_ms):
         wire = kept_wire(parts, due.message_id)
         if wire is None:
@@ -189,19 +189,19 @@ def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
 
 
 def ahead_ms(parts: ChannelState, now_ms: int) -> int:
-    """How far the end of the log is ahead of the clock; below 0: behind it."""
+    """Return how far the end of the log is ahead of the clock, in ms; negative if it is behind."""
     return parts.delivery.log.last_lamport * parts.facts.lamport_unit_ms - parts.clock_ms(now_ms)
 
 
 def check_clock(parts: ChannelState, now_ms: int, collected: Collected) -> None:
-    """Report it when nothing can be sent because the log ends too far ahead of the clock."""
+    """Report if nothing can be sent because the log ends too far ahead of the clock."""
     last = parts.delivery.log.last_lamport
     if last > parts.latest_lamport(now_ms, _AHEAD_SLACK_MS):
         collected.events.append(ClockAhead("", None, last, ahead_ms(parts, now_ms)))
 
 
 def withdraw_ahead(parts: ChannelState, now_ms: int, collected: Collected) -> None:
-    """Take what others would not take out of the log, and go on from the rest."""
+    """Remove messages that others would not accept from the log, and continue from the rest."""
     delivery = parts.delivery
     gone = delivery.withdraw(parts.latest_lamport(now_ms))
     for entry in gone:
@@ -213,10 +213,10 @@ def withdraw_ahead(parts: ChannelState, now_ms: int, collected: Collected) -> No
 
 
 def _own_lamport(parts: ChannelState, now_ms: int) -> int:
-    """What the next Lamport timestamp is above.
+    """Return the lower bound (exclusive) of the next Lamport timestamp.
 
-    Syncs, and in profile nim each receipt, have moved it beyond the end of the log, which alone has to be
-    followed: what they did with a wrong clock ends with that.
+    Syncs, and in profile nim each receipt, move the timestamp beyond the end of the log, but only the log
+    must be followed: if they moved it with a wrong clock, the end of the log counts instead.
     """
     own = parts.delivery.lamport
     if own > parts.latest_lamport(now_ms, _AHEAD_SLACK_MS):
@@ -225,7 +225,7 @@ def _own_lamport(parts: ChannelState, now_ms: int) -> int:
 
 
 def kept_wire(parts: ChannelState, message_id: str) -> bytes | None:
-    """Return a message byte for byte as it was sent; None when its bytes are not kept."""
+    """Return a message byte for byte as it was sent; None if its bytes are not kept."""
     wire = parts.wires.get(message_id)
     if wire is None and (pending := parts.outgoing.get(message_id)) is not None:
         wire = parts.wire(pending.stripped)
@@ -235,7 +235,7 @@ def kept_wire(parts: ChannelState, message_id: str) -> bytes | None:
 def _checked(
     parts: ChannelState, participant_id: str, content: bytes, message_id: str | None, nonce: bytes | None
 ) -> str:
-    """The message's id, when all that is given is fit to be sent."""
+    """Check the arguments of a message to send and return its id."""
     if participant_id not in parts.participants:
         raise ParticipantError(f"{participant_id[:100]!r} is not hosted in this channel")
     if not content:
@@ -251,7 +251,7 @@ def _checked(
 
 
 def _entries(parts: ChannelState, names: Iterable[str]) -> dict[str, bytes]:
-    """Messages that are here, as entries before the end of the log; they fill half of a message at most."""
+    """Encode held messages as entries before the end of the log; they fill at most half of a message."""
     if not names:
         return {}
     tail_ids = parts.delivery.log.tail_ids()
@@ -289,7 +289,7 @@ def _review_by_siblings(
     now_ms: int,
     collected: Collected,
 ) -> None:
-    """The other hosted participants receive it as everyone does: it may acknowledge messages of theirs."""
+    """Review the message for the other hosted participants: it may acknowledge messages of theirs."""
     if len(parts.outgoing):
         found = parts.received_filter(value)
         collected.events += parts.outgoing.review(participant_id, history_ids, found, now_ms)

@@ -1,16 +1,16 @@
-"""When things are due: times by key, waits that grow from try to try, and the draws that spread them.
+"""Due times by key, growing waits between tries, and the draws that spread them.
 
-Everything that looks random in a channel follows from a seed and from what it is for. The same channel,
-replayed from the same inputs, draws the same numbers, so it sends the same bytes at the same times. Nothing
-of a draw can be recognised from outside without the seed.
+All numbers of a channel that look random follow from a seed and their purpose. The same channel, replayed
+from the same inputs, draws the same numbers, so it sends the same bytes at the same times. Without the seed,
+a draw cannot be recognised from outside.
 
-In a queue the lower number of equal times goes first. Entries that no longer hold stay in its heaps until
-they come to the front, or until there are more of them than of the others.
+In a queue, the lower number of equal times goes first. Obsolete entries stay in its heaps until they reach
+the front, or until they outnumber the others.
 
-Before trying again one waits ever longer: doubled from try to try, bounded, spread by a draw. The first wait
-is exactly the stated period. Of later ones up to a quarter is taken off by the draw, so that those who lost
-the same message at the same time do not repeat themselves together; none is ever longer than its nominal
-length, so whoever acts at nominal times finds everything due.
+The wait before each further try grows: it doubles, up to a limit, and is spread by a draw. The first wait is
+exactly the stated period. A draw shortens later waits by up to a quarter, so that participants that lost the
+same message at the same time do not repeat themselves together. No wait is longer than its nominal length, so
+at nominal times everything is due.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ _DRAW_BYTES: Final = 8
 _DRAW_BITS: Final = 8 * _DRAW_BYTES
 
 Draw: TypeAlias = Callable[[str, str, int], int]
-"""An even number below 2**64 for (what it decides, message id, count): always one for the same arguments."""
+"""A uniform number below 2**64 for (purpose, message id, count): always equal for equal arguments."""
 
 
 def draw(seed: bytes, what: str, *parts: str | int) -> int:
-    """A number from 0 to 2**64 - 1 for one purpose (`what`) and one occasion (`parts`: ids, counts)."""
+    """Return a number from 0 to 2**64 - 1 for one purpose (`what`) and occasion (`parts`: ids, counts)."""
     given = [seed, what.encode()]
     given += [str(part).encode() for part in parts]
     named = b"".join([len(part).to_bytes(8, "big") + part for part in given])
@@ -34,32 +34,32 @@ def draw(seed: bytes, what: str, *parts: str | int) -> int:
 
 
 def draw_below(bound: int, seed: bytes, what: str, *parts: str | int) -> int:
-    """A draw from 0 to `bound` - 1; 0 where the bound is 1 or less."""
+    """Draw a number from 0 to `bound` - 1; 0 if the bound is 1 or less."""
     return share(bound, draw(seed, what, *parts)) if bound > 1 else 0
 
 
 def wait_ms(period_ms: int, tries: int, most_ms: int, drawn: int) -> int:
-    """The wait after `tries` tries that brought nothing: `period_ms`, doubled each time, up to `most_ms`.
+    """Return the wait after `tries` unsuccessful tries: `period_ms`, doubled each time, up to `most_ms`.
 
-    `drawn` is an even number below 2**64; it counts for nothing when `tries` is 0.
+    `drawn` is a uniform number below 2**64; it has no effect if `tries` is 0.
     """
-    # Shifting by more would only make a number that the bound cuts off.
+    # A larger shift would only give a number that the limit cuts off.
     nominal = min(period_ms << min(tries, 40), most_ms)
     return nominal if tries == 0 else nominal - share(nominal // 4 + 1, drawn)
 
 
 def share(limit: int, drawn: int) -> int:
-    """An even number from 0 to `limit` - 1, made of one below 2**64 (0 when `limit` is 0)."""
+    """Scale a uniform number below 2**64 to 0 to `limit` - 1 (0 if `limit` is 0)."""
     return limit * drawn >> _DRAW_BITS
 
 
 def early_share(limit: int, group: int, drawn: int) -> int:
-    """A number from 0 to `limit`, made of one below 2**64, that few of a group draw near `limit`.
+    """Scale a number below 2**64 to 0 to `limit`, such that few of a group get a number near `limit`.
 
-    Of each doubling of `group` an equal part of the range is taken off: about one of the group draws a number
-    at the far end, two lie in the part before it, four in the one before that, and half at the near end.
+    Each doubling of `group` takes an equal part of the range: about one of the group draws a number at the
+    far end, two draw one in the part before it, four in the part before that, and half at the near end.
     """
-    # The binary logarithm of 2**64 / drawn, in 1,024ths: exact at powers of two, straight lines between.
+    # The binary logarithm of 2**64 / drawn, in 1,024ths: exact at powers of two, linear between them.
     drawn |= 1
     zeros = _DRAW_BITS - drawn.bit_length()
     logarithm = (zeros << 10) + (((1 << _DRAW_BITS) - (drawn << zeros)) >> (_DRAW_BITS - 11))
@@ -77,11 +77,11 @@ class TimerQueue:
     def __init__(self) -> None:
         self._times: dict[str, tuple[int, int]] = {}
         self._first: list[tuple[int, int, str]] = []
-        # From the last to the first; made when it is asked for.
+        # From the last to the first; made on demand.
         self._last: list[tuple[int, int, str]] | None = None
 
     def put(self, key: str, due_ms: int, number: int) -> None:
-        """`key` is due at `due_ms`, and no longer at another time."""
+        """Set the due time of `key`, instead of any earlier one."""
         time = (due_ms, number)
         if self._times.get(key) == time:
             return
@@ -95,26 +95,26 @@ class TimerQueue:
             self._last = self._heap(-1)
 
     def drop(self, key: str) -> None:
-        """`key` is not due at any time; it need not be here."""
+        """Remove `key`, if it is present."""
         self._times.pop(key, None)
 
     def first(self) -> tuple[int, str] | None:
-        """The earliest due time and its key; None when nothing is due ever."""
+        """Return the earliest due time and its key; None if the queue is empty."""
         return self._live(self._first, 1)
 
     def last(self) -> tuple[int, str] | None:
-        """The latest due time and its key; None when nothing is due ever."""
+        """Return the latest due time and its key; None if the queue is empty."""
         if self._last is None:
             self._last = self._heap(-1)
         return self._live(self._last, -1)
 
     def next_due_ms(self) -> int | None:
-        """The earliest due time; None when nothing is due ever."""
+        """Return the earliest due time; None if the queue is empty."""
         first = self.first()
         return None if first is None else first[0]
 
     def take(self, now_ms: int) -> str | None:
-        """Take out the key that is due first, if it is due by `now_ms`."""
+        """Remove and return the key that is due first, if it is due by `now_ms`."""
         first = self.first()
         if first is None or first[0] > now_ms:
             return None
@@ -123,7 +123,7 @@ class TimerQueue:
         return first[1]
 
     def time(self, key: str) -> tuple[int, int]:
-        """When a key is due that is here, and its number."""
+        """Return the due time of a present key, and its number."""
         return self._times[key]
 
     def __len__(self) -> int:

@@ -213,7 +213,10 @@ class Rollover:
 
     @classmethod
     def of(cls, layout: LayoutName, capacity: int, error_rate: float) -> Rollover:
-        """Return a layout's rule: nim fills to 120 %, keeps 80 % and grows; the others keep half at capacity."""
+        """Return a layout's rule: nim fills to 120 % and keeps 80 %; the others keep half at capacity.
+
+        The filter of nim is larger after the first rollover.
+        """
         first = BloomShape.sized(capacity, error_rate)
         if layout == "nim":
             most, kept = int(capacity * 120.0 / 100.0), int(capacity * 80.0 / 100.0)

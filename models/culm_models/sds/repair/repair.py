@@ -1,20 +1,21 @@
-"""SDS-R: asking other participants for missing messages, and answering them (reference, 1.3 and 3.1).
+"""SDS-R: requests for missing messages from other participants, and answers (reference, 1.3 and 3.1).
 
-Who misses a message asks after T_req, who has it answers after T_resp, both spread by hashes; whoever sees
-another's request or answer first puts off or drops its own. Both buffers are bounded: when one is full, what
-is due last is left out, be it the newcomer.
+A participant that is missing a message requests it after T_req, and a participant that has it answers after
+T_resp. Both times are spread by hashes. A participant that first sees another's request or answer delays its
+own request or drops its own answer. The planned requests and answers are limited: at a limit, the one that is
+due last is left out, even if it is the new one.
 
-Requests travel in messages that are sent anyway. When none is, a sync is sent for their sake, after a gap
-that doubles with each that brought nothing, whoever sent it. So however many ids are asked for, and however
-many participants lack them, a channel carries a bounded number of such syncs.
+Requests travel in messages that are sent anyway. If no message is sent, a sync is sent for them, after a gap
+that doubles with each request without success, whoever sent it. So a channel carries a limited number of such
+syncs, however many ids are requested and however many participants are missing them.
 
-A request that brought nothing is repeated a few times, after a wait that doubles from T_max to minutes. The
-latter half of each wait is spread over the participants. Another's request counts as one of ours, but in a
-row no more often than there are others, so that nobody is kept from asking. Of many requests that are due,
-those go first whose namer has had the fewest asked for in vain: invented ids do not hold up honest ones.
+A request without success is repeated a few times, after a wait that doubles from T_max to minutes. The second
+half of each wait is spread over the participants. Another's request counts as an own one, but in a row no
+more often than there are other senders, so that every participant can request. Of many due requests, those go
+first whose namer has had the fewest unsuccessful requests: invented ids do not delay honest ones.
 
-What was answered is not answered again within a wait that doubles from T_min, and answers are bounded in
-bytes a minute.
+An answered message is not answered again within a wait that doubles from T_min, and answers are limited in
+bytes per minute.
 """
 
 from collections import Counter, deque
@@ -31,11 +32,11 @@ from culm_models.sds.wire.messages import HistoryEntry, RepairHash
 
 _FORMAT: Final = 1
 _ITEMS: Final = 5
-# Items that format 1 has had since later: the pauses, who named each id, and how often each was answered.
+# Items that were added to format 1 later: the pauses, who named each id, and how often each was answered.
 _APPENDED: Final = 3
-# Of many hosted participants so many take part: one would do, more only spread better.
+# Of many hosted participants only so many take part: one would suffice, more only spread better.
 _MOST_SPEAKERS: Final = 16
-# Requests of one received message that are looked at; the implementations send three.
+# Requests of one received message that are processed; the implementations send three.
 _MOST_REQUESTS: Final = 16
 _LEAST_PUT_OFF: Final = 3
 _MOST_DOUBLINGS: Final = 20
@@ -44,11 +45,12 @@ _MS_PER_MIN: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class RepairRule:
-    """`t_min_ms`, `t_max_ms`: the bounds of T_req; T_resp is below `t_max_ms`. `groups`: response groups.
+    """The rules of repair.
 
-    `gap_ms`: the time between two syncs that are sent for the sake of requests alone; it doubles up to
-    `longest_gap_ms` while they bring nothing. `attempts`: how often a message is asked for at most, after
-    waits that double up to `longest_ms`. `answer_bytes_per_min`: what is answered, in bytes a minute.
+    `t_min_ms`, `t_max_ms`: the bounds of T_req; T_resp is below `t_max_ms`. `groups`: response groups.
+    `gap_ms`: the time between two syncs that are sent only for requests; it doubles up to `longest_gap_ms`
+    while they have no success. `attempts`: largest number of requests for a message, after waits that double
+    up to `longest_ms`. `answer_bytes_per_min`: limit of answers, in bytes per minute.
     """
 
     hash_rule: RepairHash = "sha256"
@@ -65,7 +67,7 @@ class RepairRule:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`participant_id`, one of ours, is to rebroadcast the message now, as it was."""
+    """A message that the hosted `participant_id` must broadcast again now, byte for byte."""
 
     participant_id: str
     message_id: str
@@ -73,7 +75,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A missing message, how often it was asked for by anyone, and by others in a row."""
+    """A missing message, with the number of requests by anyone, and by others in a row."""
 
     entry: HistoryEntry
     offset_ms: int
@@ -92,26 +94,27 @@ class RepairBook:
         self._wanted: dict[str, _Request] = {}
         self._namers = Namers()
         self._request_times = TimerQueue()
-        # When the channel last asked, by whomever, how often that brought nothing, and others in a row.
+        # Time of the channel's last request by anyone, number without success, and number of others' in a
+        # row.
         self._asked_ms: int | None = None
         self._vain = self._put_off = 0
         self._answers: dict[str, str] = {}
         self._answer_times = TimerQueue()
-        # When each was answered, and how often before; the oldest first.
+        # Time and number of answers for each message; the oldest first.
         self._answered: dict[str, tuple[int, int]] = {}
-        # When all answers so far would be sent at the rate that is allowed; at most a minute ahead.
+        # Time at which all answers so far would be sent at the allowed rate; at most a minute ahead.
         self._answers_from_ms = 0
 
     def host(self, participants: Sequence[str]) -> None:
-        """Whom this side hosts from now on; at most the first 16 speak. None: nothing new is planned."""
+        """Set the hosted participants; the first 16 send. Without any, nothing new is planned."""
         self._hosts = frozenset(participants)
         self._speakers = tuple(islice(participants, _MOST_SPEAKERS))
 
     def want(self, entry: HistoryEntry, now_ms: int, namer_id: str = "") -> bool:
-        """A message is missing that `namer_id` named: plan a request.
+        """Plan a request for a missing message that `namer_id` named.
 
-        False when one is planned or there is no room: then the newest of whoever named the most gives way,
-        or what is due last.
+        Returns False if one is planned already or there is no capacity. For capacity, the newest id of the
+        sender that named the most is dropped, or the request that is due last.
         """
         message_id = entry.message_id
         if message_id in self._wanted:
@@ -136,9 +139,9 @@ class RepairBook:
         return message_id in self._wanted
 
     def got(self, message_id: str) -> bool:
-        """A copy of the message was received: no request, and no answer, for another has answered.
+        """Drop the request and the answer for a message that was received.
 
-        Whether it was that: an answer to what we were going to answer.
+        Returns whether an answer was planned, so that the received copy was another's answer.
         """
         request = self._wanted.get(message_id)
         if request is not None and request.tries:
@@ -150,7 +153,7 @@ class RepairBook:
         return True
 
     def forget(self, message_id: str) -> None:
-        """The message is given up: no further requests."""
+        """Drop the requests for a message that was given up."""
         if self._wanted.pop(message_id, None) is not None:
             self._request_times.drop(message_id)
             self._namers.drop(message_id)
@@ -163,10 +166,11 @@ class RepairBook:
         now_ms: int,
         senders: int = 0,
     ) -> list[str]:
-        """`sender_id` asks, who is not hosted here. Own requests are put off.
+        """Process requests of `sender_id`, unless it is hosted here. Own requests are delayed.
 
-        `writer_of`: the sender of a message whose bytes are at hand, else None; those messages are planned to
-        be answered. `senders`: how many the channel has. Returns the ids that are planned newly.
+        `writer_of`: returns the sender of a message whose bytes are available, else None; answers are planned
+        for those messages. `senders`: the number of senders of the channel. Returns the ids of newly planned
+        answers.
         """
         planned: list[str] = []
         if sender_id in self._hosts:
@@ -186,9 +190,9 @@ class RepairBook:
         return planned
 
     def requests(self, now_ms: int, limit: int = 3) -> tuple[HistoryEntry, ...]:
-        """What the message that is sent now asks for, planned anew with back-off.
+        """Return the requests for the message that is sent now, and plan them again with back-off.
 
-        Due requests whose namers have had the fewest asked for in vain go first, then those due first.
+        Due requests whose namers have had the fewest unsuccessful requests go first, then by due time.
         """
         due: list[tuple[int, int, str]] = []
         while (first := self._request_times.first()) is not None and first[0] <= now_ms:
@@ -208,7 +212,7 @@ class RepairBook:
         return entries
 
     def answers(self, now_ms: int, limit: int = 64) -> Iterator[Answer]:
-        """Give what is to be rebroadcast now, one by one; `spent` is to be called for each that is sent."""
+        """Yield messages to broadcast again now; the caller must call `spent` for each one that it sends."""
         for _ in range(limit):
             due_ms = self.answers_due_ms()
             if due_ms is None or due_ms > now_ms:
@@ -222,12 +226,12 @@ class RepairBook:
             yield Answer(self._answers.pop(message_id), message_id)
 
     def spent(self, size_bytes: int, now_ms: int) -> None:
-        """An answer of this size was sent: it counts against what a minute allows."""
+        """Count a sent answer of this size against the limit per minute."""
         cost_ms = size_bytes * _MS_PER_MIN // self._rule.answer_bytes_per_min
         self._answers_from_ms = max(self._answers_from_ms, now_ms) + cost_ms
 
     def requests_due_ms(self) -> int | None:
-        """When a sync should be sent for the sake of requests; None when none is planned."""
+        """Return the time at which a sync should be sent for requests; None if no request is planned."""
         first = self._request_times.first()
         if first is None or self._asked_ms is None:
             return None if first is None else first[0]
@@ -235,17 +239,17 @@ class RepairBook:
         return max(first[0], self._asked_ms + self._spread(gap_ms, self._wanted[first[1]].offset_ms))
 
     def answers_due_ms(self) -> int | None:
-        """When the next answer is due; None when none is planned."""
+        """Return the time at which the next answer is due; None if none is planned."""
         due_ms = self._answer_times.next_due_ms()
         return None if due_ms is None else max(due_ms, self._answers_from_ms - _MS_PER_MIN)
 
     def next_due_ms(self) -> int | None:
-        """The earliest time at which a request or an answer is due; None when nothing is planned."""
+        """Return the earliest time at which a request or an answer is due; None if nothing is planned."""
         times = (self.requests_due_ms(), self.answers_due_ms())
         return min((time for time in times if time is not None), default=None)
 
     def pack(self) -> bytes:
-        """All of it as bytes, equal for equal histories."""
+        """Serialize the table, with equal bytes for equal histories."""
         return pack(
             _FORMAT,
             self._number,
@@ -274,7 +278,7 @@ class RepairBook:
 
     @classmethod
     def unpack(cls, data: bytes, rule: RepairRule) -> Self:
-        """What `pack` wrote, `SnapshotError` for what it did not; `host` is to be called again."""
+        """Restore from the bytes of `pack`; `host` must follow. Raises `SnapshotError` for other bytes."""
         book = cls(rule)
         with unpacked(data, _FORMAT, _ITEMS, appended=_APPENDED) as items:
             last, asked_ms, wanted, answers, answered, pauses, namers, times = items
@@ -293,7 +297,7 @@ class RepairBook:
         return book
 
     def _fairest(self, due: list[tuple[int, int, str]], limit: int) -> list[str]:
-        """So many of the due requests, which are in their order."""
+        """Choose `limit` of the due requests, which are in order."""
         by_namer: dict[str, deque[str]] = {}
         for _, _, message_id in due:
             by_namer.setdefault(self._namers.namer_of(message_id), deque()).append(message_id)
@@ -327,7 +331,7 @@ class RepairBook:
         return min(period_ms << min(doublings, _MOST_DOUBLINGS), max(period_ms, longest_ms))
 
     def _spread(self, nominal_ms: int, offset_ms: int) -> int:
-        """A wait whose latter half is spread over the participants, as T_req is."""
+        """Return a wait whose second half is spread over the participants, as T_req is."""
         return nominal_ms // 2 + nominal_ms * offset_ms // (2 * max(self._rule.t_max_ms, 1))
 
     def _plan_answer(self, message_id: str, writer_id: str, now_ms: int) -> bool:
@@ -339,7 +343,7 @@ class RepairBook:
             answered_ms, times = answered
             if now_ms < answered_ms + self._nominal_ms(rule.t_min_ms, times - 1, rule.longest_ms):
                 return False
-        # The writer itself is the first to answer.
+        # The writer itself answers first.
         speakers = (writer_id,) if writer_id in self._hosts else self._speakers
         offsets = [
             (response_offset_ms(rule.hash_rule, speaker, writer_id, message_id, rule.t_max_ms), speaker)
@@ -360,7 +364,7 @@ class RepairBook:
         return True
 
     def _evict_request(self, due_ms: int, namer_id: str) -> bool:
-        """Drop a request for one that is due then. Returns whether there was one to drop."""
+        """Drop a request in favour of another that is due at `due_ms`. Returns whether one was dropped."""
         victim = self._namers.surplus(namer_id)
         if victim is None:
             last = self._request_times.last()

@@ -1,1 +1,1 @@
-"""A channel over a restart: `snapshot` (all of it), `journal` (changes since, and the outline of both)."""
+"""Restarts of a channel: `snapshot` (the whole state), `journal` (changes since, and their format)."""

@@ -1,12 +1,13 @@
-"""The journal of a channel: what is only ever added to its log, filter and buffers, record by record.
+"""The journal of a channel: additions to its log, filter and buffers, record by record.
 
-A driver appends what is new to what it keeps, so that a step costs what it changed and not what the channel
-holds. A chunk is a CBOR array: format, kind (whole or continued), channel id, profile, the marks before and
-after it, then in a continued one the filter's pairs and the records; a whole one has what `snapshot` says.
+A driver appends new records to its stored ones, so the cost of a step depends on its changes and not on the
+size of the channel. A chunk is a CBOR array: format, kind (whole or continued), channel id, profile, the
+marks before and after it, the filter's pairs and the records. A whole chunk also has the number and the
+digests of the ids that left the log before, and the positions of the recent ones (see `snapshot`).
 
-All that is kept of a channel is packed as a CBOR array whose first item is a format number. The bytes are
-this side's own, so only their outline is checked, not each value as of foreign ones: a driver of many
-channels reads and writes little else. What does not fit is a `SnapshotError`.
+Every stored part of a channel is a CBOR array whose first item is a format number. The bytes are this side's
+own, so only their outline is checked, not each value as in foreign bytes: a driver of many channels reads and
+writes little else. Malformed bytes raise `SnapshotError`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from culm_models.sds.errors import BloomSnapshotError, JournalForgottenError, Sn
 
 
 def pack(format_number: int, *items: Any) -> bytes:
-    """The bytes of a part: equal for equal items."""
+    """Encode a part: equal bytes for equal items."""
     return cbor2.dumps([format_number, *items])
 
 
 @contextmanager
 def unpacked(data: bytes, format_number: int, count: int, *, appended: int = 0) -> Iterator[list[Any]]:
-    """The items that `pack` wrote; what is wrong with them inside of the block is a SnapshotError.
+    """Decode the items of `pack`; any error about them inside the block becomes a SnapshotError.
 
-    There are `count` of them and as many `appended` ones, which are None in what an earlier version wrote.
+    There are `count` items and `appended` more, which are None in the bytes of an earlier version.
     """
     try:
         value = cbor2.loads(data)
@@ -52,25 +53,25 @@ def unpacked(data: bytes, format_number: int, count: int, *, appended: int = 0) 
 
 
 LOGGED: Final = 0
-"""[0, id, Lamport, sender, hint, digest]: it is in the log, and waits no more. The digest may be absent."""
+"""[0, id, Lamport, sender, hint, digest]: the message is logged and no longer waits. Digest optional."""
 WAITS: Final = 1
 """[1, id, Lamport, sender, hint, content, since, unmet ids, gap]"""
 DROPPED: Final = 2
-"""[2, id]: it waits no more, and is not known any more."""
+"""[2, id]: the message no longer waits and is unknown again."""
 LOST: Final = 3
-"""[3, id, times, when]: given up; what waits for it has a gap now. The last two may be absent."""
+"""[3, id, times, when]: given up; messages that wait for it have a gap now. The last two are optional."""
 HINT: Final = 4
 """[4, id, hint]"""
 PENDING: Final = 5
-"""[5, id, filter mark, wire before the filter, wire behind it]: sent; while it is unacknowledged."""
+"""[5, id, filter mark, wire before the filter, wire behind it]: sent, for as long as unacknowledged."""
 QUARANTINED: Final = 6
 """[6, due, id, sender, Lamport, content, [[id, hint, sender], ...], hint]"""
 RELEASED: Final = 7
 """[7, id]: no longer in quarantine."""
 DISPUTED: Final = 8
-"""[8, id]: it was told that there are two messages with this id."""
+"""[8, id]: another message with this id was reported."""
 WITHDRAWN: Final = 9
-"""[9, Lamport]: what is later than this is in the log no more, and waits no more."""
+"""[9, Lamport]: later messages have left the log and the waiting messages."""
 Record: TypeAlias = tuple[Any, ...]
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
@@ -78,7 +79,7 @@ _RECORD_BYTES: Final = 200
 
 
 class Journal:
-    """The newest records, until their number or bytes are too many for a driver that never asks."""
+    """The newest records; all are dropped if they are too many or too large for a driver that never asks."""
 
     __slots__ = ("_base", "_base_filter_mark", "_bytes", "_filter_marks", "_most", "_records")
 
@@ -90,16 +91,16 @@ class Journal:
 
     @property
     def mark(self) -> int:
-        """How many records there have been."""
+        """The number of records that were ever added."""
         return self._base + len(self._records)
 
     @property
     def filter_mark(self) -> int:
-        """The filter's mark where the records that are kept begin."""
+        """The filter's mark at the beginning of the kept records."""
         return self._base_filter_mark
 
     def add(self, record: Record, filter_mark: int, size: int = 0) -> None:
-        """One more. `filter_mark`: ids that the filter has had with it; `size`: bytes of its large parts."""
+        """Add a record. `filter_mark`: the filter's mark with it; `size`: bytes of its large parts."""
         self._records.append(record)
         self._filter_marks.append(filter_mark)
         self._bytes += size + _RECORD_BYTES
@@ -121,7 +122,7 @@ class Journal:
         self._records, self._filter_marks, self._bytes = records, marks, kept
 
     def since(self, mark: int) -> tuple[list[Record], int]:
-        """The records after a mark, and the filter's mark at it."""
+        """Return the records after a mark and the filter's mark there; `JournalForgottenError` if dropped."""
         behind = mark - self._base
         if not 0 <= behind <= len(self._records):
             raise JournalForgottenError(

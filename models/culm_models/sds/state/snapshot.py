@@ -1,8 +1,8 @@
-"""A channel over a restart: the journal's chunks and the head, as bytes and back.
+"""The state of a channel across a restart: the journal's chunks and the head, as bytes and back.
 
-Equal histories give equal bytes, and a channel that was restored goes on exactly as the one that was kept
-would have. Only recent wires (`wires`) are not kept: they answer repair requests and are no part of the
-state. The bytes are this side's own; what does not fit is a `SnapshotError`.
+Equal histories give equal bytes, and a restored channel continues exactly as the saved one would have. Only
+recent wire bytes (`wires`) are not saved: they answer repair requests and are no part of the state. The bytes
+are this side's own; malformed ones raise `SnapshotError`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HEAD_ITEMS: Final = 13
 
 
 def journal_since(parts: ChannelState, mark: int) -> bytes:
-    """What came after a mark."""
+    """Encode a chunk with the records after a mark."""
     delivery = parts.delivery
     records, filter_mark = delivery.journal.since(mark)
     pairs = delivery.filter.pack_since(filter_mark)
@@ -52,7 +52,7 @@ def journal_since(parts: ChannelState, mark: int) -> bytes:
 
 
 def journal_whole(parts: ChannelState) -> bytes:
-    """All that a journal tells of what still counts."""
+    """Encode a whole chunk with everything that a journal records and that still counts."""
     delivery = parts.delivery
     records = [
         *((LOST, message_id, *times) for message_id, times in delivery.lost.items()),
@@ -80,7 +80,7 @@ def journal_whole(parts: ChannelState) -> bytes:
 
 
 def apply_journal(parts: ChannelState, data: bytes) -> None:
-    """Take a chunk: a whole one into a fresh channel, a continued one where the last one ended."""
+    """Apply a chunk: a whole one to a fresh channel, a continued one at the end of the last one."""
     journal = parts.delivery.journal
     with unpacked(data, _FORMAT, _CHUNK_ITEMS) as items:
         kind, channel_id, profile, start, end, pairs, records, before = items
@@ -98,7 +98,7 @@ def apply_journal(parts: ChannelState, data: bytes) -> None:
 
 
 def head(parts: ChannelState) -> bytes:
-    """What is not in the journal."""
+    """Encode the state that is not in the journal."""
     delivery = parts.delivery
     return pack(
         _FORMAT,
@@ -119,7 +119,7 @@ def head(parts: ChannelState) -> bytes:
 
 
 def restore_head(parts: ChannelState, data: bytes) -> None:
-    """Take a head that belongs to the journal's mark."""
+    """Restore a head that belongs to the journal's mark."""
     delivery, rules = parts.delivery, parts.rules
     with unpacked(data, _FORMAT, _HEAD_ITEMS) as items:
         kind, channel_id, profile, mark, delivery.lamport, participants, *counts = items[:9]
@@ -169,7 +169,7 @@ def _kept_wires(parts: ChannelState) -> Callable[[str], Stripped]:
 def _apply_log(
     parts: ChannelState, records: list[list[Any]], left: int, old: bytes, recent: list[int]
 ) -> list[list[Any]]:
-    """Fill the log of a fresh channel at once; the records that are left."""
+    """Fill the log of a fresh channel at once. Returns the remaining records."""
     parts.delivery.old.extend_packed(old)
     entries = [LogEntry(*details) for number, *details in records if number == LOGGED]
     parts.delivery.log.extend(entries, left)

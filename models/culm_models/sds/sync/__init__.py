@@ -1,4 +1,5 @@
 """Sync messages (SDS, "periodic sync").
 
-`schedule` (when, among how many, and who answers content), `names` (which messages they name).
+`schedule` decides when a sync is sent, among how many, and who answers content; `names` selects the messages
+that it names.
 """

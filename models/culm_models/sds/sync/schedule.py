@@ -1,18 +1,19 @@
-"""When a sync message is due (sds.md, Periodic Sync Message), at a rate flat in the size of the group.
+"""Due times of sync messages (sds.md, Periodic Sync Message), at a rate independent of the group's size.
 
-A sync waits for a floor of quiet in the channel plus an even spread that grows with the number of distinct
-senders, so that of n participants about one speaks per floor, however many they are. It stops after three
-own syncs without effect, or after receiving many of others', and begins again when something is learned.
+A sync waits for a floor of quiet in the channel plus a uniform spread that grows with the number of distinct
+senders. So of n participants about one sends per floor, whatever n is. Syncs stop after three own ones
+without effect, or after many received ones, and begin again when something is learned.
 
-Two things come sooner, and further messages do not put them off: content that nobody has acknowledged yet is
-answered within half the wait, and content that was sent again within a part of the floor that grows with the
-group, for its sender has not heard anyone. Of these syncs no participant sends two within a floor.
+Two events make a sync earlier, and further messages do not delay it. Content that nobody has acknowledged yet
+is answered within half the wait. Content that was sent again is answered within a part of the floor that
+grows with the group, because its sender has not received an answer. No participant sends two of these syncs
+within a floor.
 
-With `ack_ms`, content is answered by a sync within about that time. One participant is to answer, the one of
-those who spoke lately that is nearest to the message: it does so at once. All others wait for longer, by a
-draw that lets few of them speak early however many there are, and the first one of them answers if nobody has
-by then. Whoever hears that another message carries the news does not answer. Each message with content causes
-one such sync of a side at most, and there are never two within `ack_ms`.
+With `ack_ms`, a sync answers content within about that time. One participant answers at once: the recent
+sender that is nearest to the message. All others wait longer, by a draw that makes few of them early in a
+group of any size, and the first of them answers if nobody has by then. A participant that receives another
+message with the news does not answer. Each message with content causes at most one such sync of a side, and
+there are never two within `ack_ms`.
 """
 
 from bisect import bisect_left
@@ -35,21 +36,21 @@ _RANGE: Final = 1 << (8 * _HASH_BYTES)
 class GroupSize:
     """Counts distinct senders, up to `most`, in bounded memory.
 
-    Of the hashes of all senders the smallest 1,024 are kept: up to so many the count is exact, beyond it
-    follows from how densely they lie, within some percent.
+    It keeps the smallest 1,024 hashes of all senders. Up to that number the count is exact; beyond it the
+    count follows from their density, within a few percent.
     """
 
     __slots__ = ("_hashes", "_last", "_most", "_seen")
 
     def __init__(self, most: int, hashes: Iterable[int] = ()) -> None:
         self._most = most
-        # Known not to change anything if it comes again.
+        # The last sender, whose repetition changes nothing.
         self._last: str | None = None
         self._hashes = sorted(hashes)
         self._seen = set(self._hashes)
 
     def add(self, sender_id: str) -> None:
-        """This sender has spoken."""
+        """Count a sender."""
         if sender_id == self._last:
             return
         self._last = sender_id
@@ -62,32 +63,32 @@ class GroupSize:
         self._seen.add(number)
 
     def count(self) -> int:
-        """How many there are: exact to 1,024."""
+        """Return the number of senders, exact to 1,024."""
         if len(self._hashes) < _COUNTED:
             return min(len(self._hashes), self._most)
         return min(max(_COUNTED, (_COUNTED - 1) * _RANGE // self._hashes[-1]), self._most)
 
     def hashes(self) -> list[int]:
-        """What a new one is made of, to go on counting."""
+        """Return the state, with which a new counter can continue."""
         return list(self._hashes)
 
 
 class RecentSenders:
-    """The last 32 distinct senders, this side's own among them.
+    """The last 32 distinct senders, including this side's own.
 
-    All who hear the same know the same ones. So they agree, without a word, on who answers a message: the one
-    whose hash is nearest to that of the message.
+    All participants that receive the same messages know the same senders. So they agree, without
+    communication, on who answers a message: the sender whose hash is nearest to that of the message.
     """
 
     __slots__ = ("_last", "_senders")
 
     def __init__(self, senders: Iterable[tuple[int, bool]] = ()) -> None:
-        # By hash, and whether this side hosts it; the one that has been silent for longest is the first.
+        # By hash, with whether this side hosts the sender; the one silent for longest comes first.
         self._senders = dict(senders)
         self._last: str | None = None
 
     def add(self, sender_id: str, *, own: bool) -> None:
-        """This sender has spoken."""
+        """Note that a sender has sent a message."""
         if sender_id == self._last:
             return
         self._last = sender_id
@@ -100,14 +101,14 @@ class RecentSenders:
     def nearest_is_own(self, message_id: str, writer_id: str) -> bool | None:
         """Whether this side hosts the sender, other than the writer, that is nearest to the message.
 
-        None where no other sender is known.
+        Returns None if no other sender is known.
         """
         writer, place = _hash(writer_id), _hash(message_id)
         others = [number for number in self._senders if number != writer]
         return self._senders[min(others, key=place.__xor__)] if others else None
 
     def items(self) -> list[tuple[int, bool]]:
-        """What a new one is made of."""
+        """Return the state, from which a new object can be made."""
         return list(self._senders.items())
 
 
@@ -117,25 +118,25 @@ def _hash(text: str) -> int:
 
 _FORMAT: Final = 1
 _ITEMS: Final = 12
-# Items that format 1 has had since later: when content is answered, and who spoke lately.
+# Items that were added to format 1 later: when content is answered, and the recent senders.
 _APPENDED: Final = 2
-# Received content of which it is kept that nobody has acknowledged it; older ones count as acknowledged.
+# Limit of received content remembered as unacknowledged; older content counts as acknowledged.
 _MOST_OWED: Final = 16
-# Below so many senders the spread does not grow.
+# With fewer senders the spread does not grow.
 _SMALL_GROUP: Final = 16
-# The answer to repeated content comes within so much of the floor, times the group by as much.
+# Repeated content is answered within the floor divided by this, times the size of the group divided by this.
 _EARLY: Final = 4
-# The participant that is to answer content does so after so much of `ack_ms`.
+# The participant that must answer content does so after `ack_ms` divided by this.
 _AT_ONCE: Final = 5
-# A draw spreads answers as for a group of at least so many: few early, the more the later.
+# Least group size for the draw that spreads answers: few are early, more are late.
 _LEAST_SPREAD: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class SyncRule:
-    """Own syncs (`fruitless`) and others' (`fruitless_received`) that taught nothing, before silence.
+    """The rules of syncs: silence begins after `fruitless` own ones without effect, or `fruitless_received`.
 
-    `ack_ms`: about how soon content is answered by a sync; 0: not before a sync is due anyway.
+    `ack_ms`: approximate time within which a sync answers content; 0: no earlier than the next due sync.
     """
 
     floor_ms: int = 30_000
@@ -147,14 +148,14 @@ class SyncRule:
 
 
 class SyncSchedule:
-    """One schedule a channel, for all participants that this side hosts."""
+    """The schedule of a channel, for all participants that this side hosts."""
 
     def __init__(self, rule: SyncRule, draw: Draw) -> None:
         self._rule = rule
         self._draw = draw
         self._group = GroupSize(rule.most_senders)
         self._recent = RecentSenders()
-        # When the channel's last message, how many senders there were, and how often the wait began anew.
+        # Time of the channel's last message, number of senders then, and number of times the wait restarted.
         self._received_ms: int | None = None
         self._received_size = 0
         self._waits = 0
@@ -162,7 +163,7 @@ class SyncSchedule:
         self._own_sync_ms: int | None = None
         self._fruitless = 0
         self._fruitless_received = 0
-        # With who wrote it, whose own messages acknowledge nothing of it.
+        # With the writer, whose own messages acknowledge nothing of it.
         self._owed: dict[str, tuple[str, HashPair]] = {}
         self._owed_due_ms: int | None = None
         self._early_due_ms: int | None = None
@@ -178,10 +179,10 @@ class SyncSchedule:
         history_ids: Iterable[str] = (),
         filter: Filter | None = None,
     ) -> None:
-        """A message of another participant was received (new content or a sync; no ephemeral, no own).
+        """Note a message of another participant (new content or a sync; not ephemeral, not own).
 
-        `learned`: it brought content, an acknowledgement or the id of a missing message, or its filter lacks
-        something that we have, so that its sender has something to learn from us.
+        `learned`: it had content, an acknowledgement or the id of a missing message, or its filter is missing
+        ids that we have, so that its sender can learn from us.
         """
         self._group.add(sender_id)
         if self._rule.ack_ms:
@@ -197,9 +198,9 @@ class SyncSchedule:
     def owe(
         self, message_id: str, writer_id: str, pair: HashPair, now_ms: int, *, soon: bool = False
     ) -> None:
-        """New content of another participant was taken (after `seen`), and nobody has acknowledged it yet.
+        """Note new, unacknowledged content of another participant; call it after `seen`.
 
-        `soon`: it is answered within about `ack_ms`.
+        `soon`: answer it within about `ack_ms`.
         """
         self._names.content_came()
         if self._owed_due_ms is None:
@@ -212,9 +213,9 @@ class SyncSchedule:
         self._names.received(message_id, writer_id)
 
     def repeated(self, message_id: str, writer_id: str, now_ms: int) -> None:
-        """Content that we have came again: its sender has not heard of us. The next sync comes early.
+        """Note repeated content: its sender has not received our messages. The next sync is early.
 
-        It does not come within `ack_ms`: all who hold the content hear every copy, and of a large group with
+        It is not sent within `ack_ms`: all who hold the content receive every copy, and in a large group with
         losses several would answer each of them.
         """
         if not self._names.repeated(message_id, writer_id):
@@ -224,26 +225,26 @@ class SyncSchedule:
             self._early_due_ms = now_ms + share(limit_ms, self._draw("sync.early", message_id, self._waits))
 
     def lacks(self, message_ids: Iterable[str]) -> bool:
-        """The sender of a sync has not got these; whether any of them was not named often enough by ours."""
+        """Note ids that a sync's sender is missing. Returns whether any was not named often enough by us."""
         return self._names.lacks(message_ids)
 
     def names(self) -> tuple[str, ...]:
-        """Ids that the next sync names before its regular causal history (see `SyncNames`)."""
+        """Return the ids that the next sync names before its regular causal history (see `SyncNames`)."""
         if self._ack_due_ms is None:
             return self._names.names()
         return tuple(dict.fromkeys((*self._owed, *self._names.names())))[:MOST_NAMED]
 
     def urgent_names(self) -> tuple[str, ...]:
-        """Those of them that a message with content names too, if it is sent before."""
+        """Return the ids of these that a content message also names if it is sent earlier."""
         return self._names.urgent()
 
     def sent(
         self, now_ms: int, *, sync: bool, named: Iterable[str] = (), sender_id: str | None = None
     ) -> None:
-        """A participant of ours has sent content, or a sync, that named `named` in its causal history."""
+        """Note that a hosted participant sent content or a sync; its causal history named `named`."""
         if self._rule.ack_ms and sender_id is not None:
             self._recent.add(sender_id, own=True)
-        # Its filter shows whatever we have.
+        # Its filter contains all ids that we have.
         self._owed.clear()
         self._owed_due_ms = self._ack_due_ms = None
         self._names.said(named)
@@ -260,19 +261,19 @@ class SyncSchedule:
         self._begin(now_ms)
 
     def rest(self) -> None:
-        """There is nothing to sync (an empty log): silence until something is learned."""
+        """Be silent until something is learned, because there is nothing to sync (an empty log)."""
         self._silent = True
         self._owed.clear()
         self._names.clear()
         self._owed_due_ms = self._early_due_ms = self._ack_due_ms = None
 
     def due(self, now_ms: int) -> bool:
-        """Whether a sync is to be sent now."""
+        """Whether to send a sync now."""
         due_ms = self.next_due_ms()
         return due_ms is not None and due_ms <= now_ms
 
     def next_due_ms(self) -> int | None:
-        """When the next sync is due; None while the schedule is silent."""
+        """Return the time at which the next sync is due; None while the schedule is silent."""
         times = [time for time in (self._owed_due_ms, self._early_due_ms) if time is not None]
         if not self._silent and self._received_ms is not None:
             times.append(self._received_ms + self._wait_ms())
@@ -287,11 +288,11 @@ class SyncSchedule:
         return ack_ms if due_ms is None else min(due_ms, ack_ms)
 
     def senders(self) -> int:
-        """How many distinct senders there are: exact to 1,024, then an estimate within some percent."""
+        """Return the number of distinct senders: exact to 1,024, then an estimate within a few percent."""
         return self._group.count()
 
     def pack(self) -> bytes:
-        """All of it as bytes, equal for equal histories."""
+        """Serialize the schedule, with equal bytes for equal histories."""
         return pack(
             _FORMAT,
             self._group.hashes(),
@@ -312,7 +313,7 @@ class SyncSchedule:
 
     @classmethod
     def unpack(cls, data: bytes, rule: SyncRule, draw: Draw) -> Self:
-        """What `pack` wrote; `SnapshotError` for what it did not."""
+        """Restore from the bytes of `pack`. Raises `SnapshotError` for other bytes."""
         schedule = cls(rule, draw)
         with unpacked(data, _FORMAT, _ITEMS, appended=_APPENDED) as items:
             hashes, schedule._received_ms, schedule._received_size = items[:3]
@@ -333,10 +334,11 @@ class SyncSchedule:
         self._fruitless = self._fruitless_received = 0
 
     def _settle(self, sender_id: str, history_ids: Iterable[str], filter: Filter | None) -> None:
-        """What another participant acknowledges is not for us to acknowledge early."""
+        """Drop content that another participant acknowledges: we need not acknowledge it early."""
         history_ids = tuple(history_ids)
         self._names.named_by(sender_id, history_ids)
-        # What a writer says of its own is nothing, so between two there is nothing to look at.
+        # Writers' statements about their own messages do not count, so with two participants this list is
+        # empty.
         others = [(key, pair) for key, (writer_id, pair) in self._owed.items() if writer_id != sender_id]
         if others:
             shows = filter.contains if filter is not None and filter.is_evidence else None
@@ -355,7 +357,7 @@ class SyncSchedule:
         is_ours = self._recent.nearest_is_own(message_id, writer_id)
         wait_ms = ack_ms // _AT_ONCE
         if not is_ours:
-            # Nobody else is known who could be the one to answer at once: so nobody is waited for.
+            # If no sender is known that could answer at once, there is nobody to wait for.
             wait_ms = wait_ms if is_ours is None else ack_ms
             drawn = self._draw("sync.ack", message_id, self._waits)
             wait_ms += ack_ms - early_share(ack_ms, max(_LEAST_SPREAD, 2 * self._group.count()), drawn)
@@ -367,6 +369,6 @@ class SyncSchedule:
         self._waits += 1
 
     def _wait_ms(self) -> int:
-        """The wait since the channel's last message; it follows from what is kept."""
+        """Return the wait since the channel's last message; it is derived from the stored state."""
         limit_ms = self._rule.spread_ms * max(_SMALL_GROUP, self._received_size) // _SMALL_GROUP
         return self._rule.floor_ms + share(limit_ms + 1, self._draw("sync", "", self._waits))

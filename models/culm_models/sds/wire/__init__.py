@@ -1,4 +1,5 @@
 """Messages and their bytes, in three profiles (SDS, "messages").
 
-`messages` (and what differs between the deployed dialects), `codec` (bytes and messages, over `fields`).
+`messages` has the messages and the differences between the deployed dialects. `codec` converts between bytes
+and messages, using `fields`.
 """

@@ -1,8 +1,8 @@
-"""Messages as bytes and back, in each of the three wire profiles (specification "Message"; see `profiles`).
+"""Messages as bytes and back, in each of the three wire profiles (specification "Message"; `messages`).
 
-What is written is, byte for byte, what the implementations of the profile write. Fields are read in any
-order, unknown ones skipped, the last of a repeated one wins. What cannot be trusted is refused with a
-`MessageError`; nothing else is raised, whatever the bytes.
+Encoded messages equal, byte for byte, those of the implementations of the profile. Fields are read in any
+order, unknown ones are skipped, and the last of a repeated field counts. Malformed messages raise a
+`MessageError`; no bytes raise anything else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ _UnfrozenMessage: Final = unfrozen(Message)
 class Decoder:
     """Reads the messages of one profile; remembers history entries, so that repeated ones cost little.
 
-    At most `cached_entries` are remembered, fewer where histories are short; with 0 it remembers nothing.
+    At most `cached_entries` are remembered, fewer if histories are short; with 0 it remembers nothing.
     """
 
     __slots__ = ("_facts", "_history_tag", "_max_bytes", "_names", "_numbers", "_reader", "_strict")
@@ -74,7 +74,7 @@ class Decoder:
         self._reader = EntryReader(profile, max_entries, cached_entries)
 
     def decode(self, data: bytes) -> Message:
-        """The message that bytes say. Raises MessageError for bytes that are none."""
+        """Decode a message. Raises MessageError for malformed bytes."""
         if len(data) > self._max_bytes:
             raise MessageTooLargeError(f"{len(data)} bytes, at most {self._max_bytes} are taken")
         found: dict[str, Any] = {}
@@ -155,7 +155,7 @@ class Decoder:
 
 
 def encode(message: Message, profile: Profile) -> bytes:
-    """The bytes of a message. Raises MessageError for one that this profile cannot say."""
+    """Encode a message. Raises MessageError for a message that this profile cannot express."""
     before, after = assemble(
         profile,
         message.sender_id,
@@ -170,12 +170,12 @@ def encode(message: Message, profile: Profile) -> bytes:
 
 
 def encode_entry(entry: HistoryEntry, profile: Profile) -> bytes:
-    """One entry of the causal history with its tag and length, as `assemble` takes it."""
+    """Encode one entry of the causal history with its tag and length, as `assemble` takes it."""
     return with_length(TAG_BYTES[profile]["causal_history"], entry_body(entry, profile))
 
 
 def bloom_field(value: bytes | None, profile: Profile) -> bytes:
-    """The field of the bloom filter, which stands between the two parts that `assemble` gives."""
+    """Encode the field of the bloom filter, which belongs between the two parts from `assemble`."""
     if value is None:
         if not PROFILES[profile].empty_is_absent:
             return b""
@@ -193,7 +193,7 @@ def assemble(
     content: bytes | None,
     repair: Iterable[HistoryEntry] = (),
 ) -> tuple[bytes, bytes]:
-    """A message's bytes before and behind its bloom filter; `history` holds what `encode_entry` gives."""
+    """Encode a message before and behind its bloom filter; `history` has results of `encode_entry`."""
     facts = PROFILES[profile]
     tags = TAG_BYTES[profile]
     if facts.empty_is_absent:
@@ -220,7 +220,7 @@ def assemble(
 def _id_field(facts: WireProfile, tags: Mapping[str, bytes], name: str, value: str) -> bytes:
     if not value and name in facts.required_filled:
         raise FieldMissingError(f"the {name} is empty")
-    # nim writes what it requires; all else that is empty is left out, as protobuf does.
+    # nim writes all required fields; other empty fields are left out, as protobuf does.
     if not value and name not in facts.required:
         return b""
     return with_length(tags[name], id_bytes(value))
@@ -237,5 +237,5 @@ def _lamport_field(facts: WireProfile, tag_bytes: bytes, lamport: int | None) ->
 
 
 def decode(data: bytes, profile: Profile, *, max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES) -> Message:
-    """The message that bytes say. Raises MessageError for bytes that are none."""
+    """Decode a message. Raises MessageError for malformed bytes."""
     return Decoder(profile, max_bytes=max_bytes, cached_entries=0).decode(data)

@@ -1,12 +1,12 @@
 """Parts of a message as bytes and back: protobuf fields, ids, history entries (SDS, "HistoryEntry").
 
-Numbers may be spelled with more bytes than they need, as protobuf allows, but not with more than 64 bits (32
-for tags); `strict`, as nim-libp2p reads, refuses that too, and groups. Reading never goes past the end of
-`data`; nothing is copied on the word of a length.
+Numbers may have more bytes than they need, as protobuf allows, but not more than 64 bits (32 for tags).
+`strict`, as nim-libp2p reads, also refuses longer forms, and groups. Reading never goes past the end of
+`data`, and no memory is allocated for an announced length.
 
-Most entries of a message repeat those of the one before: each names the end of its sender's log, so it
-mostly says again what the last one said, a few entries further on. `EntryReader` compares that part as bytes
-and does not read it; other entries it finds by their bytes.
+Most entries of a message repeat those of the previous message: each message names the end of its sender's
+log, so it mostly has the entries of the previous one, a few entries further on. `EntryReader` compares that
+part as bytes and does not parse it; other entries it looks up by their bytes.
 """
 
 from typing import Final
@@ -50,19 +50,19 @@ _GROUP_DEPTH_MOST: Final = 32
 
 
 def with_length(tag_bytes: bytes, value: bytes) -> bytes:
-    """A field of strings, bytes or a nested message."""
+    """Encode a field of text, bytes or a nested message."""
     return b"%b%b%b" % (tag_bytes, write_varint(len(value)), value)
 
 
 def read_varint(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
-    """The number at a position, and the position behind it."""
+    """Return the number at a position, and the position behind it."""
     if position < len(data) and (octet := data[position]) < 0x80:
         return octet, position + 1
     return _read(data, position, _VARINT_BYTES_MOST, _U64_MOST, strict)
 
 
 def read_tag(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
-    """The tag at a position, and the position behind it; its field number is not 0."""
+    """Return the tag at a position, and the position behind it; its field number is not 0."""
     if position < len(data) and 8 <= (octet := data[position]) < 0x80:
         return octet, position + 1
     found, position = _read(data, position, _TAG_BYTES_MOST, _TAG_MOST, strict)
@@ -72,7 +72,7 @@ def read_tag(data: bytes, position: int, strict: bool = False) -> tuple[int, int
 
 
 def read_length(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
-    """Where the value begins whose length stands at a position, and where it ends."""
+    """Return the begin and end of the value whose length is at a position."""
     size, start = read_varint(data, position, strict)
     end = start + size
     if end > len(data):
@@ -81,7 +81,7 @@ def read_length(data: bytes, position: int, strict: bool = False) -> tuple[int, 
 
 
 def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> int:
-    """The position behind the value of a field that nobody here knows."""
+    """Return the position behind the value of an unknown field."""
     open_groups: list[int] = []
     while True:
         number, wire_type = found_tag >> 3, found_tag & 7
@@ -122,7 +122,7 @@ def _read(data: bytes, position: int, bytes_most: int, most: int, strict: bool) 
     return value, end
 
 
-# Ids are kept for as long as the log is: a peer has no say in how much that is.
+# Ids are kept as long as the log: a peer cannot decide how much memory that takes.
 MAX_ID_BYTES: Final = 1_024
 
 _ID_TAG: Final = tag(ENTRY_MESSAGE_ID, LENGTH)
@@ -135,7 +135,7 @@ _UnfrozenEntry: Final = unfrozen(HistoryEntry)
 
 
 def id_bytes(value: str) -> bytes:
-    """An id as UTF-8. Raises TextError for half a surrogate pair and IdSizeError for a long one."""
+    """Encode an id as UTF-8. Raises TextError for half a surrogate pair and IdSizeError for a long id."""
     try:
         data = value.encode()
     except UnicodeEncodeError:
@@ -144,7 +144,7 @@ def id_bytes(value: str) -> bytes:
 
 
 def read_id(data: bytes) -> str:
-    """An id from UTF-8. Raises TextError or IdSizeError."""
+    """Decode an id from UTF-8. Raises TextError or IdSizeError."""
     try:
         return str(_fitting(data), "utf-8")
     except UnicodeDecodeError:
@@ -152,10 +152,10 @@ def read_id(data: bytes) -> str:
 
 
 def entry_body(entry: HistoryEntry, profile: Profile) -> bytes:
-    """A history entry without tag and length."""
+    """Encode a history entry without tag and length."""
     message_id, hint, sender_id = entry.message_id, entry.retrieval_hint, entry.sender_id
     if hint is None and message_id and sender_id:
-        # Nearly all entries are so: an id, and who wrote it, each of less than 128 bytes.
+        # Nearly all entries consist of an id and its sender, each of less than 128 bytes.
         id_size, sender_size = len(message_id), len(sender_id)
         if id_size < 0x80 > sender_size and message_id.isascii() and sender_id.isascii():
             return b"%c%c%b%c%c%b" % (
@@ -183,7 +183,7 @@ def entry_body(entry: HistoryEntry, profile: Profile) -> bytes:
 
 
 def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
-    """A history entry from the bytes of the nested message. Raises MessageError."""
+    """Decode a history entry from the bytes of the nested message. Raises MessageError."""
     short = _short_entry(body)
     if short is not None:
         return short
@@ -192,7 +192,7 @@ def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
     try:
         return _read_entry(body, profile)
     except MessageError:
-        # Older nim-sds wrote a history of bare ids. They differ from entries by being text: the tags of an
+        # Older nim-sds wrote a history of bare ids. Unlike entries they are printable text: the tags of an
         # entry's own fields are control characters.
         if body and (text := _text(body)) is not None and text.isprintable():
             return HistoryEntry(text)
@@ -200,7 +200,7 @@ def read_entry(body: bytes, profile: Profile) -> HistoryEntry:
 
 
 def _short_entry(body: bytes) -> HistoryEntry | None:
-    """The entry where it is an id, with or without who wrote it, in ASCII and less than 128 bytes each."""
+    """Decode an entry of an id, with or without sender, in ASCII of less than 128 bytes each, else None."""
     size = len(body)
     if size < 3 or body[0] != _ID_TAG or not body.isascii():
         return None
@@ -266,12 +266,12 @@ def _fitting(data: bytes) -> bytes:
     return data
 
 
-# Longer entries and runs are read anew each time, so that what is remembered is bounded in bytes too.
+# Larger entries and runs are not remembered, so that the remembered bytes are limited, too.
 _REMEMBERED_ENTRY_BYTES: Final = 512
 _REMEMBERED_RUN_BYTES: Final = 1 << 17
-# So many entries of the last run may have left at its beginning.
+# Limit of entries of the last run that may be absent at the beginning of the next one.
 _STEPS_MOST: Final = 8
-# Entries that are remembered: so many, or those of so many runs as long as the last one.
+# Remembered entries: at least so many, or as many as in so many runs of the last one's length.
 _ENTRIES_LEAST: Final = 64
 _RUNS: Final = 4
 
@@ -298,7 +298,7 @@ class EntryReader:
         self._remembered = remembered
         self._limit = min(remembered, _ENTRIES_LEAST)
         self._known: dict[bytes, HistoryEntry] = {}
-        # One byte in every profile; a tag spelled with more does not begin a run.
+        # One byte in every profile; a tag in a longer form does not begin a run.
         self._tag = TAGS[profile]["causal_history"]
         self._run = b""
         self._entries: list[HistoryEntry] = []
@@ -310,9 +310,9 @@ class EntryReader:
         into.append(self._known.get(body) or self._read(body))
 
     def read_run(self, data: bytes, position: int, into: list[HistoryEntry]) -> int:
-        """Read the entries of the causal history that follow each other from a position on.
+        """Read consecutive entries of the causal history, starting at a position.
 
-        Gives the position behind them. Raises MessageError.
+        Returns the position behind them. Raises MessageError.
         """
         begin = position
         fresh = not into
@@ -327,7 +327,7 @@ class EntryReader:
         return position
 
     def _repeated(self, data: bytes, position: int, into: list[HistoryEntry]) -> int:
-        """Take over what this run repeats of the last one, without its first few entries."""
+        """Copy the entries that this run repeats of the last one, except for its first few entries."""
         run = self._run
         start = 0
         for steps in range(min(_STEPS_MOST, len(self._entries))):

@@ -1,12 +1,12 @@
-"""Messages of an SDS channel (specification "Payloads"), and what differs between the dialects of SDS.
+"""Messages of an SDS channel (specification "Payloads"), and the differences between the dialects of SDS.
 
-Ids of our own follow from what is said: they are unique for equal contents, and the same again when an input
-is replayed. Values are checked where bytes come in (`codec`); here they are plain facts.
+Own ids are derived from the message: they are unique even for equal contents, and identical if an input is
+replayed. Values are checked when bytes are decoded (`codec`), not here.
 
-A profile is one row of facts, with its tags. `spec` has the field numbers of the specification with its
-later additions (64-bit Lamport timestamps in milliseconds, field 13 and the sender of a history entry). `js`
-is what @waku/sds 0.0.8 puts on the wire; `nim` what nim-sds and all that is built on it do. js and nim do not
-understand each other at all.
+A profile is one row of facts, with its tags. `spec` has the field numbers of the specification with its later
+additions (64-bit Lamport timestamps in milliseconds, field 13 and the sender of a history entry). `js` is the
+format of @waku/sds 0.0.8, `nim` that of nim-sds and everything built on it. js and nim cannot understand each
+other at all.
 """
 
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from typing import Final, Literal, TypeAlias
 from culm_models.varint import write_varint
 
 Profile: TypeAlias = Literal["spec", "js", "nim"]
-"""How a channel is written on the wire; every participant of one channel uses the same (see `profiles`)."""
+"""The wire format of a channel; every participant of a channel must use the same one (see `PROFILES`)."""
 
 MessageKind: TypeAlias = Literal["content", "sync", "ephemeral"]
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """Another message of the channel by its id, how to fetch it, and who wrote it, as far as known.
+    """Another message of the channel by its id, how to fetch it, and its sender, as far as known.
 
-    `sender_id` is what lets the writer of that message answer a repair request first (SDS-R).
+    With `sender_id` the sender of that message can answer a repair request first (SDS-R).
     """
 
     message_id: str
@@ -39,9 +39,9 @@ class HistoryEntry:
 class Message:
     """One message of a channel.
 
-    `lamport_timestamp`: in the unit of the channel's profile; absent in ephemeral messages.
-    `causal_history`: oldest first, as the sender's log ends. `bloom_filter`: the field's bytes as they are
-    on the wire, in profile nim the nested container. `repair_request`: messages the sender lacks.
+    `lamport_timestamp`: in the unit of the channel's profile; absent in ephemeral messages. `causal_history`:
+    the end of the sender's log, oldest first. `bloom_filter`: the field's bytes as they are on the wire, in
+    profile nim the nested container. `repair_request`: messages that the sender is missing.
     """
 
     sender_id: str
@@ -65,15 +65,15 @@ _DIGEST_BYTES: Final = 8
 
 
 def content_message_id(channel_id: str, sender_id: str, nonce: bytes, content: bytes) -> str:
-    """SHA-256 in lower-case hex over channel, sender, nonce and content, each behind its length (8 bytes)."""
+    """Return the hex SHA-256 of channel, sender, nonce and content, each after its 8-byte length."""
     parts = (channel_id.encode(), sender_id.encode(), nonce, content)
     return sha256(b"".join([len(part).to_bytes(8, "big") + part for part in parts])).hexdigest()
 
 
 def message_digest(sender_id: str, content: bytes) -> bytes:
-    """8 bytes that tell two messages apart that have the same id: of who said what.
+    """Return 8 bytes that distinguish two messages of one id, as a hash of sender and content.
 
-    The Lamport timestamp is not in it: @waku/sds gives a message that it sends again a new one.
+    The Lamport timestamp is not included: @waku/sds gives a message that it sends again a new one.
     """
     digest = blake2b(content, digest_size=_DIGEST_BYTES)
     digest.update(sender_id.encode())
@@ -82,7 +82,7 @@ def message_digest(sender_id: str, content: bytes) -> bytes:
 
 BloomLayout: TypeAlias = Literal["spec", "js", "nim"]
 RepairHash: TypeAlias = Literal["sha256", "farmhash"]
-"""How SDS-R spreads repair requests: `sha256` as the specification and js do, `farmhash` as nim does."""
+"""The hash with which SDS-R spreads repair requests: `sha256` in spec and js, `farmhash` in nim."""
 
 VARINT: Final = 0
 LENGTH: Final = 2
@@ -95,7 +95,7 @@ ENTRY_SENDER_ID: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class FieldNumbers:
-    """The protobuf field number of each part of a message; those of a history entry are the same in all."""
+    """The protobuf field number of each part of a message; history entries have the same ones in all."""
 
     sender_id: int
     message_id: int
@@ -112,12 +112,12 @@ class WireProfile:
     """One dialect.
 
     `before_bloom` and `after_bloom`: the fields in the order in which they are written, around the filter.
-    `required`: fields that a message must have; `required_filled`: those that must not be empty either.
+    `required`: fields that a message must have; `required_filled`: fields that must also not be empty.
     `strict`: refuses numbers that are not in their shortest form, and groups, which protobuf allows.
     `empty_is_absent`: empty strings and bytes mean "none", so fields that have no other way to be absent
-    (nim's content and filter) are always written, and empty hints and senders never. `kinds`: what this
-    dialect has words for. `lamport_most`: the largest Lamport timestamp; `lamport_unit_ms`: the length of
-    its unit in milliseconds; `lamport_receipt_step`: what is added to max(own, received) on receipt.
+    (nim's content and filter) are always written, and empty hints and senders never. `kinds`: the kinds of
+    messages of this dialect. `lamport_most`: the largest Lamport timestamp; `lamport_unit_ms`: the length of
+    its unit in milliseconds; `lamport_receipt_step`: the number added to max(own, received) on receipt.
     """
 
     name: Profile
@@ -136,15 +136,15 @@ class WireProfile:
     repair_hash: RepairHash
 
     def lamport_now(self, now_ms: int) -> int:
-        """The Lamport timestamp that belongs to a time, in this profile's unit."""
+        """Return the Lamport timestamp of a time, in this profile's unit."""
         return now_ms // self.lamport_unit_ms
 
     def lamport_to_send(self, own: int, now_ms: int) -> int:
-        """The Lamport timestamp of the next message of whoever stands at `own`."""
+        """Return the Lamport timestamp of the next message: that of the time, but above `own`."""
         return max(self.lamport_now(now_ms), own + 1)
 
     def lamport_after(self, own: int, received: int) -> int:
-        """Where whoever stands at `own` stands after a message with the timestamp `received`."""
+        """Return the own Lamport timestamp after a message with the timestamp `received` arrived."""
         return max(own, received) + self.lamport_receipt_step
 
 
@@ -239,7 +239,7 @@ _FIELDS: Final = (
 
 
 def tag(number: int, wire_type: int) -> int:
-    """The tag of a field, as a number."""
+    """Return the tag of a field as a number."""
     return number << 3 | wire_type
 
 
