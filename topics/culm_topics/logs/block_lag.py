@@ -1,8 +1,7 @@
-"""How a peer stands to the replicated logs, block by block: `blocks` beside `block-vectors`.
+"""A peer's lag behind the replicated logs, block by block: `blocks` compared with `block-vectors`.
 
-Fingerprints are sums, so a peer's vector of a block is compared without looking at its heights: where the
-peer holds all of one schema, or of all of them, it is that sum. Where it is not, the heights say what is
-missing.
+Fingerprints are sums, so a peer's vector of a block can be compared without its heights: if the peer holds
+all of one schema, or of all of them, its fingerprint is that sum. Otherwise the heights tell what is missing.
 """
 
 from collections import defaultdict
@@ -19,8 +18,9 @@ from culm_topics.logs.records.blocks import LOG_SIZE, ROW_SIZE
 class BlockLag:
     """One peer and one block of one schema.
 
-    `logs` and `entries` are in the block; `logs_held` are those of which the peer holds something, and
-    `entries_behind` what it lacks of these; of the other logs it is not known whether it wants them.
+    `logs` and `entries` count the contents of the block; `logs_held` counts the logs of which the peer holds
+    something, and `entries_behind` the entries of these logs that it is missing. Whether it wants the other
+    logs is unknown.
     """
 
     peer_id: bytes
@@ -39,9 +39,9 @@ class BlockLag:
 
 
 def block_lags(blocks: Blocks, vectors: Blocks) -> Iterator[BlockLag]:
-    """Every peer's lag in every block that it holds something of, sorted by peer, block and schema.
+    """Yield every peer's lag in every block of which it holds something, sorted by peer, block and schema.
 
-    Raises `RecordError` when the two were made with different block bits.
+    Raises `RecordError` if the two have different block bits.
     """
     if len(blocks) and len(vectors) and blocks.block_bits != vectors.block_bits:
         raise RecordError(f"blocks have {blocks.block_bits} bits and the peers' vectors {vectors.block_bits}")
@@ -78,7 +78,7 @@ def _block_lag(vector: Block, block: Block, held: int, logs_behind: int, entries
 
 
 def _held_whole(vector: Block, schemas: list[Block]) -> list[Block] | None:
-    """The blocks that the peer holds all of and that are all that it holds; None when it cannot be told."""
+    """Return the blocks of which the peer holds everything, if it holds nothing else; None if unknown."""
     lift = _common_lift((vector, *schemas))
     if lift is None:
         return None
@@ -103,14 +103,14 @@ def _common_lift(blocks: Iterable[Block]) -> Lift | None:
 
 
 def rows_of(heights: bytes) -> Iterator[tuple[bytes, int]]:
-    """(log key, sequence number) of packed heights."""
+    """Yield (log key, sequence number) of packed heights."""
     for start in range(0, len(heights), ROW_SIZE):
         log = heights[start : start + LOG_SIZE]
         yield log, int.from_bytes(heights[start + LOG_SIZE : start + ROW_SIZE], "big")
 
 
 def total_fingerprints(blocks: Iterable[Block]) -> Mapping[str, bytes]:
-    """The fingerprints of several blocks together, of the lifts that all of them have."""
+    """Return the combined fingerprints of several blocks, for the lifts that all of them have."""
     many = list(blocks)
     names = set.intersection(*(set(block.fingerprints) for block in many)) if many else set()
     totals: dict[str, bytes] = {}

@@ -1,7 +1,7 @@
-"""The topics `blocks` and `block-vectors` as they stand: log heights and fingerprints by block.
+"""The present contents of `blocks` and `block-vectors`: log heights and fingerprints by block.
 
-A connector starts from `blocks`: a million logs are some thousand records. `Blocks.applied` says from where
-on the records of `logs` (or `receipts`) have to be read to miss nothing.
+A connector starts from `blocks`: a million logs are some thousand records. `Blocks.applied` is the position
+from which the records of `logs` (or `receipts`) must be read in order to miss nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -36,10 +36,11 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of one set. `heights` is 48 bytes a log (public key, log id, seq_num), sorted, each log once.
+    """One block of one set.
 
-    `fingerprints` is by name of the lift: lanes, most significant byte first. `version` says which input
-    made the block: ((partition, next offset), ...).
+    `heights` is 48 bytes per log (public key, log id, seq_num), sorted, each log once. `fingerprints` is by
+    name of the lift: lanes, most significant byte first. `version` is the input from which the block was
+    made: ((partition, next offset), ...).
     """
 
     name: bytes
@@ -53,7 +54,7 @@ class Block:
 
     @property
     def schema_id(self) -> str:
-        """The schema of a block out of `blocks`. Raises `RecordError` when the name is no text."""
+        """The schema of a block from `blocks`. Raises `RecordError` if the name is not text."""
         try:
             return self.name.decode()
         except UnicodeDecodeError as error:
@@ -61,7 +62,7 @@ class Block:
 
     @property
     def peer_id(self) -> bytes:
-        """The peer of a block out of `block-vectors`."""
+        """The peer of a block from `block-vectors`."""
         assert len(self.name) == PEER_ID_SIZE
         return self.name
 
@@ -70,9 +71,10 @@ class Block:
 class Blocks:
     """All blocks of one `block_bits` (None: there are none), by set and block.
 
-    `applied`: of each partition of the input, every record before that offset is in the blocks. `torn`: the
-    blocks (name, block) whose heights could not be put together; whoever needs them reads the input itself.
-    `records`: how many records were read. `passed_over`: those that are none, each at the cost of its block.
+    `applied`: for each partition of the input, all records before that offset are included in the blocks.
+    `torn`: the blocks (name, block) whose heights could not be assembled; a reader that needs them reads the
+    input itself. `records` is the number of records read. `passed_over` counts malformed records, each of
+    which costs its block.
     """
 
     block_bits: int | None
@@ -96,7 +98,7 @@ def read_blocks(
     block_bits: int | None = None,
     progress: Progress | None = None,
 ) -> Blocks:
-    """The blocks of these schemas (by default of all), of the block bits that have come furthest.
+    """Return the blocks of these schemas (by default all), of the block bits that are most up to date.
 
     Raises `TopicMissing`, `KafkaFailure`.
     """
@@ -111,7 +113,7 @@ def read_block_vectors(
     block_bits: int | None = None,
     progress: Progress | None = None,
 ) -> Blocks:
-    """The version vectors of these peers (by default of all) by block; `read_blocks` for the rest."""
+    """Return the version vectors of these peers (by default all) by block. See `read_blocks` for the rest."""
     return _read(settings, "block-vectors", None if peer_ids is None else set(peer_ids), block_bits, progress)
 
 
@@ -146,11 +148,11 @@ class BlockTable:
         self._progress: dict[ProgressKey, BlockProgress] = {}
         self.records = 0
         self.unreadable = 0
-        """Blocks, as `blocks` last made them, that a record which is none has torn."""
+        """Number of blocks torn by a malformed record, as of the last call of `blocks`."""
         self.passed_over = PassedOver(topic)
 
     def add(self, message: TopicMessage) -> None:
-        """Take one record; an empty value removes, and a record that is none is passed over."""
+        """Apply one record: an empty value removes, and a malformed record is skipped."""
         self.records += 1
         try:
             key = split_block_key(message.key)
@@ -171,7 +173,7 @@ class BlockTable:
                 self._values.pop(key, None)
 
     def blocks(self, block_bits: int | None = None) -> Blocks:
-        """The blocks that the records make, of the block bits asked for or those that have come furthest."""
+        """Return the blocks of the given block bits, or of the block bits that are most up to date."""
         bits = self._furthest() if block_bits is None else block_bits
         found: list[Block] = []
         torn: list[tuple[bytes, int]] = []
@@ -206,13 +208,13 @@ class BlockTable:
         return Blocks(bits, tuple(found), applied, tuple(torn), self.records, self.passed_over)
 
     def _furthest(self) -> int | None:
-        """The block bits whose shards have applied most; without any progress those of most records."""
+        """Return the block bits whose shards have applied most, or else those with most records."""
         known = {key.block_bits for key in self._progress} | {key.block_bits for key in self._values}
         come = {bits: (sum(self._applied(bits).values()), bits) for bits in known}
         return max(come, key=lambda bits: come[bits]) if come else None
 
     def _applied(self, block_bits: int) -> dict[int, int]:
-        """What every shard has applied; nothing as long as one of them has not been heard of."""
+        """Return the offsets that every shard has applied; empty until every shard has reported."""
         rows = [row for key, row in self._progress.items() if key.block_bits == block_bits]
         shards = max((row.shards for row in rows), default=0)
         current = [dict(row.applied) for row in rows if row.shards == shards]
@@ -224,9 +226,9 @@ class BlockTable:
         }
 
     def _heights(self, key: BlockKey, summary: BlockSummary) -> bytes | None:
-        """The block's heights in one piece; None when chunks are missing or of another version.
+        """Return the block's heights in one piece; None if chunks are missing or of another version.
 
-        Raises `RecordError` when a chunk is none.
+        Raises `RecordError` if a chunk is malformed.
         """
         chunks: list[bytes] = []
         for number, digest in enumerate(summary.chunks):
@@ -243,7 +245,7 @@ class BlockTable:
 
 
 def _check_name(topic: str, name: bytes) -> None:
-    """Raise `RecordError` for a name that no set of the topic has."""
+    """Raise `RecordError` for a name that no set of the topic can have."""
     if topic == "block-vectors":
         check_peer_key(name)
         return
@@ -254,9 +256,9 @@ def _check_name(topic: str, name: bytes) -> None:
 
 
 def with_recent(heights: bytes, recent: bytes) -> bytes:
-    """`heights` with the rows of `recent` in place of, or among, its own; both sorted, each log once.
+    """Return `heights` updated with the rows of `recent`; both sorted, each log once.
 
-    Raises `RecordError` when a number of bytes is no number of rows.
+    Raises `RecordError` if a length is not a multiple of the row size.
     """
     if len(heights) % ROW_SIZE or len(recent) % ROW_SIZE:
         raise RecordError(f"blocks: heights are not rows of {ROW_SIZE} bytes")

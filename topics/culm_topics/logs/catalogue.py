@@ -1,4 +1,4 @@
-"""Topics of replicated logs: entries on their way, the logs, what was refused, and who holds what."""
+"""Topics of replicated logs: received entries, the logs, refused data, and the holdings of peers."""
 
 from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for
 

@@ -1,4 +1,4 @@
-"""Payloads in chunks: cut for the topic `payloads`, and put together again and verified."""
+"""Payloads in chunks: cut for the topic `payloads`, and assembled again and verified."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -20,10 +20,10 @@ DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024 * 1024
 def cut_payload(
     payload_hash: bytes, payload_size: int, parts: Iterable[bytes]
 ) -> Iterator[tuple[bytes, PayloadChunkRecord]]:
-    """(key, record) of each chunk of a payload that comes in parts of any length, in order.
+    """Yield (key, record) of each chunk of a payload in order; the parts may have any length.
 
-    The payload was verified before: a hash is not asked for here. `PayloadChunkRefused` where the parts are
-    not of `payload_size` bytes together, behind the chunks that were whole; `RecordError` for no hash.
+    The payload was verified before: the hash is not checked here. Raises `PayloadChunkRefused` if the parts
+    do not have `payload_size` bytes in total, after the complete chunks; `RecordError` for a malformed hash.
     """
     chunks = cut_chunks(
         parts, payload_size, PAYLOAD_CHUNK_BYTES, lambda why: PayloadChunkRefused(f"a payload {why}")
@@ -34,10 +34,10 @@ def cut_payload(
 
 
 class PayloadAssembly(ChunkAssembly):
-    """One payload of a known hash and size that is put together from its chunks, which come in any order.
+    """Assembles one payload of a known hash and size from its chunks, which arrive in any order.
 
-    `PayloadTooLarge` at once where it has more than `max_bytes`, `RecordError` where the hash is none.
-    Bytes beyond the first mebibyte lie in a temporary file, which goes with `close`.
+    The constructor raises `PayloadTooLarge` for more than `max_bytes`, and `RecordError` for a malformed
+    hash. Bytes beyond the first MiB are in a temporary file, which `close` deletes.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class PayloadAssembly(ChunkAssembly):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it has come and is what its hash says."""
+        """Whether all chunks have arrived and match the hash."""
         return self._verified
 
     def missing(self) -> list[tuple[int, int]]:
-        """The numbers of the chunks that have not come, as half-open ranges."""
+        """Return the numbers of the missing chunks, as half-open ranges."""
         gaps, at = [], 0
         for start, end in [*self._held, (chunk_count(self.payload_size),) * 2]:
             if at < start:
@@ -69,10 +69,10 @@ class PayloadAssembly(ChunkAssembly):
         return gaps
 
     def add(self, record: PayloadChunkRecord) -> bool:
-        """Take a chunk; whether the payload is whole now. A chunk that came before changes nothing.
+        """Add a chunk. Returns whether the payload is whole now. A repeated chunk changes nothing.
 
-        `PayloadChunkRefused` for a chunk of a payload of another size, `PayloadHashRefused` where this was
-        the last one and all together are not what the hash says: then none of them is held any more.
+        Raises `PayloadChunkRefused` for a chunk of a payload of another size, and `PayloadHashRefused` if
+        this was the last chunk and the whole does not match the hash; all chunks are dropped then.
         """
         if record.payload_size != self.payload_size:
             raise PayloadChunkRefused(
@@ -95,7 +95,7 @@ class PayloadAssembly(ChunkAssembly):
         return True
 
     def blocks(self) -> Iterator[bytes]:
-        """The payload in blocks of a mebibyte, in order; ask `is_whole` before."""
+        """Yield the payload in blocks of one MiB, in order. It must be whole (`is_whole`)."""
         return self.pieces()
 
     def _matches(self) -> bool:

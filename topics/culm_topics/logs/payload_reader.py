@@ -31,32 +31,32 @@ from culm_topics.readers.partitions import TopicPartitions, read_through
 
 DEFAULT_MAX_UNFINISHED_BYTES: Final = 1024 * 1024 * 1024
 _BATCH_RECORDS: Final = 16
-"""Chunks in memory at once: 8 MiB of them."""
+"""Number of chunks in memory at once: 8 MiB."""
 _SILENCE_SECONDS = 30.0
 
 
 class PayloadReader(TopicConsumer[PayloadAssembly]):
-    """Follows `payloads` and hands out each payload once it is whole and verified; an iterator of them.
+    """Follows `payloads` and hands out each payload once it is whole and verified; an iterator.
 
-    What it hands out is a `PayloadAssembly` (`payload_hash`, `payload_size`, `read()`, `blocks()`): close it,
-    as `with` does, since a large one lies in a temporary file. A payload may come again when it was produced
-    again long after, and after a restart.
+    It hands out `PayloadAssembly` objects (`payload_hash`, `payload_size`, `read()`, `blocks()`): close them,
+    as `with` does, since a large payload is in a temporary file. A payload may be handed out again if it was
+    produced again long after, and after a restart.
 
-    Payloads of more than `max_payload_bytes` are passed over (`topics.payload_size`). Chunks of unfinished
-    payloads lie on the disk, together at most `max_unfinished_bytes` and a few hundred payloads: the one that
-    was begun first is then given up (`topics.payload_chunk`), and `fetch` gets it. Each of these, a chunk
-    that is none and chunks that are not what their hash says (`topics.payload_hash`) is counted in
-    `passed_over` and told to `on_problem`; nothing else is lost by it.
+    Payloads of more than `max_payload_bytes` are skipped (`topics.payload_size`). Chunks of unfinished
+    payloads are on disk, at most `max_unfinished_bytes` in total and a few hundred payloads. Beyond that the
+    oldest payload is given up (`topics.payload_chunk`); `fetch` still gets it. All of these, malformed chunks
+    and chunks that do not match their hash (`topics.payload_hash`) are counted in `passed_over` and reported
+    to `on_problem`; they affect nothing else.
 
-    `start_at` (offsets by partition, an earlier `positions()`) resumes; left out, all of the topic is read.
+    `start_at` (offsets by partition, an earlier `positions()`) resumes; without it the whole topic is read.
     `stop_at_end` ends the iteration at the end that the topic had at the start. `kafka` is as in
     `LogConsumer`.
 
-    `fetch` and `find` look for the payloads of known hashes, whether this reader follows the topic or not:
-    all chunks of one payload are in one partition (`payload_partition`), which is read from its beginning to
-    its end. Who wants many asks for them in one `find`.
+    `fetch` and `find` look up the payloads of known hashes, whether this reader follows the topic or not: all
+    chunks of one payload are in one partition (`payload_partition`), which is read from its beginning to its
+    end. Request several payloads with one `find`.
 
-    Errors: `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`. Not for several threads, but for `stop()`.
+    Raises `TopicMissing`, `OffsetOutOfRange`, `KafkaFailure`. Not for several threads, except `stop()`.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
         self._positions: dict[int, int] = {}
         self._ends: dict[int, int] | None = None
         self.passed_over = PassedOver("payloads")
-        """What was refused, and where it stands."""
+        """Skipped records, with their positions."""
 
     @property
     def finished(self) -> bool:
-        """Whether `stop_at_end` has come to the end."""
+        """Whether `stop_at_end` has reached the end."""
         if not self._stop_at_end or self._ends is None or self._buffer:
             return False
         return all(self._positions[number] >= end for number, end in self._ends.items())
@@ -99,21 +99,21 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
         return None
 
     def positions(self) -> dict[int, int]:
-        """By partition the offset to resume from, so that no payload is missed that was not handed out."""
+        """Return the offset to resume from, by partition, so that no payload is missed."""
         return self._unfinished.positions(self._positions)
 
     def fetch(self, payload_hash: bytes) -> PayloadAssembly | None:
-        """The payload of this hash (an entry's `payload_hash`); None when the topic does not have it whole.
+        """Return the payload of this hash (an entry's `payload_hash`), or None if it is not there in full.
 
-        `PayloadTooLarge` when it is larger than this reader takes, `RecordError` for what is no hash.
+        Raises `PayloadTooLarge` if it exceeds this reader's limit, `RecordError` for a malformed hash.
         """
         with closing(self.find([payload_hash])) as found:
             return next(found, None)
 
     def find(self, payload_hashes: Collection[bytes]) -> Generator[PayloadAssembly, None, None]:
-        """Those of these payloads that the topic has whole, in one pass over their partitions.
+        """Yield the payloads that the topic has whole, in one pass over their partitions.
 
-        `PayloadTooLarge` at the end where one that was not found is larger than this reader takes.
+        Raises `PayloadTooLarge` at the end if a payload that was not found exceeds this reader's limit.
         """
         wanted = set(payload_hashes)
         for payload_hash in wanted:
@@ -150,7 +150,7 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
             reading.close()
 
     def close(self) -> None:
-        """Close the connection and let go of unfinished payloads; those handed out stay."""
+        """Close the connection and drop unfinished payloads; those handed out stay."""
         super().close()
 
     def _close(self) -> None:
@@ -174,12 +174,12 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
         if self._stop_at_end and self._ends is not None and message.offset >= self._ends[message.partition]:
             return None
         if not message.value:
-            return None  # removed: no entry asks for it any more
+            return None  # removed: no entry refers to it any more
         try:
             payload_hash, record = decode_payload_chunk(message.key, message.value)
             payload = self._unfinished.add(payload_hash, record, message.partition, message.offset)
         except PayloadTooLarge as error:
-            if message.key.endswith(bytes(4)):  # once a payload: with its first chunk
+            if message.key.endswith(bytes(4)):  # once per payload: with its first chunk
                 self._pass_over(message, error)
             return None
         except (RecordError, PayloadHashRefused) as error:

@@ -1,4 +1,4 @@
-"""Payloads whose chunks are coming in, many at a time, within bounds of bytes and of files."""
+"""Payloads whose chunks are arriving, many at a time, within limits of bytes and of files."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from culm_topics.logs.payload_chunks import PayloadAssembly
 from culm_topics.logs.records import PayloadChunkRecord
 
 MAX_UNFINISHED: Final = 200
-"""Payloads at once; each may have a file open."""
+"""Limit of payloads at once; each may have a file open."""
 MAX_REMEMBERED: Final = 10_000
-"""Hashes of whole payloads: a chunk of one that is produced again says nothing new."""
+"""Limit of remembered hashes of whole payloads: a repeated chunk of one of them is ignored."""
 
 
 @dataclass(slots=True)
@@ -23,15 +23,15 @@ class _Begun:
 
 
 class UnfinishedPayloads:
-    """Puts payloads together. Of each what its first chunk says of its size holds, beside other sizes' own.
+    """Assembles payloads. Chunks of one hash with different payload sizes are assembled separately.
 
-    Above `max_bytes` in all, or `MAX_UNFINISHED` payloads, the one that was begun first is given up.
+    Beyond `max_bytes` in total, or `MAX_UNFINISHED` payloads, the oldest payload is given up.
     """
 
     def __init__(self, max_payload_bytes: int, max_bytes: int) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._max_bytes = max_bytes
-        # A chunk that lies about the size must not spoil those that do not: sizes are kept apart.
+        # A chunk with a wrong size must not spoil the correct ones: sizes are kept apart.
         self._begun: OrderedDict[tuple[bytes, int], _Begun] = OrderedDict()
         self._whole: OrderedDict[bytes, None] = OrderedDict()
         self._given_up: list[bytes] = []
@@ -43,9 +43,9 @@ class UnfinishedPayloads:
     def add(
         self, payload_hash: bytes, record: PayloadChunkRecord, partition: int, offset: int
     ) -> PayloadAssembly | None:
-        """Take a chunk, which stood there; the payload where it is whole with it, the caller's from now on.
+        """Add a chunk from this position. Returns the payload, now the caller's, if it is whole.
 
-        Raises `PayloadTooLarge`, `PayloadHashRefused`, `RecordError`, and has let go of the payload then.
+        Raises `PayloadTooLarge`, `PayloadHashRefused`, `RecordError`; the payload is dropped then.
         """
         if payload_hash in self._whole:
             return None
@@ -80,12 +80,12 @@ class UnfinishedPayloads:
         return None
 
     def take_given_up(self) -> list[bytes]:
-        """The hashes of what was given up since the last call."""
+        """Return the hashes of the payloads given up since the last call."""
         given_up, self._given_up = self._given_up, []
         return given_up
 
     def positions(self, read: Mapping[int, int]) -> dict[int, int]:
-        """Where to resume, after having read so far: at the first chunk of what is unfinished."""
+        """Return the positions to resume from: `read`, or an earlier first chunk of an unfinished payload."""
         positions = dict(read)
         for begun in self._begun.values():
             first = min(positions.get(begun.partition, begun.first_offset), begun.first_offset)
@@ -93,7 +93,7 @@ class UnfinishedPayloads:
         return positions
 
     def close(self) -> None:
-        """Let go of everything that is not whole."""
+        """Drop everything that is not whole."""
         for begun in self._begun.values():
             begun.assembly.close()
         self._begun.clear()

@@ -1,4 +1,4 @@
-"""The topic `version-vectors` as it stands: how far every peer is known to hold every log."""
+"""The present contents of `version-vectors`: how far every peer is known to hold every log."""
 
 from dataclasses import dataclass, field
 
@@ -26,18 +26,18 @@ class Vectors:
         return self.by_peer.get(HEIGHTS_PEER_ID, {})
 
     def height(self, peer_id: bytes, log: Log) -> int:
-        """The highest sequence number that the peer is known to hold."""
+        """Return the highest sequence number that the peer is known to hold."""
         return self.by_peer.get(peer_id, {}).get(log, 0)
 
     def logs_of(self, peer_id: bytes) -> int:
-        """How many logs the peer is known to hold something of."""
+        """Return the number of logs of which the peer is known to hold something."""
         return len(self.by_peer.get(peer_id, {}))
 
 
 def read_vectors(settings: KafkaSettings) -> Vectors:
-    """Read the topic to its end; the last record of a key counts, and none where its value is empty.
+    """Read the topic to its end; the last record of a key counts, and an empty value removes.
 
-    Records that are none are passed over. Raises `TopicMissing`, `KafkaFailure`.
+    Malformed records are skipped. Raises `TopicMissing`, `KafkaFailure`.
     """
     vectors = Vectors()
     for message in read_to_end(settings, "version-vectors"):

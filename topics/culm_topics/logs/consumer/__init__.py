@@ -7,17 +7,17 @@
             handle(entry.public_key, entry.log_id, entry.seq_num, entry.operation_bytes)
 
 - `log_consumer`: `LogConsumer` itself.
-- `entry`: which logs it yields, and what of them.
-- `heights`: how far each log has been read, and records that came before their predecessors.
+- `entry`: the selection of logs, and the entries that are handed out.
+- `heights`: how far each log has been read, and records that arrived before their predecessors.
 - `snapshot`: the heights on disk, so that a restart need not read the topic again.
-- `problems`: records that were passed over, and logs set aside for a missing entry.
-- `sparse`: where a reader is in a log, also beyond gaps; `fragments`: the topic of that name.
-- `holes`: when a missing entry counts as missing.
-- `reader`: the Kafka side: records come in, positions are committed.
-- `rebalance`: what happens when partitions come to this member of a group and go to others.
-- `commits`: when positions are committed, and again while the group moves.
+- `problems`: skipped records, and logs set aside for a missing entry.
+- `sparse`: the reader's position in a log, also beyond gaps; `fragments`: the topic of that name.
+- `holes`: when a missing entry counts as a gap.
+- `reader`: the Kafka side: fetches records, commits positions.
+- `rebalance`: partitions that are assigned to this member of a group or revoked.
+- `commits`: when positions are committed, and retries while the group moves.
 - `sequencer`: the order of the logs, without Kafka.
-- `assignment`: where to begin in each partition, what comes before that is known, and whether all is read.
+- `assignment`: the start of each partition, the records before it, and whether all is read.
 """
 
 from culm_topics.logs.consumer.commits import AutoCommit

@@ -1,8 +1,8 @@
-"""Where a consumer begins in each partition, and what it must know before it hands anything out.
+"""Where a consumer begins in each partition, and the state that it needs before it hands out entries.
 
-The committed offset says what the group has handed out, but not how far each log stood then. So reading
-begins at the snapshot's offset, or at the start of the topic without one, and up to the committed offset
-records only raise the heights: from there on repeats and gaps are recognised as if there had been no restart.
+The committed offset tells what the group has handed out, but not the height of each log at that time. So
+reading begins at the snapshot's offset, or without one at the start of the topic, and up to the committed
+offset records only raise the heights. From there on, repeats and gaps are recognised as without a restart.
 """
 
 import time
@@ -27,11 +27,11 @@ _HAS_GAPS = "/gaps"
 
 @dataclass(slots=True)
 class PartitionState:
-    """One partition in the reader's hands; offsets are those of the topic.
+    """One partition that the reader holds; offsets are those of the topic.
 
-    `position`: the next offset to look at. `deliver_from`: below it records only raise heights. `end`: where
-    to stop, if anywhere. `learns`: began in the middle, so the first record of a log says where it stands.
-    `has_gaps`: logs of this partition were set aside, now or by whoever committed before.
+    `position`: the next offset to process. `deliver_from`: below it records only raise heights. `end`: the
+    offset at which to stop, if any. `learns`: began in the middle, so the first record of a log sets its
+    height. `has_gaps`: logs of this partition were set aside, now or by the reader that committed before.
     """
 
     partition: int
@@ -49,13 +49,13 @@ class PartitionState:
 
     @property
     def finished(self) -> bool:
-        """Whether everything up to the end has been looked at."""
+        """Whether everything up to the end has been processed."""
         return self.end is not None and self.position >= self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What decides where partitions begin."""
+    """The rules that decide where partitions begin."""
 
     topic: str
     origin: Origin
@@ -67,7 +67,7 @@ class Beginning:
 
 
 def commit_metadata(topic_id: str, *, has_gaps: bool) -> str:
-    """What is committed beside an offset: which topic it belongs to, and whether logs were set aside."""
+    """Return the metadata committed with an offset: the topic's id, and whether logs were set aside."""
     return _METADATA_PREFIX + topic_id + (_HAS_GAPS if has_gaps else "")
 
 
@@ -84,9 +84,9 @@ def begin(
     heights: LogHeights,
     snapshot: Snapshot | None,
 ) -> list[PartitionState]:
-    """Decide where each of `partitions` begins, and load into `heights` what the snapshot knows.
+    """Decide where each of `partitions` begins, and load the snapshot's rows into `heights`.
 
-    `OffsetOutOfRange` and `OriginChanged` when the group's position does not fit the topic.
+    Raises `OffsetOutOfRange` and `OriginChanged` if the group's position does not fit the topic.
     """
     resume = _resume_offsets(client, partitions, rules)
     states: list[PartitionState] = []
@@ -95,7 +95,7 @@ def begin(
         resumed = resume.get(partition)
         end = high if rules.stop_at_end else None
         if resumed is None:
-            # Partitions added later are read from their beginning: what is in them is new.
+            # Partitions added later are read from their beginning: all their records are new.
             at_end = rules.start == "end" and partition < rules.first_partition_count
             first = high if at_end else low
             states.append(PartitionState(partition, first, first, end, learns=at_end))
@@ -121,7 +121,10 @@ def begin(
 
 
 def committed_offsets(client: Consumer, partitions: Sequence[int], rules: Beginning) -> dict[int, int]:
-    """The group's committed offsets, where it has some. Raises `KafkaFailure`, `OriginChanged`."""
+    """Return the group's committed offsets, as far as there are any.
+
+    Raises `KafkaFailure`, `OriginChanged`.
+    """
     return {
         partition: resume.offset for partition, resume in _resume_offsets(client, partitions, rules).items()
     }
@@ -147,7 +150,7 @@ def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginnin
         if found.offset < 0:
             continue
         metadata = found.metadata or ""
-        # Offsets that an operator set by hand carry no topic id: taken at their word.
+        # Offsets that an operator set by hand carry no topic id: they are accepted without this check.
         has_gaps = False
         if metadata.startswith(_METADATA_PREFIX):
             topic_id, has_gaps = _split_metadata(metadata)
@@ -171,7 +174,7 @@ def _load_snapshot(states: Sequence[PartitionState], heights: LogHeights, snapsh
         and (state.committed is None or known[0] > state.committed)
     ]
     if ahead:
-        # The group was set back (or began anew) after the snapshot: its heights would hide what is to be
+        # The group was reset (or began anew) after the snapshot: its heights would hide entries that must be
         # handed out again.
         snapshot.wipe()
         heights.change_all()
@@ -189,7 +192,7 @@ _CHECK_SECONDS = 1.0
 
 
 class GroupEnd:
-    """The ends that the topic had when it was first asked, and whether the group has committed them."""
+    """The ends that the topic had at the first check, and whether the group has committed them."""
 
     def __init__(self, client: Consumer, rules: Beginning) -> None:
         self._client = client
@@ -201,7 +204,7 @@ class GroupEnd:
         """As of the last check."""
 
     def check(self) -> None:
-        """Ask the broker, once a second at most. Raises `KafkaFailure`, `OriginChanged`."""
+        """Query the broker, at most once a second. Raises `KafkaFailure`, `OriginChanged`."""
         now_s = time.monotonic()
         if now_s - self._checked_s < _CHECK_SECONDS:
             return
@@ -216,7 +219,7 @@ class GroupEnd:
 
 
 class PutOff:
-    """What is looked at once no partition raises heights any more; bounded by what one batch holds."""
+    """Records that wait until no partition raises heights any more; bounded by the size of a batch."""
 
     def __init__(self, client: Consumer, topic: str) -> None:
         self._client = client
@@ -232,14 +235,14 @@ class PutOff:
         return partition in self._paused
 
     def add(self, message: Message, partition: int) -> None:
-        """Keep the record, and take no more of its partition."""
+        """Keep the record, and pause its partition."""
         self._messages.append(message)
         if partition not in self._paused:
             self._client.pause([TopicPartition(self._topic, partition)])
             self._paused.add(partition)
 
     def take(self) -> deque[Message]:
-        """Everything kept, in the order in which it came; the partitions go on."""
+        """Return all kept records in the order of their arrival, and resume the partitions."""
         messages, self._messages = self._messages, deque()
         if self._paused:
             self._client.resume([TopicPartition(self._topic, partition) for partition in self._paused])
@@ -247,6 +250,6 @@ class PutOff:
         return messages
 
     def forget(self, gone: frozenset[int]) -> None:
-        """These partitions are another member's now."""
+        """Drop the records of partitions that another member holds now."""
         self._paused -= gone
         self._messages = deque(message for message in self._messages if message.partition() not in gone)

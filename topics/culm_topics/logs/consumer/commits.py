@@ -1,8 +1,8 @@
-"""Committing a group's positions: when it is due, and again while the group or its coordinator moves.
+"""Commits a group's positions: when it is due, and again while the group or its coordinator moves.
 
-Two kinds of errors pass by themselves. Those of `PASSING` end when a broker answers again. Those of a group
-in motion end when this member has taken part in the rebalance, for which it must poll: `serve` does that.
-What fails for longer than the bound, or for good, is a `CommitFailed`.
+Two kinds of errors pass by themselves. Errors in `PASSING` end when a broker answers again. Errors of a group
+in motion end when this member has taken part in the rebalance, for which it must poll: `serve` does this. An
+error that lasts longer than the limit, or is permanent, becomes a `CommitFailed`.
 """
 
 import logging
@@ -19,7 +19,7 @@ from culm_topics.readers.broker_errors import GROUP_MOVES, PASSING
 logger = logging.getLogger(__name__)
 
 CommitPosition = tuple[int, str]
-"""The next offset to hand out, and what is committed beside it."""
+"""The next offset to hand out, and the metadata committed with it."""
 
 _RETRY_SECONDS = 0.1
 _REVOKED_SECONDS = 5.0
@@ -30,7 +30,7 @@ class AutoCommit:
     """Commit after this many entries or this many seconds, whichever comes first.
 
     An entry counts as handled when the program asks for the next one, or leaves the `with` block without an
-    error. So at most `entries` of them, and the one at hand, come again after a kill.
+    error. So at most `entries` entries, and the current one, are handed out again after a kill.
     """
 
     entries: int = 1_000
@@ -42,7 +42,7 @@ class AutoCommit:
 
 
 class Commits:
-    """Commits offsets for one group; `timeout_seconds` bounds how long an error may last."""
+    """Commits offsets for one group; `timeout_seconds` limits how long an error may last."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Commits:
         self._begin_interval(time.monotonic())
 
     def count(self) -> None:
-        """One more entry has been handed out."""
+        """Count one more entry that has been handed out."""
         self._entries += 1
 
     def is_due(self) -> bool:
-        """Whether the rule asks for a commit now."""
+        """Whether the rule requires a commit now."""
         if self.rule is None:
             return False
         if self._failing_since_s is None and self._entries >= self.rule.entries:
@@ -76,10 +76,10 @@ class Commits:
         positions: Callable[[], Mapping[Partition, CommitPosition]],
         serve: Callable[[float], frozenset[Partition]],
     ) -> dict[Partition, CommitPosition]:
-        """Commit until it has been done; returns what was committed. Raises `CommitFailed`.
+        """Commit, with retries. Returns the committed positions. Raises `CommitFailed`.
 
-        `positions` is asked before each attempt: partitions may come and go while `serve` polls, which
-        returns those that went before they were committed.
+        `positions` is called before each attempt: partitions may come and go while `serve` polls, which
+        returns the partitions that were given up before they were committed.
         """
         wanted = frozenset(positions())
         deadline_s = time.monotonic() + self._timeout_seconds
@@ -101,7 +101,10 @@ class Commits:
             return known
 
     def commit_when_due(self, positions: Mapping[Partition, CommitPosition]) -> bool:
-        """One attempt; whether it was done. Raises `CommitFailed` when that has failed for too long."""
+        """Make one attempt.
+
+        Returns whether it succeeded. Raises `CommitFailed` if attempts failed for too long.
+        """
         now_s = time.monotonic()
         try:
             self._attempt(positions)
@@ -119,7 +122,7 @@ class Commits:
         return True
 
     def commit_revoked(self, positions: Mapping[Partition, CommitPosition]) -> bool:
-        """Commit what is being given up, within a few seconds; whether it was done."""
+        """Commit partitions that are being given up, within a few seconds. Returns whether it succeeded."""
         deadline_s = time.monotonic() + _REVOKED_SECONDS
         while True:
             try:

@@ -1,7 +1,7 @@
-"""Which logs a consumer wants, and what it yields of them.
+"""The logs that a consumer selects, and the entries that it hands out.
 
-Bare logs, whose payloads are no operations, come only to who asks for them: a program that was written for
-operations would take their payloads for such.
+Bare logs, whose payloads are not operations, are handed out only on request: a program that was written for
+operations would mistake their payloads for operations.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All logs of operations, or those that fit every filter given (None: not filtered by this).
+    """All logs of operations, or those that match every filter given (None: no filter).
 
-    With `bare_logs` bare logs too, which `schema_ids` says nothing of.
+    With `bare_logs` also bare logs, to which `schema_ids` does not apply.
     """
 
     schema_ids: frozenset[str] | None = None
     public_keys: frozenset[bytes] | None = None
     log_keys: frozenset[bytes] | None = None
-    """The first 40 bytes of the keys: of an author and number the logs of either flavour."""
+    """The first 40 bytes of the keys: they select logs of an author and number in both flavours."""
     bare_logs: bool = False
 
     @staticmethod
@@ -38,7 +38,7 @@ class Selection:
         *,
         bare_logs: bool = False,
     ) -> "Selection":
-        """A selection by schema ids, by authors' raw public keys, and by (public_key, log_id) pairs.
+        """Return a selection by schema ids, by authors' raw public keys, and by (public_key, log_id) pairs.
 
         Raises `RecordError` for a public key that is not 32 bytes.
         """
@@ -53,7 +53,7 @@ class Selection:
         )
 
     def takes_key(self, key: bytes) -> bool:
-        """Whether a log of this key may be wanted, as far as the key tells."""
+        """Whether a log with this key may be selected, as far as the key tells."""
         if len(key) > LOG_KEY_SIZE and not self.bare_logs:
             return False
         if self.log_keys is not None and key[:LOG_KEY_SIZE] not in self.log_keys:
@@ -61,13 +61,13 @@ class Selection:
         return self.public_keys is None or key[:PUBLIC_KEY_SIZE] in self.public_keys
 
     def takes_schema(self, schema_id: str) -> bool:
-        """Whether entries of this schema are wanted; none is that of bare logs."""
+        """Whether entries of this schema are selected; an empty id stands for bare logs."""
         if not schema_id:
             return self.bare_logs
         return self.schema_ids is None or schema_id in self.schema_ids
 
     def fingerprint(self) -> str:
-        """Equal for equal selections: heights kept for one selection are of no use to another."""
+        """Return a digest of the selection: heights stored for one selection are useless to another."""
         digest = hashlib.blake2b(digest_size=16)
         for part in (
             None if self.schema_ids is None else sorted(text.encode() for text in self.schema_ids),
@@ -84,15 +84,16 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One verified entry of a replicated log, with where it stood in the topic.
+    """One verified entry of a replicated log, with its position in the topic.
 
-    `public_key` 32 bytes, `hash` 34 bytes, `timestamp_ms` when the broker took the record (milliseconds since
-    1970). `entry_bytes` and `operation_bytes` are the very bytes that the author signed and hashed.
+    `public_key` has 32 bytes, `hash` 34 bytes; `timestamp_ms` is when the broker stored the record
+    (milliseconds since 1970). `entry_bytes` and `operation_bytes` are exactly the bytes that the author
+    signed and hashed.
 
-    Consumers that ask for them get entries of bare logs too, whose payloads are no operations: `schema_id` is
-    empty, and `payload` says what there is of the payload. A log of `flavour` YAMF has hashes of 66 bytes.
+    Consumers can request entries of bare logs too, whose payloads are not operations: `schema_id` is then
+    empty, and `payload` returns the payload if it is present. A log of `flavour` YAMF has hashes of 66 bytes.
     `is_sparse`: there are gaps before the entry; `partition` and `offset` are then those of the topic
-    `fragments`, and the entry comes again, in its place, when its log has no gap before it any more.
+    `fragments`, and the entry is handed out again, in its place, when its log has no gap before it any more.
     """
 
     public_key: bytes
@@ -110,23 +111,23 @@ class LogEntry:
 
     @property
     def key(self) -> bytes:
-        """The log's key: 40 bytes, 41 of a YAMF log."""
+        """The log's key: 40 bytes, or 41 for a YAMF log."""
         return log_key(self.public_key, self.log_id, self.flavour)
 
     @property
     def is_bare(self) -> bool:
-        """Whether its payload is no operation; of a sparse entry it is not known, and this is true."""
+        """Whether its payload is not an operation; true for a sparse entry, for which it is unknown."""
         return not self.schema_id
 
     @property
     def payload(self) -> bytes | None:
-        """The payload; None where it is not beside the entry: `payloads` may have it (`PayloadReader`)."""
+        """The payload, or None if it is not beside the entry: `payloads` may have it (`PayloadReader`)."""
         if self.operation_bytes or not self.is_bare or self.entry().payload_size == 0:
             return self.operation_bytes
         return None
 
     def entry(self) -> "Entry":
-        """The Bamboo entry, decoded now."""
+        """Decode the Bamboo entry."""
         from culm_models.bamboo import decode_entry
 
         return decode_entry(self.entry_bytes, self.flavour)
@@ -134,7 +135,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class RebuildProgress:
-    """How far the reading again of one partition has come, after a restart without a state directory."""
+    """Progress of reading a partition again after a restart without a state directory."""
 
     partition: int
     offset: int

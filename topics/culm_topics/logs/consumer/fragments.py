@@ -1,11 +1,12 @@
-"""The topic `fragments` beside the logs: entries with gaps before them, for a reader that asked for them.
+"""The topic `fragments` beside the logs: entries with gaps before them, for a reader that requests them.
 
-Whoever reads partition n of `logs` reads partition n of `fragments`, where the fragments of its logs lie; so
-the group's own assignment is enough. A partition's turn comes when its logs have been read to the end that
-they had when the reader took it: what has joined its log since is not handed out as a fragment.
+A reader of partition n of `logs` also reads partition n of `fragments`, which has the fragments of its logs,
+so the group's own assignment is enough. A partition of `fragments` is read once its logs have been read to
+the end that they had when the reader took it over: entries that joined their log since then are not handed
+out as fragments.
 
-The topic is compacted and holds the present state, so it is read from its beginning each time. Up to the
-group's committed offset it only says what was seen.
+The topic is compacted and holds the present state, so it is read from its beginning each time. Records before
+the group's committed offset only tell what was seen.
 """
 
 from collections import deque
@@ -60,14 +61,14 @@ class FragmentReader:
         self._reading = TopicPartitions(settings, "fragments")
         self._partitions: dict[int, PartitionState] = {}
         self._waiting: dict[int, int] = {}
-        """By partition the end of its logs, until they have been read so far."""
+        """The end of the logs by partition, until they have been read up to it."""
         self._buffer: deque[TopicMessage] = deque()
 
     def add(self, logs: Iterable[PartitionState]) -> None:
-        """These partitions of `logs` are the reader's now. Raises as `begin` does."""
+        """Take over these partitions of `logs`. Raises the same errors as `begin`."""
         ends = {one.partition: one.end for one in logs if one.partition < self._watch.partition_count}
         for state in begin(self._client, tuple(ends), self._rules, LogHeights(), None):
-            # A reader that begins at the end still wants to know what there is.
+            # A reader that begins at the end also needs to know the existing fragments.
             state.deliver_from = max(state.deliver_from, state.position)
             state.position = self._reading.range_of(state.partition)[0]
             self._partitions[state.partition] = state
@@ -76,7 +77,7 @@ class FragmentReader:
             self._waiting[state.partition] = end
 
     def forget(self, gone: frozenset[int]) -> None:
-        """These partitions are another member's now."""
+        """Drop partitions that another member holds now."""
         started = {one: at for one, at in self._reading.positions.items() if one not in gone}
         if started != self._reading.positions:
             self._reading.assign(started)
@@ -86,7 +87,7 @@ class FragmentReader:
         self._buffer = deque(message for message in self._buffer if message.partition not in gone)
 
     def fetch(self, logs: Mapping[int, PartitionState]) -> bool:
-        """Fetch what has come, without waiting for more; whether there was something."""
+        """Fetch available records, without waiting for more. Returns whether there are any."""
         self._watch.poll()
         ready = [one for one, end in self._waiting.items() if one in logs and logs[one].position >= end]
         if ready:
@@ -104,7 +105,7 @@ class FragmentReader:
         return bool(self._buffer)
 
     def take(self) -> LogEntry | None:
-        """The next entry out of what has been fetched."""
+        """Return the next entry from the fetched records, or None."""
         while self._buffer:
             message = self._buffer.popleft()
             state = self._partitions[message.partition]
@@ -118,13 +119,13 @@ class FragmentReader:
 
     @property
     def finished(self) -> bool:
-        """Whether, where there are ends, everything up to them has been looked at."""
+        """Whether everything up to the ends has been processed, if there are ends."""
         if self._buffer or self._waiting:
             return False
         return all(state.finished for state in self._partitions.values())
 
     def positions(self) -> dict[Partition, int]:
-        """The offsets before which everything was handed out; none of what is not being read yet."""
+        """Return the offsets before which everything was handed out, for partitions that are being read."""
         return {
             (self.topic, number): max(state.position, state.deliver_from)
             for number, state in self._partitions.items()
@@ -132,7 +133,7 @@ class FragmentReader:
         }
 
     def uncommitted(self, last: LogEntry | None) -> dict[Partition, CommitPosition]:
-        """What is to be committed: the positions that have moved, up to `last`, which is not handled yet."""
+        """Return the positions to commit: those that have moved, up to `last`, which is not handled yet."""
         positions = self.positions()
         if last is not None and last.is_sparse and (self.topic, last.partition) in positions:
             positions[self.topic, last.partition] = last.offset
@@ -144,7 +145,7 @@ class FragmentReader:
         }
 
     def note_committed(self, partition: int, position: int) -> None:
-        """The group's position is in Kafka."""
+        """Record that the group's position is committed."""
         if partition in self._partitions:
             self._partitions[partition].committed = position
 
@@ -154,7 +155,7 @@ class FragmentReader:
 
     def _entry(self, message: TopicMessage) -> LogEntry | None:
         if not message.value:
-            return None  # removed: nobody asks for it any more
+            return None  # removed: no longer requested
         try:
             flavour, log, seq_num, record = decode_fragment(message.key, message.value)
         except RecordError as error:

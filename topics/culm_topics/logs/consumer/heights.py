@@ -1,11 +1,11 @@
-"""How far each log has been handed out, and the records that came before their predecessors.
+"""How far each log has been handed out, and the records that arrived before their predecessors.
 
-Heights tell a repeat from a new entry, and that from a gap. One dictionary row a log: about 200 bytes of
-memory, so 1 GiB holds five million logs. A row also remembers the partition where the log was last seen, so
-that the rows of a partition that is given up can be dropped.
+Heights distinguish a repeat from a new entry, and a new entry from a gap. One dictionary row per log: about
+200 bytes of memory, so 1 GiB holds five million logs. A row also remembers the partition in which the log was
+last seen, so that the rows of a partition that is given up can be dropped.
 
-Two things put a record before its predecessor without anything being lost. A batch of the streaming job that
-fails half-way may leave a hole, which the second run of the batch fills. And after the topic was given more
+A record can precede its predecessor in two cases without any loss. A batch of the streaming job that fails
+half-way may leave a hole, which the second run of the batch fills. And after the topic was given more
 partitions, a log continues in another partition, which may be read first.
 """
 
@@ -21,14 +21,14 @@ _PARTITION_MASK = (1 << _PARTITION_BITS) - 1
 
 
 class Verdict(Enum):
-    """What a record is to the reader of its log."""
+    """Relation of a record to its log's height."""
 
     NEXT = auto()
-    """The successor of what was handed out last."""
+    """The successor of the last entry handed out."""
     REPEAT = auto()
     """Handed out before."""
     EARLY = auto()
-    """Its predecessor has not come yet."""
+    """Its predecessor has not arrived yet."""
 
 
 class LogHeights:
@@ -42,24 +42,24 @@ class LogHeights:
         return len(self._rows)
 
     def log_keys(self) -> Iterator[bytes]:
-        """The keys of the logs of which something was handed out."""
+        """Iterate over the keys of the logs of which something was handed out."""
         return iter(self._rows)
 
     def height(self, key: bytes) -> int:
-        """The log's height; 0 when nothing of it was handed out."""
+        """Return the log's height; 0 if nothing of it was handed out."""
         return self._rows.get(key, 0) >> _PARTITION_BITS
 
     def judge(self, key: bytes, seq_num: int) -> Verdict:
-        """What a record of this sequence number is."""
+        """Classify a record with this sequence number."""
         height = self._rows.get(key, 0) >> _PARTITION_BITS
         if seq_num == height + 1:
             return Verdict.NEXT
         return Verdict.REPEAT if seq_num <= height else Verdict.EARLY
 
     def raise_to(self, key: bytes, seq_num: int, partition: int) -> None:
-        """The log has been handed out up to `seq_num`, last seen in `partition`; a height never sinks.
+        """Raise the log's height to `seq_num`, last seen in `partition`; a height never sinks.
 
-        Raises `KafkaSettingsError` where the topic has more partitions than a row can tell apart.
+        Raises `KafkaSettingsError` if the topic has more partitions than a row can distinguish.
         """
         if not 0 <= partition <= _PARTITION_MASK:
             raise KafkaSettingsError(f"partition {partition}: at most {_PARTITION_MASK + 1} can be read")
@@ -69,13 +69,13 @@ class LogHeights:
                 self._changed.add(key)
 
     def load(self, rows: Iterable[tuple[bytes, int]], partition: int) -> None:
-        """Take over (log key, height) rows that are on disk already."""
+        """Load (log key, height) rows that are on disk already."""
         for key, seq_num in rows:
             if seq_num > self._rows.get(key, 0) >> _PARTITION_BITS:
                 self._rows[key] = seq_num << _PARTITION_BITS | partition
 
     def change_all(self) -> None:
-        """Count every row as changed: what was on disk is gone."""
+        """Mark every row as changed: the copy on disk is gone."""
         if self._changed is not None:
             self._changed.update(self._rows)
 
@@ -87,7 +87,7 @@ class LogHeights:
             self._changed.intersection_update(self._rows)
 
     def take_changes(self) -> list[tuple[bytes, int, int]]:
-        """The rows changed since the last call, as (log key, height, partition)."""
+        """Return the rows changed since the last call, as (log key, height, partition)."""
         if not self._changed:
             return []
         changes = [
@@ -99,29 +99,29 @@ class LogHeights:
 
 
 MAX_EARLY_RECORDS = 10_000
-"""Early records kept at once, over all logs; one more and the oldest hole counts as a gap."""
+"""Limit of early records over all logs; beyond it the oldest hole counts as a gap."""
 
 
 @dataclass(slots=True)
 class Hole:
-    """A log's missing predecessor: what is kept behind it, and until when it may still come."""
+    """A log's missing predecessor: the records kept behind it, and the deadline for its arrival."""
 
     key: bytes
     missing_seq_num: int
     deadline_s: float
     records: dict[int, LogEntry] = field(default_factory=dict)
     ends: dict[int, int] | None = None
-    """Per partition the end that must be read before the hole counts as a gap; None: not asked yet."""
+    """The end by partition that must be read before the hole counts as a gap; None: not queried yet."""
 
     def is_gap(self, positions: Mapping[int, int], now_s: float) -> bool:
-        """Whether its time is up, and all that was in the topic when it showed has been read."""
+        """Whether the deadline has passed and the topic, as it was when the hole appeared, has been read."""
         if self.ends is None or now_s < self.deadline_s:
             return False
         return all(position >= self.ends.get(partition, 0) for partition, position in positions.items())
 
 
 class EarlyRecords:
-    """The records kept, by log and sequence number."""
+    """The kept records, by log and sequence number."""
 
     def __init__(self) -> None:
         self._holes: dict[bytes, Hole] = {}
@@ -136,7 +136,7 @@ class EarlyRecords:
         return tuple(self._holes.values())
 
     def keep(self, entry: LogEntry, height: int, deadline_s: float) -> None:
-        """Keep the entry, whose log stands at `height`, until its predecessors come."""
+        """Keep the entry, whose log is at `height`, until its predecessors arrive."""
         key = entry.key
         hole = self._holes.get(key)
         if hole is None:
@@ -146,16 +146,16 @@ class EarlyRecords:
             self._count += 1
 
     def waits(self, key: bytes) -> bool:
-        """Whether something of this log is kept."""
+        """Whether records of this log are kept."""
         return key in self._holes
 
     def numbers(self, key: bytes) -> tuple[int, ...]:
-        """What of this log is kept, by sequence number."""
+        """Return the sequence numbers of this log's kept records."""
         hole = self._holes.get(key)
         return tuple(hole.records) if hole is not None else ()
 
     def take(self, key: bytes, height: int) -> LogEntry | None:
-        """The entry that follows `height`, when it is here; what is no longer needed is let go."""
+        """Return the entry that follows `height`, or None; drops records that are no longer needed."""
         hole = self._holes.get(key)
         if hole is None:
             return None
@@ -171,12 +171,12 @@ class EarlyRecords:
         return entry
 
     def abandon(self, hole: Hole) -> None:
-        """Let go of what is kept behind a hole that nothing will fill."""
+        """Drop the records kept behind a hole that will not be filled."""
         del self._holes[hole.key]
         self._count -= len(hole.records)
 
     def first_offset(self, partition: int) -> int | None:
-        """The lowest offset of this partition that is kept: nothing may be committed beyond it."""
+        """Return the lowest kept offset of this partition: nothing may be committed beyond it."""
         return min(
             (
                 entry.offset
@@ -188,7 +188,7 @@ class EarlyRecords:
         )
 
     def drop(self, partitions: frozenset[int]) -> None:
-        """Let go of what came from these partitions: another reader has them now."""
+        """Drop the records from these partitions: another reader has them now."""
         for key, hole in list(self._holes.items()):
             for seq_num, entry in list(hole.records.items()):
                 if entry.partition in partitions:

@@ -1,4 +1,4 @@
-"""When a hole in a log counts as a gap: its time is up, and all that was in the topic has been read."""
+"""Decides when a hole in a log counts as a gap: its deadline has passed, and the topic has been read."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _CHECK_SECONDS = 0.5
 
 
 class HoleWatch:
-    """Sets logs aside for one reader, whose partitions it looks at."""
+    """Sets logs aside for one reader, whose partitions it observes."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class HoleWatch:
         self._checked_s = 0.0
 
     def check(self) -> None:
-        """Set aside the logs whose holes nothing will fill; looks at them twice a second at most."""
+        """Set aside the logs whose holes will not be filled; checks at most twice a second."""
         holes = self._sequencer.early.holes
         now_s = time.monotonic()
         if not holes or now_s - self._checked_s < _CHECK_SECONDS:
@@ -51,12 +51,12 @@ class HoleWatch:
                 self._set_aside(hole)
 
     def give_up_all(self) -> None:
-        """The end was reached: what is missing now does not come."""
+        """Set aside all logs with holes: at the end, no missing entry will arrive."""
         for hole in self._sequencer.early.holes:
             self._set_aside(hole)
 
     def _set_aside(self, hole: Hole) -> None:
-        """Nothing will fill this hole: who reads these partitions next must also know that logs have gaps."""
+        """Set a log aside, and mark its partitions so that the next reader knows that logs have gaps."""
         for entry in hole.records.values():
             if entry.partition in self._partitions:
                 self._partitions[entry.partition].has_gaps = True

@@ -1,8 +1,8 @@
 """`LogConsumer`: every entry of the replicated logs once, each log in sequence order, without gaps.
 
 The topic `logs` may hold repeats, also interleaved with later records, because the streaming sink is
-at-least-once. The consumer drops them, also across its own restarts, and it never jumps over anything: a log
-that lacks an entry is set aside, and an offset out of range or a topic created anew is an error.
+at-least-once. The consumer drops them, also across its own restarts, and it never skips an entry: a log with
+a missing entry is set aside, and an offset out of range or a topic created anew is an error.
 """
 
 import asyncio
@@ -30,53 +30,54 @@ DEFAULT_AUTO_COMMIT = AutoCommit()
 class LogConsumer(TopicConsumer[LogEntry]):
     """Reads the replicated logs from Kafka; an iterator and an asynchronous iterator of `LogEntry`.
 
-    `kafka`: bootstrap servers, or settings. `schema_ids`, `public_keys` and `logs` ((public_key, log_id)
-    pairs) restrict what is handed out; with more than one given, an entry must fit each. Logs whose payloads
-    are operations are handed out, and with `bare_logs` those of any other payloads too, of either flavour of
-    hashes (`LogEntry.is_bare`, `.flavour`, `.payload`); `schema_ids` restricts the former, so none and
-    `bare_logs` are bare logs alone.
+    `kafka` is bootstrap servers, or settings; without it, the cluster that the environment names (see
+    `culm_topics.kafka.local`).
 
-    `kafka` left out means the cluster that the environment names (see `culm_topics.kafka.local`).
+    `schema_ids`, `public_keys` and `logs` ((public_key, log_id) pairs) restrict which entries are handed out;
+    an entry must match all that are given. Logs whose payloads are operations are handed out, and with
+    `bare_logs` also logs of any other payloads, in either flavour of hashes (`LogEntry.is_bare`, `.flavour`,
+    `.payload`). `schema_ids` restricts only the former, so an empty `schema_ids` with `bare_logs` selects
+    bare logs alone.
 
     With a `group_id` the consumer shares the partitions with the other members of its group and resumes where
     the group committed. Positions are committed by `auto_commit` (by default every 1,000 entries or 5
     seconds), before a partition goes to another member, and at the end; an entry counts as handled when the
-    program asks for the next one or leaves the `with` block without an error. `commit()` commits everything
-    handed out so far at once; `auto_commit=None` leaves it at that.
+    program asks for the next one or leaves the `with` block without an error. `commit()` immediately commits
+    everything handed out so far; with `auto_commit=None` nothing else commits.
 
-    The guarantee: across the group every entry is handed out, each log in sequence order. None comes twice
-    while members join and leave; after a kill, or when a member was out of reach for longer than
-    `session.timeout.ms`, those come again that were not committed. A commit that fails because the group or
-    its coordinator moves is tried again for `commit_timeout_seconds`, then it is a `CommitFailed`.
+    The guarantee: across the group every entry is handed out, each log in sequence order. No entry is
+    repeated while members join and leave. After a kill, or if a member was unreachable for longer than
+    `session.timeout.ms`, uncommitted entries are handed out again. A commit that fails because the group or
+    its coordinator moves is retried for `commit_timeout_seconds`, then it is a `CommitFailed`.
 
-    Without a `group_id` it reads all partitions by itself and commits nothing; `start_at` (offsets by
-    partition, such as an earlier `positions()`) resumes it, and `origin`, taken at the same time, makes sure
+    Without a `group_id` it reads all partitions by itself and commits nothing. `start_at` (offsets by
+    partition, such as an earlier `positions()`) resumes it, and `origin`, taken at the same time, ensures
     that they are offsets of this topic.
 
-    To know repeats after a restart, the heights of the logs must be known again. With a `state_dir` they
-    are on local disk, written by `commit()`. Without one, or where another member held a partition
-    before, the partition is read again up to the committed offset (`on_rebuild` is called with how far it is)
-    before anything is handed out. Memory: about 200 bytes for each log handed out.
+    To recognise repeats after a restart, the heights of the logs must be known again. With a `state_dir` they
+    are on local disk, written by `commit()`. Without one, or if another member held a partition before, the
+    partition is read again up to the committed offset (`on_rebuild` receives the progress) before anything is
+    handed out. Memory: about 200 bytes for each log handed out.
 
     `start="end"` begins a new reader at the end of the topic; it then takes the first entry that it sees of a
-    log for a new one, which may be a repeat of an older one. `stop_at_end` ends the iteration at the end that
-    the topic had at the start; nothing else but `stop()` and errors does.
+    log for a new one, although it may repeat an older one. `stop_at_end` ends the iteration at the end that
+    the topic had at the start; otherwise only `stop()` and errors end it.
 
     `sparse` (which includes `bare_logs`) reads `fragments` too: entries with gaps before them are handed out
-    with `is_sparse`, once, in no order, whatever `schema_ids` says, since their schema is not known; each
-    comes again in its place when its log has reached it. `coverage` says what of a log was seen and what is
-    missing, `log_positions` of every log. Committed positions hold for both topics; `positions()` are of
-    `logs` alone, so a reader without a group gets the fragments of now at each start. About 100 bytes of
-    memory for each run of fragments.
+    with `is_sparse`, once, in no order, regardless of `schema_ids`, since their schema is not known. Each is
+    handed out again in its place when its log has reached it. `coverage` returns what was seen of a log and
+    what is missing, `log_positions` the same for every log. Committed positions hold for both topics;
+    `positions()` covers `logs` alone, so a reader without a group gets the present fragments at each start.
+    About 100 bytes of memory for each run of fragments.
 
-    A record that is none is passed over. A missing entry is given `gap_wait_seconds` to turn up (a failed
-    batch of the streaming job may leave a hole that its second run fills), then its log is set aside: it goes
-    on when the missing entry comes. Both are counted (`bad_records`, `logs_set_aside`) and logged, or given
-    to `on_problem`; with `strict` they end the iteration with `RecordError` or `LogGap`.
+    A malformed record is skipped. A missing entry has `gap_wait_seconds` to arrive (a failed batch of the
+    streaming job may leave a hole that its second run fills), then its log is set aside until the entry
+    arrives. Both are counted (`bad_records`, `logs_set_aside`) and logged, or passed to `on_problem`; with
+    `strict` they end the iteration with `RecordError` or `LogGap`.
 
-    Errors: `OffsetOutOfRange`, `OriginChanged`, `TopicRecreated`, `TopicMissing`, `CommitFailed`,
-    `KafkaFailure`, each a `TopicsError` with a `code` and mostly a `hint`.
-    Not for use by several threads or tasks at once, but for `stop()`.
+    Raises `OffsetOutOfRange`, `OriginChanged`, `TopicRecreated`, `TopicMissing`, `CommitFailed`,
+    `KafkaFailure`, each a `TopicsError` with a `code` and mostly a `hint`. Not for several threads or tasks
+    at once, except `stop()`.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class LogConsumer(TopicConsumer[LogEntry]):
         )
 
     def poll(self, timeout_seconds: float) -> LogEntry | None:
-        """Return the next entry, or None if none comes in time (or `stop_at_end` has come to the end)."""
+        """Return the next entry, or None if none arrives in time (or `stop_at_end` has reached the end)."""
         self._reader.handled()
         self._commit_when_due()
         return super().poll(timeout_seconds)
@@ -150,41 +151,41 @@ class LogConsumer(TopicConsumer[LogEntry]):
 
     @property
     def finished(self) -> bool:
-        """Whether `stop_at_end` has come to the end."""
+        """Whether `stop_at_end` has reached the end."""
         return self._reader.finished
 
     def commit(self) -> None:
         """Commit everything handed out so far, for the group, and save the heights to `state_dir`.
 
-        Returns when Kafka has it; `CommitFailed` when it has not within `commit_timeout_seconds`, or when a
-        partition went to another member before: what is not committed is handed out again, here or there.
-        Partitions may come and go meanwhile.
+        Returns when Kafka has stored it. Raises `CommitFailed` if that takes longer than
+        `commit_timeout_seconds`, or if a partition went to another member before; uncommitted entries are
+        handed out again, here or there. Partitions may come and go meanwhile.
         """
         with self._lock:
             self._reader.commit()
 
     async def commit_async(self) -> None:
-        """`commit` without blocking the event loop."""
+        """Run `commit` without blocking the event loop."""
         await asyncio.to_thread(self.commit)
 
     def positions(self) -> dict[int, int]:
-        """By partition the offset to resume from, so that everything handed out so far is not read again."""
+        """Return the offset to resume from, by partition; entries handed out so far are before it."""
         with self._lock:
             return self._reader.positions()
 
     @property
     def is_assigned(self) -> bool:
-        """Whether the partitions are known that this consumer reads; in a group it may be none for now."""
+        """Whether this consumer has its assignment; in a group it may hold no partition at present."""
         return self._reader.is_assigned
 
     @property
     def origin(self) -> Origin:
-        """The cluster and the topic that `positions()` belong to: to be kept beside them."""
+        """The cluster and the topic to which `positions()` belong: store it with them."""
         return self._reader.origin
 
     @property
     def bad_records(self) -> int:
-        """How many records were passed over because they are none."""
+        """Number of malformed records that were skipped."""
         return self._sequencer.problems.bad_records
 
     @property
@@ -193,21 +194,22 @@ class LogConsumer(TopicConsumer[LogEntry]):
         return tuple(self._sequencer.problems.set_aside.values())
 
     def coverage(self, log: tuple[bytes, int], flavour: HashFlavour = YASMF) -> LogCoverage:
-        """How far a log (public key and number) has come here, with `sparse` also beyond its first gap.
+        """Return how far a log (public key and number) has been seen.
 
-        It names the missing entries and says whether an entry can be proved by what was seen. Of logs in
-        partitions that other members hold it knows nothing. Raises `RecordError`.
+        With `sparse` this includes entries beyond its first gap. The result names the missing entries and
+        tells whether an entry can be proved by what was seen. Logs in partitions of other members are
+        unknown. Raises `RecordError`.
         """
         with self._lock:
             return self._sequencer.coverage(log_key(*log, flavour))
 
     def log_positions(self) -> Iterator[LogPosition]:
-        """Where this consumer is in each log of which anything came: what was handed out, what is missing.
+        """Yield this consumer's position in each log of which it has seen anything.
 
-        Logs in no order, each as it stands when its turn comes, so the program may go on reading between two
-        of them. In a group: of the partitions that this member holds, with what the group has handed out of
-        them; before `on_rebuild` has come to its end, as far as that is known. Fragments that are not
-        remembered are counted by `fragments_not_remembered`; while that is 0 every position is exact.
+        The logs are in no order. Each position is current when it is yielded, so the program may continue
+        reading in between. In a group it covers the partitions that this member holds, with the entries that
+        the group has handed out; until `on_rebuild` has reported the end, as far as known. Fragments that are
+        not remembered are counted by `fragments_not_remembered`; while it is 0, every position is exact.
         """
         with self._lock:
             keys = self._sequencer.log_keys()
@@ -219,17 +221,17 @@ class LogConsumer(TopicConsumer[LogEntry]):
 
     @property
     def fragments_not_remembered(self) -> int:
-        """How many fragments came for which there was no memory: positions do not name them."""
+        """Number of fragments for which there was no memory: positions do not include them."""
         sparse = self._sequencer.sparse
         return sparse.not_remembered if sparse is not None else 0
 
     def remaining_records(self) -> int:
-        """With `stop_at_end`: records still to be looked at, repeats and unwanted ones included."""
+        """Return the number of records left with `stop_at_end`, including repeats and unselected ones."""
         with self._lock:
             return self._reader.remaining_records()
 
     def close(self) -> None:
-        """Leave the group and close the connection; with `auto_commit`, commit what was handled first."""
+        """Leave the group and close the connection; with `auto_commit`, commit handled entries first."""
         super().close()
 
     def __exit__(

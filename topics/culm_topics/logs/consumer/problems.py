@@ -1,6 +1,7 @@
-"""What a consumer passed over, and why: records that are none, and logs that lack an entry.
+"""The problems of a consumer: malformed records, and logs with a missing entry.
 
-One bad record costs itself, and one gap its log: the others go on. Whoever must not go on asks for `strict`.
+A malformed record or a gap affects only itself or its log: the others continue. With `strict` either ends the
+reading.
 """
 
 import logging
@@ -19,10 +20,10 @@ _LOG_INTERVAL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A record that was passed over, or (with a `log`, its public key and number) a log set aside.
+    """A skipped record, or (with a `log`, its public key and number) a log that was set aside.
 
-    `partition` and `offset` are the record's, or those of the first one behind the gap. `missing_seq_num` is
-    the entry with which the log goes on when it comes, `flavour` that of the log's hashes.
+    `partition` and `offset` are the record's, or those of the first record after the gap. `missing_seq_num`
+    is the entry with which the log continues, `flavour` that of the log's hashes.
     """
 
     error: RecordError | LogGap
@@ -39,7 +40,7 @@ class Problem:
 
 
 class Problems:
-    """Counts problems and hands them to `on_problem`, else to `logging`, one line a second at most."""
+    """Counts problems and passes them to `on_problem`, or else logs them, at most one line a second."""
 
     def __init__(self, on_problem: Callable[[Problem], None] | None, *, strict: bool) -> None:
         self.bad_records = 0
@@ -55,7 +56,7 @@ class Problems:
         return self._set_aside
 
     def add(self, problem: Problem) -> None:
-        """One more; raises its error where the reader is strict."""
+        """Count a problem; raises its error if the reader is strict."""
         if self._strict:
             raise problem.error
         if problem.log is None:
@@ -68,7 +69,7 @@ class Problems:
             self._write(problem)
 
     def solved(self, key: bytes) -> None:
-        """The log goes on where it stopped."""
+        """Record that the log continues."""
         if self._set_aside.pop(key, None) is not None:
             _, (public_key, log_id) = split_flavoured_log_key(key)
             logger.info("log %s %d goes on: the missing entry came", public_key.hex(), log_id)

@@ -1,9 +1,9 @@
-"""The Kafka side of the consumer: partitions come and go, records come in, positions are committed.
+"""The Kafka side of the consumer: fetches records and commits positions of the assigned partitions.
 
-The order of a commit: Kafka takes the offsets, then the snapshot is written. After a crash in between, the
+The order of a commit: Kafka stores the offsets, then the snapshot is written. After a crash in between, the
 snapshot lags behind Kafka, and the records in between are read again to raise the heights.
 
-What happens when partitions come and go in a group is in `rebalance`.
+Changes of the assignment in a group are handled in `rebalance`.
 """
 
 import time
@@ -128,14 +128,14 @@ class PartitionReader:
 
     @property
     def is_assigned(self) -> bool:
-        """Whether this reader has its partitions; a member of a group may have none of them for now."""
+        """Whether this reader has its partitions; a member of a group may hold none at present."""
         return self._assigned_once
 
     @property
     def finished(self) -> bool:
-        """Whether, with `stop_at_end`, everything has been read to the end and nothing is left over.
+        """Whether, with `stop_at_end`, everything has been read to the end and handed out.
 
-        A member of a group that holds no partition is through when the group has committed all of them.
+        A member of a group that holds no partition is finished when the group has committed all of them.
         """
         if not self._rules.stop_at_end or not self._assigned_once or self._buffer or self._put_off:
             return False
@@ -146,7 +146,7 @@ class PartitionReader:
         return all(state.finished for state in self._partitions.values())
 
     def take(self) -> LogEntry | None:
-        """The next entry out of what has been fetched."""
+        """Return the next entry from the fetched records, or None."""
         entry = self._sequencer.pull()
         while entry is None and self._buffer:
             entry = self._look_at(self._buffer.popleft())
@@ -160,7 +160,7 @@ class PartitionReader:
         return entry
 
     def handled(self) -> None:
-        """What was handed out last has been handled: it may be committed."""
+        """Note that the last entry handed out has been handled: it may be committed."""
         self._last = None
 
     def fetch(self, timeout_seconds: float) -> None:
@@ -179,9 +179,9 @@ class PartitionReader:
         self.consume(0 if more else timeout_seconds)
 
     def consume(self, timeout_seconds: float) -> None:
-        """See `Member`."""
+        """Fetch records into the buffer; Kafka reports rebalances meanwhile."""
         try:
-            # A rebalance within the call clears the buffer of what was given up: records go in after it.
+            # A rebalance within the call drops revoked partitions from the buffer: add the records after it.
             records = self._client.consume(self._batch_records, timeout=timeout_seconds)
         except KafkaException as error:
             raise KafkaFailure(f"{self._topic}: reading: {error.args[0].str()}") from error
@@ -190,7 +190,7 @@ class PartitionReader:
             self._batch_records = max(1, min(_BATCH_RECORDS, _BATCH_BYTES * len(records) // size))
 
     def positions(self) -> dict[int, int]:
-        """By partition the offset before which everything has been handed out or dropped."""
+        """Return the offset by partition before which everything has been handed out or dropped."""
         positions: dict[int, int] = {}
         for partition, state in self._partitions.items():
             waiting = self._sequencer.early.first_offset(partition) if len(self._sequencer.early) else None
@@ -199,13 +199,13 @@ class PartitionReader:
         return positions
 
     def remaining_records(self) -> int:
-        """Records between the positions and the ends, where there are ends."""
+        """Return the number of records between the positions and the ends, if there are ends."""
         return sum(
             max(state.end - state.position, 0) for state in self._partitions.values() if state.end is not None
         )
 
     def commit(self) -> None:
-        """Commit everything handed out, again and again within the bound. Raises `CommitFailed`."""
+        """Commit everything handed out, with retries. Raises `CommitFailed`."""
         if not self._in_group:
             raise TopicsError("commit() needs a group_id", hint="keep positions(), and pass them as start_at")
         self.handled()
@@ -213,24 +213,27 @@ class PartitionReader:
 
     @property
     def commit_is_due(self) -> bool:
-        """Whether positions are to be committed now."""
+        """Whether positions must be committed now."""
         return self._commits.is_due()
 
     def commit_when_due(self) -> None:
-        """Commit what was handled, when it is time. Raises `CommitFailed` once it failed for too long."""
+        """Commit handled entries if it is due. Raises `CommitFailed` if attempts failed for too long."""
         if self._commits.is_due():
             offsets = self.uncommitted()
             if self._commits.commit_when_due(offsets):
                 self.note_committed(offsets)
 
     def close(self) -> None:
-        """With `auto_commit` commit what was handled; leave the group and close; twice is harmless."""
+        """Commit handled entries (with `auto_commit`), leave the group and close.
+
+        Further calls have no effect.
+        """
         if self._closed:
             return
         self._closed = True
         self._rebalances.close()
         offsets = self.uncommitted() if self._commits.rule is not None else {}
-        # What was handed out last and not handled is held back in Kafka, but not in the heights.
+        # The last entry, if it was not handled, is held back in Kafka, but not in the heights.
         if self._commits.commit_revoked(offsets) and self._last is None:
             self.note_committed(offsets)
         self._client.close()
@@ -240,7 +243,7 @@ class PartitionReader:
             self._snapshot.close()
 
     def uncommitted(self) -> dict[Partition, CommitPosition]:
-        """See `Member`."""
+        """Return the positions to commit: those that have moved, up to the last handled entry."""
         positions = self.positions()
         last = self._last
         if last is not None and not last.is_sparse and last.partition in positions:
@@ -256,13 +259,13 @@ class PartitionReader:
         return moved | self._fragments.uncommitted(last) if self._fragments is not None else moved
 
     def note_committed(self, done: Mapping[Partition, CommitPosition]) -> None:
-        """See `Member`."""
+        """Record the committed positions, and save the snapshot."""
         for (topic, partition), (position, _) in done.items():
             if self._fragments is not None and topic == self._fragments.topic:
                 self._fragments.note_committed(partition, position)
             elif partition in self._partitions:
                 self._partitions[partition].committed = position
-        # Not while heights are being raised: they would be those of no offset.
+        # Not while heights are being raised: they would belong to no offset.
         if self._snapshot is not None and done and not self._rebuilding:
             self._snapshot.save(self.positions(), self._sequencer.heights.take_changes())
 
@@ -275,7 +278,7 @@ class PartitionReader:
         assert partition is not None and offset is not None
         state = self._partitions.get(partition)
         if state is None or offset < state.position:
-            return None  # given up meanwhile, or fetched a second time after a pause
+            return None  # revoked meanwhile, or fetched again after a pause
         if offset < state.deliver_from:
             state.position = offset + 1
             self._sequencer.learn(
@@ -317,7 +320,7 @@ class PartitionReader:
             self._on_rebuild(RebuildProgress(state.partition, state.position, state.deliver_from))
 
     def take_over(self, partitions: Sequence[int]) -> None:
-        """See `Member`."""
+        """Begin to read these partitions."""
         self._assigned_once = True
         if not partitions:
             return
@@ -331,7 +334,7 @@ class PartitionReader:
         self._rebuilding = any(state.rebuilding for state in self._partitions.values())
 
     def forget(self, gone: frozenset[int]) -> None:
-        """See `Member`."""
+        """Drop these partitions, which another member holds now."""
         if self._fragments is not None:
             self._fragments.forget(gone)
         for partition in gone:

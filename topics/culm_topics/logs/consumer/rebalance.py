@@ -1,12 +1,12 @@
-"""What happens when the group of a consumer is rebalanced: partitions come to this member and go to others.
+"""Handles rebalances of a consumer's group: partitions are assigned to this member or taken from it.
 
-Kafka reports it from within `consume` and `commit` of the client, never in between:
+Kafka reports them from within `consume` and `commit` of the client, never in between:
 
-- assigned: reading begins behind what the group has committed (`assignment`); records before that only raise
+- assigned: reading begins at the group's committed position (`assignment`); records before it only raise
   the heights of logs.
-- revoked: the program is told (`on_revoke`), what was handled is committed, so that the next member goes on
-  behind it, and everything that is known of the partition is forgotten.
-- lost: as revoked, but without a commit, because the group has gone on without this member.
+- revoked: the program is informed (`on_revoke`), handled entries are committed, so that the next member
+  continues after them, and all state of the partition is dropped.
+- lost: as revoked, but without a commit, because the group has continued without this member.
 """
 
 import time
@@ -27,13 +27,13 @@ class Member(Protocol):
         """Begin to read these partitions."""
 
     def uncommitted(self) -> dict[Partition, CommitPosition]:
-        """Return what is to be committed: the positions that have moved, up to what was handled."""
+        """Return the positions to commit: those that have moved, up to the last handled entry."""
 
     def note_committed(self, done: Mapping[Partition, CommitPosition]) -> None:
-        """Take note of what Kafka has."""
+        """Record the committed positions."""
 
     def forget(self, gone: frozenset[int]) -> None:
-        """Forget these partitions, which are another member's now."""
+        """Drop these partitions, which another member holds now."""
 
     def consume(self, timeout_seconds: float) -> None:
         """Fetch records; Kafka reports rebalances meanwhile."""
@@ -58,7 +58,7 @@ class Rebalances:
         client.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def commit(self) -> dict[Partition, CommitPosition]:
-        """Commit everything, within the bound and through rebalances. Raises `CommitFailed`."""
+        """Commit everything, within the timeout and through rebalances. Raises `CommitFailed`."""
         self._given_up.clear()
         self._committing = True
         try:
@@ -67,11 +67,12 @@ class Rebalances:
             self._committing = False
 
     def close(self) -> None:
-        """Ignore what Kafka reports while the client closes."""
+        """Ignore Kafka's reports while the client closes."""
         self._closed = True
 
     def _serve(self, seconds: float) -> frozenset[Partition]:
-        """Take part in a rebalance while a commit waits; returns what was given up uncommitted meanwhile."""
+        """Take part in a rebalance while a commit waits; returns partitions that were given up uncommitted.
+        """
         if self._in_callback:
             time.sleep(seconds)
         else:

@@ -1,7 +1,7 @@
-"""The order of the logs: takes records as they stand in the topic, gives entries as they follow in their log.
+"""The order of the logs: accepts records in the topic's order, hands out entries in the order of their log.
 
-No Kafka and no clock in here: what a record is to its log depends on the heights and on what came early. A
-log that lacks an entry for good is set aside: its later records are dropped until the missing one comes.
+There is no Kafka and no clock here: how a record is handled depends on the heights and on early records. A
+log whose missing entry does not arrive is set aside: its later records are dropped until it arrives.
 """
 
 from culm_models.bamboo.hashes import HashFlavour
@@ -16,7 +16,7 @@ from culm_topics.records import split_flavoured_log_key
 
 
 class Sequencer:
-    """Drops repeats, keeps early records, hands out the rest; what is passed over goes to `problems`."""
+    """Drops repeats, keeps early records, hands out the rest; malformed records and gaps go to `problems`."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class Sequencer:
     def learn(
         self, key: bytes | None, value: bytes | None, *, partition: int, offset: int, in_sequence: bool
     ) -> None:
-        """A record that the group is past: it only raises its log's height.
+        """Raise a log's height by a record that the group has handed out.
 
-        `in_sequence`: logs were set aside in this partition, so what is behind a gap was not handed out.
+        `in_sequence`: logs were set aside in this partition, so records after a gap were not handed out.
         """
         decoded = self._decode(key, value, partition, offset)
         if decoded is None:
@@ -64,7 +64,10 @@ class Sequencer:
         learns: bool,
         now_s: float,
     ) -> LogEntry | None:
-        """The entry to hand out for this record, if any. After each entry, `pull` until it gives None."""
+        """Return the entry to hand out for this record, if any.
+
+        Afterwards call `pull` until it returns None.
+        """
         decoded = self._decode(key, value, partition, offset)
         if decoded is None:
             return None
@@ -100,7 +103,7 @@ class Sequencer:
         return entry
 
     def pull(self) -> LogEntry | None:
-        """An early entry whose turn has come."""
+        """Return the next early entry whose predecessor has been handed out, or None."""
         if self._following is None:
             return None
         key = self._following
@@ -111,20 +114,20 @@ class Sequencer:
         return entry
 
     def release(self) -> None:
-        """Let `pull` give what came early and whose log has been raised by other means."""
+        """Let `pull` return an early entry whose log has been raised by other means."""
         for hole in self.early.holes:
             if min(hole.records) <= self.heights.height(hole.key) + 1:
                 self._following = hole.key
                 return
 
     def coverage(self, key: bytes) -> LogCoverage:
-        """What of the log was seen: to its first gap, and what was seen beyond it."""
+        """Return what was seen of the log: up to its first gap, and beyond it."""
         if self.sparse is not None:
             return self.sparse.coverage(key)
         return LogCoverage(self.heights.height(key))
 
     def log_keys(self) -> tuple[bytes, ...]:
-        """The keys of all logs of which anything came, each once."""
+        """Return the keys of all logs of which anything was seen, each once."""
         beside = dict.fromkeys(self.sparse.log_keys() if self.sparse is not None else ())
         beside.update((hole.key, None) for hole in self.early.holes)
         beside.update(dict.fromkeys(self.problems.set_aside))
@@ -132,7 +135,7 @@ class Sequencer:
         return (*self.heights.log_keys(), *(key for key in beside if not height(key)))
 
     def position(self, key: bytes) -> LogPosition:
-        """Where the reader is in a log."""
+        """Return the reader's position in a log."""
         flavour, log = split_flavoured_log_key(key)
         problem = self.problems.set_aside.get(key)
         return log_position(
@@ -144,7 +147,7 @@ class Sequencer:
         )
 
     def forget(self, partitions: frozenset[int]) -> None:
-        """These partitions are another reader's now."""
+        """Drop the state of partitions that another reader holds now."""
         self.heights.drop(partitions)
         self.early.drop(partitions)
         if self.sparse is not None:
@@ -152,7 +155,7 @@ class Sequencer:
         self._following = None
 
     def set_aside(self, hole: Hole, hint: str = "") -> None:
-        """Nothing will fill this hole: its log waits until the missing entry comes, whatever follows it."""
+        """Set aside the log of a hole that will not be filled, until the missing entry arrives."""
         first = hole.records[min(hole.records)]
         self.early.abandon(hole)
         self._note_gap(hole.key, first.seq_num, first.partition, first.offset, hint)

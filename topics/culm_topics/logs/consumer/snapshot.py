@@ -1,10 +1,10 @@
-"""The heights on disk: a cache that spares a restarted consumer the reading of what it has read before.
+"""The heights on disk: a cache that saves a restarted consumer from reading the topic again.
 
-The truth about a group's position is the offset committed in Kafka, and nothing else. A snapshot says: "at
-this offset of this partition the heights were these". It is written after Kafka has taken the commit, in one
-SQLite transaction with its offsets. A snapshot that lags behind is of use (the rest is read again); one that
-is ahead of Kafka, of another selection or damaged is dropped. One of another origin is an error: the topic
-was created anew, which Kafka alone does not show, since it forgets a deleted topic's committed offsets.
+The only authority on a group's position is the offset committed in Kafka. A snapshot states the heights at an
+offset of a partition. It is written after Kafka has stored the commit, with its offsets in one SQLite
+transaction. A snapshot that lags behind is useful (the rest is read again). One that is ahead of Kafka, of
+another selection or damaged is dropped. One of another origin is an error: the topic was created anew, which
+Kafka alone does not show, since it deletes a deleted topic's committed offsets.
 """
 
 import hashlib
@@ -55,11 +55,11 @@ class Snapshot:
             if known != self._identity:
                 self.wipe()
         except (sqlite3.DatabaseError, OSError):
-            # Damaged, or not ours: it is a cache, so start a new one.
+            # Damaged, or another file: it is a cache, so start a new one.
             self._database = self._begin_again()
 
     def load(self, partition: int) -> tuple[int, list[tuple[bytes, int]]] | None:
-        """(position, [(log key, height), ...]) of this partition; None when nothing is known of it."""
+        """Return (position, [(log key, height), ...]) of this partition; None if it is unknown."""
         try:
             row = self._database.execute(
                 "SELECT position FROM positions WHERE partition = ?", (partition,)
@@ -80,13 +80,13 @@ class Snapshot:
         with self._database:
             self._database.executemany(
                 "INSERT OR REPLACE INTO heights VALUES (?, ?, ?)",
-                # SQLite's integers are signed: moved down so that every u64 fits.
+                # SQLite's integers are signed: shifted down so that every u64 fits.
                 ((key, seq_num - _SIGN_BIT, partition) for key, seq_num, partition in changes),
             )
             self._database.executemany("INSERT OR REPLACE INTO positions VALUES (?, ?)", positions.items())
 
     def wipe(self) -> None:
-        """Forget everything and start again under the present identity."""
+        """Delete everything and start again under the present identity."""
         with self._database:
             for table in ("heights", "positions", "identity"):
                 self._database.execute(f"DELETE FROM {table}")
@@ -97,11 +97,11 @@ class Snapshot:
         self._database.close()
 
     def _open(self) -> sqlite3.Connection:
-        # The consumer serialises its own use; asyncio programs come in from changing threads.
+        # The consumer serialises its own use; asyncio programs call it from changing threads.
         database = sqlite3.connect(self._path, check_same_thread=False)
         try:
             database.execute("PRAGMA journal_mode=WAL")
-            # The order of writes is kept; the last commits may be lost with the power, which only costs time.
+            # The order of writes is kept; a power failure may lose the last commits, which only costs time.
             database.execute("PRAGMA synchronous=NORMAL")
             database.executescript(_SCHEMA)
         except sqlite3.DatabaseError:
@@ -121,7 +121,7 @@ class Snapshot:
 
 
 def _kept_origin(known: Mapping[str, str], topic: str, origin: Origin) -> Origin | None:
-    """What an identity says of where its heights are from; None where it says nothing."""
+    """Return the origin of the heights from an identity; None if it has none."""
     if "topic_id" in known:  # format 1
         return Origin(origin.cluster_id, {topic: known["topic_id"]})
     try:

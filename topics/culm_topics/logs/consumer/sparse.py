@@ -1,9 +1,9 @@
-"""What was seen of logs beyond their gap-free part, and where a reader is in a log.
+"""The entries seen of logs beyond their gap-free part, and the reader's position in a log.
 
 Memory: about 100 bytes for each run of entries without a gap between them. Beyond `MAX_SPARSE_RUNS` runs
-entries are still handed out but not remembered: a repeat of one is handed out again, and `LogCoverage` does
-not name it. How often that was so is counted. A `LogPosition` is made when it is asked for: to walk over all
-logs takes 8 bytes a log meanwhile.
+entries are still handed out but not remembered: a repeat is handed out again, and `LogCoverage` does not
+include it. Such entries are counted. A `LogPosition` is computed on request: iterating over all logs takes 8
+bytes per log meanwhile.
 """
 
 from bisect import bisect_right
@@ -21,19 +21,20 @@ MAX_SPARSE_RUNS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LogCoverage:
-    """What of a log its reader has: 1 to `height` without a gap, then `sparse` runs (end exclusive)."""
+    """Entries of a log that its reader has: 1 to `height` without a gap, then `sparse` runs (end exclusive).
+    """
 
     height: int
     sparse: tuple[tuple[int, int], ...] = ()
 
     @property
     def highest(self) -> int:
-        """The highest sequence number seen; 0 when nothing was."""
+        """The highest sequence number seen; 0 if there is none."""
         return self.sparse[-1][1] - 1 if self.sparse else self.height
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """All that was seen, from the first entry on, each end exclusive."""
+        """All entries seen, from the first on, each end exclusive."""
         return ((1, self.height + 1), *self.sparse) if self.height else self.sparse
 
     @property
@@ -51,7 +52,7 @@ class LogCoverage:
         return run >= 0 and seq_num < self.sparse[run][1]
 
     def missing_of_pool(self, seq_num: int) -> tuple[int, ...]:
-        """What was not seen of the certificate pool of an entry, itself included, ascending.
+        """Return the missing entries of an entry's certificate pool, itself included, ascending.
 
         Elements above the highest entry seen do not count: they may not exist yet.
         """
@@ -59,12 +60,12 @@ class LogCoverage:
         return tuple(number for number in sorted(pool) if not self.has(number))
 
     def is_provable(self, seq_num: int) -> bool:
-        """Whether the entry and its certificate pool were seen: they alone prove it to be of this log."""
+        """Whether the entry and its certificate pool, which prove that it is in this log, were seen."""
         return 1 <= seq_num <= self.highest and not self.missing_of_pool(seq_num)
 
 
 class SparseEntries:
-    """The runs by log key, above the height that `heights` has of each log."""
+    """The runs by log key, above each log's height in `heights`."""
 
     def __init__(self, heights: LogHeights, *, max_runs: int = MAX_SPARSE_RUNS) -> None:
         self._heights = heights
@@ -72,14 +73,14 @@ class SparseEntries:
         self._logs: dict[bytes, tuple[int, RangeSet]] = {}
         self._runs = 0
         self.not_remembered = 0
-        """How often an entry was seen that is not remembered, for want of memory."""
+        """Number of entries seen that are not remembered, because the limit was reached."""
 
     def __len__(self) -> int:
-        """How many runs are remembered."""
+        """Return the number of remembered runs."""
         return self._runs
 
     def add(self, key: bytes, seq_num: int, partition: int) -> bool:
-        """An entry was seen in this partition; whether it is new, and beyond its log's height."""
+        """Record an entry seen in this partition. Returns whether it is new and beyond its log's height."""
         if seq_num <= self._heights.height(key):
             return False
         known = self._logs.get(key)
@@ -95,7 +96,7 @@ class SparseEntries:
         return True
 
     def reached(self, key: bytes, height: int) -> None:
-        """The log has come without a gap up to `height`."""
+        """Drop the runs up to `height`, which the log has reached without a gap."""
         known = self._logs.get(key)
         if known is None:
             return
@@ -107,14 +108,14 @@ class SparseEntries:
             del self._logs[key]
 
     def coverage(self, key: bytes) -> LogCoverage:
-        """What of the log was seen."""
+        """Return what was seen of the log."""
         height = self._heights.height(key)
         self.reached(key, height)
         known = self._logs.get(key)
         return LogCoverage(height, tuple(known[1]) if known is not None else ())
 
     def log_keys(self) -> Iterator[bytes]:
-        """The keys of the logs of which something was seen beyond a gap."""
+        """Iterate over the keys of the logs of which something was seen beyond a gap."""
         return iter(self._logs)
 
     def drop(self, partitions: Iterable[int]) -> None:
@@ -132,9 +133,9 @@ Runs = tuple[tuple[int, int], ...]
 class LogPosition:
     """One log (public key and number, and the flavour of its hashes) as its reader has it.
 
-    `coverage`: what was handed out. `waiting`: entries that came and wait for one before them. `missing`:
-    entries that are known of by a later one, or by a gap, and did not come. `is_set_aside`: nothing more of
-    the log is handed out in order before its first missing entry comes.
+    `coverage`: entries handed out. `waiting`: entries that arrived and wait for an earlier one. `missing`:
+    entries that did not arrive, but are known from a later one or from a gap. `is_set_aside`: nothing more of
+    the log is handed out in order before its first missing entry arrives.
     """
 
     log: tuple[bytes, int]
@@ -146,12 +147,12 @@ class LogPosition:
 
     @property
     def handed_out(self) -> Runs:
-        """All entries that were handed out, in order or as fragments; by the group, where there is one."""
+        """All entries handed out, in order or as fragments; by the group, if there is one."""
         return self.coverage.runs
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is known to be missing."""
+        """Whether no entry is known to be missing."""
         return not self.missing
 
 
@@ -162,7 +163,7 @@ def log_position(
     waiting: Iterable[int],
     missing_seq_num: int | None,
 ) -> LogPosition:
-    """What is handed out, what waits, and the entry for which a log was set aside, put together."""
+    """Combine the entries handed out, the waiting ones, and the entry for which a log was set aside."""
     waits = RangeSet()
     for seq_num in sorted(waiting):
         waits.add(seq_num, seq_num + 1)

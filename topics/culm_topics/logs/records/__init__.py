@@ -1,9 +1,9 @@
 """Keys and values of the topics of replicated logs.
 
 `logs`: also `entries`; `receipts`: also `version-vectors`; `blocks`: the kinds of records of `blocks` and
-`block-vectors`, and their keys. Of logs with gaps: `fragments`, `payloads`, and `coverage`, which has
-`holdings` and the runs that both are made of. `announcements` has no record of its own: its key is a peer
-key, its value the Announce message as received.
+`block-vectors`, and their keys. For logs with gaps: `fragments`, `payloads`, and `coverage`, which has
+`holdings` and the runs of both. `announcements` has no record class: its key is a peer key, its value the
+Announce message as received.
 """
 
 from culm_topics.logs.records.blocks import (

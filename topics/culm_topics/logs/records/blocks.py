@@ -1,12 +1,12 @@
 """`blocks` and `block-vectors`: log heights and their fingerprints by block of public keys.
 
 A block is the first `block_bits` bits (0 to 16) of the public key within one set: a schema (`blocks`) or a
-peer (`block-vectors`). Its state is one `BlockSummary` and as many `BlockHeights` chunks as the summary
-names: `recent` rows stand above the rows of the chunks. A block that grows a little rewrites its summary
-alone; when `recent` has become long, everything goes into chunks of the other slot, then comes the summary
-that names them, then the tombstones of the former chunks. Whoever reads a partition in order thus always has
-every chunk that the latest summary names; a chunk that no summary names by its digest is left over and means
-nothing. `BlockProgress` comes last in each micro-batch.
+peer (`block-vectors`). Its state is one `BlockSummary` and the `BlockHeights` chunks that the summary names:
+`recent` rows replace or extend the chunks. A block that grows a little rewrites its summary alone. When
+`recent` has become long, everything goes into chunks of the other slot, then comes the summary that names
+them, then the tombstones of the previous chunks. A reader that reads a partition in order thus always has
+every chunk that the latest summary names; a chunk whose digest no summary names is left over and ignored.
+`BlockProgress` comes last in each micro-batch.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from culm_topics.records.shape import head_size, string_size, text_size
 
 MAX_BLOCK_BITS = 16
 DEFAULT_BLOCK_BITS = 8
-"""256 blocks a schema: of a million logs about 4,000 in each, 190 KB of heights."""
+"""256 blocks per schema: with a million logs about 4,000 in each, 190 KB of heights."""
 LOG_SIZE = 40
-"""Bytes of a row that say which log: the log key."""
+"""Bytes of a row that identify the log: the log key."""
 ROW_SIZE = 48
 """Bytes of one height: public key, log id and seq_num, the numbers as u64, most significant byte first."""
 MAX_CHUNK_ROWS = 16_384
-"""Rows of one chunk, or of `recent`: 768 KiB, below 1 MB with everything around them."""
+"""Limit of rows in one chunk, or in `recent`: 768 KiB, below 1 MB with everything around them."""
 MAX_CHUNKS = 65_535
 _MAX_LIFTS = 16
 
@@ -38,7 +38,7 @@ def _ascends(items: Sequence[Any]) -> bool:
 
 
 Offsets = tuple[tuple[int, int], ...]
-"""((partition, next offset), ...) sorted by partition: of each, every record before that offset."""
+"""((partition, next offset), ...) sorted by partition: every record of the partition before that offset."""
 
 _Offsets = Annotated[
     tuple[Annotated[tuple[int, int], named("partition", "next_offset")], ...],
@@ -76,7 +76,7 @@ _LIFTS: Final = Kind(
 
 
 class BlockKind(IntEnum):
-    """What the record under a key is; the key's first byte."""
+    """Kind of the record under a key; the key's first byte."""
 
     SUMMARY = 0
     HEIGHTS = 1
@@ -95,7 +95,7 @@ class BlockKey:
     chunk: int = 0
 
     def encode(self) -> bytes:
-        """`kind, block_bits, block (u16)`, of a chunk also `slot, chunk (u16)`, then the name."""
+        """Return `kind, block_bits, block (u16)`, for a chunk also `slot, chunk (u16)`, then the name."""
         assert self.kind is not BlockKind.PROGRESS
         assert 0 <= self.block_bits <= MAX_BLOCK_BITS
         assert 0 <= self.block < 1 << self.block_bits
@@ -113,12 +113,12 @@ class ProgressKey:
     shard: int
 
     def encode(self) -> bytes:
-        """`2, block_bits, shard (u16)`."""
+        """Return `2, block_bits, shard (u16)`."""
         return bytes((BlockKind.PROGRESS, self.block_bits)) + self.shard.to_bytes(2, "big")
 
 
 def split_block_key(key: bytes | None) -> BlockKey | ProgressKey:
-    """The key of a record of `blocks` or `block-vectors`; `RecordError` when it is none."""
+    """Return the key of a record of `blocks` or `block-vectors`. Raises `RecordError` if it is malformed."""
     if key is None or len(key) < 4 or key[0] > BlockKind.PROGRESS or key[1] > MAX_BLOCK_BITS:
         raise RecordError("blocks key: it does not start with a kind, block bits and a number")
     kind, block_bits, number = BlockKind(key[0]), key[1], int.from_bytes(key[2:4], "big")
@@ -136,7 +136,7 @@ def split_block_key(key: bytes | None) -> BlockKey | ProgressKey:
 
 
 def block_of(public_key: bytes, block_bits: int) -> int:
-    """The number of the block that a public key falls into: its first `block_bits` bits."""
+    """Return the number of a public key's block: its first `block_bits` bits."""
     return int.from_bytes(public_key[:2], "big") >> (16 - block_bits)
 
 
@@ -146,9 +146,9 @@ def block_of(public_key: bytes, block_bits: int) -> int:
     rule="block-summary",
 )
 class BlockSummary(Record):
-    """What is known of one block of one set. See the module and docs/topics.md for the fields.
+    """State of one block of one set. See the module and docs/topics.md for the fields.
 
-    `fingerprints` is sorted by the lifts' names. An entry's height counts as that many entries.
+    `fingerprints` is sorted by the lifts' names. `entry_count` is the sum of the logs' heights.
     """
 
     version: Annotated[_Offsets, "the input that has been applied to this block"]
@@ -172,7 +172,7 @@ class BlockSummary(Record):
     rule="block-heights",
 )
 class BlockHeights(Record):
-    """One chunk of a block's heights: `heights` is n times `ROW_SIZE` bytes, sorted, which nobody checks."""
+    """One chunk of a block's heights: `heights` is n times `ROW_SIZE` bytes, sorted (not checked)."""
 
     heights: Annotated[
         _Rows,
@@ -187,7 +187,7 @@ class BlockHeights(Record):
     rule="block-progress",
 )
 class BlockProgress(Record):
-    """How far one of `shards` shards has come: all input before `applied` is in its blocks."""
+    """Progress of one of `shards` shards: all input before `applied` is in its blocks."""
 
     shards: Annotated[int, between(1, 65_535)]
     applied: Annotated[_Offsets, "every record before these is in the shard's blocks"]

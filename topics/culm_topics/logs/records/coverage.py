@@ -1,9 +1,9 @@
-"""`holdings` and `coverage`: what a peer, or the deployment, is known to hold of a log: sets, not heights.
+"""`holdings` and `coverage`: the sets that a peer, or the deployment, is known to hold of a log.
 
-A record of `holdings` says what is new, one of `coverage` how it stands. A set is written as runs in one flat
-list, start and end by turns: a run ends one above its last number. Runs ascend and never touch, so the list
-ascends strictly and a set has one spelling only. The number 2^64 - 1 has no end that fits, so no list can
-name it.
+A record of `holdings` states what is new, a record of `coverage` the whole. A set is written as runs in one
+flat list of alternating starts and ends: a run ends one above its last number. Runs ascend and never touch,
+so the list ascends strictly and a set has only one representation. The number 2^64 - 1 has no end that fits,
+so no list can contain it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ Runs = tuple[tuple[int, int], ...]
 
 
 def runs_kind(maximum: int, together: str) -> Kind:
-    """The kind of at most so many runs; `together` ends the comment of its CDDL."""
+    """Return the kind of a list of at most `maximum` runs; `together` ends the comment of its CDDL."""
     note = (
         "Runs of sequence numbers: start, end, start, end ..., each end one above the last of its run; "
         f"ascending and never touching. At most {maximum:,} runs {together}."
@@ -53,7 +53,7 @@ def runs_kind(maximum: int, together: str) -> Kind:
 
 
 def clip_runs(ranges: Iterable[tuple[int, int]]) -> Runs:
-    """What a record can say of the runs of a `RangeSet`: without 0, which no entry is, and 2^64 - 1."""
+    """Restrict the runs of a `RangeSet` to the numbers of a record: without 0 and 2^64 - 1."""
     clipped = ((max(start, 1), min(end, MAX_UINT)) for start, end in ranges)
     return tuple((start, end) for start, end in clipped if start < end)
 
@@ -70,7 +70,7 @@ def _ascends(numbers: list[int]) -> bool:
 
 
 MAX_HOLDING_RUNS: Final = 1_000
-"""Runs of one record, all lists together; writers split."""
+"""Limit of runs in one record, all lists together; writers split."""
 
 _HoldingRuns = Annotated[Runs, runs_kind(MAX_HOLDING_RUNS, "in a record, all lists together")]
 
@@ -79,7 +79,7 @@ _HoldingRuns = Annotated[Runs, runs_kind(MAX_HOLDING_RUNS, "in a record, all lis
 class HoldingRecord(Record):
     """Value of `holdings`; its key is the peer's id. `log_key` is that of `entries` and `logs`.
 
-    Of a record the drops come last: a payload in both lists was dropped.
+    Within a record the drops come last: a payload in both lists was dropped.
     """
 
     log_key: Annotated[bytes, sized_between(LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE), "of the log, as in `logs`"]
@@ -88,7 +88,7 @@ class HoldingRecord(Record):
     payloads_dropped: Annotated[_HoldingRuns, "payloads that it held and holds no longer"] = ()
 
     def verify(self) -> None:
-        """Raises `RecordError` where there are too many runs, or the key is none."""
+        """Raise `RecordError` if there are too many runs, or the key is malformed."""
         split_flavoured_log_key(self.log_key)
         count = len(self.entries) + len(self.payloads) + len(self.payloads_dropped)
         require(count <= MAX_HOLDING_RUNS, "holdings", f"more than {MAX_HOLDING_RUNS} runs")
@@ -100,7 +100,7 @@ def holding_records(
     payloads: Iterable[tuple[int, int]] = (),
     payloads_dropped: Iterable[tuple[int, int]] = (),
 ) -> Iterator[HoldingRecord]:
-    """The records that say this, as many as it takes; none for nothing. Ranges as of a `RangeSet`."""
+    """Yield the records for these ranges (as of a `RangeSet`), as many as necessary."""
     lists = [clip_runs(ranges) for ranges in (entries, payloads, payloads_dropped)]
     if sum(map(len, lists)) <= MAX_HOLDING_RUNS:
         if any(lists):
@@ -114,7 +114,7 @@ def holding_records(
 
 
 MAX_COVERAGE_RUNS: Final = 50_000
-"""Runs of one list: three full ones are 2.7 MB, below the topic's message limit."""
+"""Limit of runs in one list: three full lists are 2.7 MB, below the topic's message limit."""
 
 _CoverageRuns = Annotated[Runs, runs_kind(MAX_COVERAGE_RUNS, "a list")]
 
@@ -127,8 +127,8 @@ _CoverageRuns = Annotated[Runs, runs_kind(MAX_COVERAGE_RUNS, "a list")]
 class CoverageRecord(Record):
     """Value of `coverage`; its key is peer id and log key.
 
-    `provable`: the entries whose certificate pools are whole among `entries`. `left_out` runs found no room;
-    they are above those that are here, so nothing is said of the numbers above a full list's end.
+    `provable`: the entries whose certificate pools are complete in `entries`. `left_out` counts the runs that
+    exceed the limit; they are above those in the lists, so numbers above a full list's end are unknown.
     """
 
     entries: Annotated[_CoverageRuns, "entries that it holds"]
@@ -142,7 +142,7 @@ def coverage_record(
     payloads: Iterable[tuple[int, int]],
     provable: Iterable[tuple[int, int]],
 ) -> CoverageRecord:
-    """The record that says this, as far as it has room. Ranges as of a `RangeSet`."""
+    """Return the record for these ranges (as of a `RangeSet`), cut at the limit."""
     lists = [clip_runs(ranges) for ranges in (entries, payloads, provable)]
     left_out = sum(max(0, len(runs) - MAX_COVERAGE_RUNS) for runs in lists)
     held, whole, proven = (runs[:MAX_COVERAGE_RUNS] for runs in lists)
@@ -150,12 +150,12 @@ def coverage_record(
 
 
 def coverage_key(peer_id: bytes, log_key: bytes) -> bytes:
-    """The key of one peer's row for one log: 72 bytes, 73 of a YAMF log. Raises `RecordError`."""
+    """Return the key of a peer's row for a log: 72 bytes, or 73 for a YAMF log. Raises `RecordError`."""
     split_flavoured_log_key(log_key)
     return check_peer_key(peer_id) + log_key
 
 
 def split_coverage_key(key: bytes | None) -> tuple[bytes, HashFlavour, LogKey]:
-    """Peer id, flavour and (public_key, log_id); `RecordError` when the key is no row's."""
+    """Return peer id, flavour and (public_key, log_id). Raises `RecordError` if the key is malformed."""
     flavour, log = split_flavoured_log_key(None if key is None else key[PEER_ID_SIZE:])
     return check_peer_key((key or b"")[:PEER_ID_SIZE]), flavour, log

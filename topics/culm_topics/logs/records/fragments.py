@@ -1,7 +1,7 @@
-"""`fragments`: verified entries outside of what is held of their log without gaps, one record an entry.
+"""`fragments`: verified entries beyond the gap-free part of their log, one record per entry.
 
-An entry leaves the topic when nothing asks for it any more; that its log has reached it says `logs`. The
-value depends on the entry alone: whoever writes it again writes the same bytes.
+An entry leaves the topic when nothing refers to it any more; `logs` tells that its log has reached it. The
+value depends on the entry alone: every writer writes the same bytes.
 """
 
 from typing import Annotated
@@ -30,14 +30,17 @@ class FragmentRecord(Record):
 
 
 def fragment_key(log_key: bytes, seq_num: int) -> bytes:
-    """The key of one entry: 48 bytes, 49 of a YAMF log's. Raises `RecordError`."""
+    """Return the key of an entry: 48 bytes, or 49 for a YAMF log. Raises `RecordError`."""
     require(len(log_key) in (LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE), "fragments key", "that is no log key")
     require(1 <= seq_num <= MAX_UINT, "fragments key", f"{seq_num} is no sequence number")
     return log_key + seq_num.to_bytes(_SEQ_NUM_SIZE, "big")
 
 
 def split_fragment_key(key: bytes | None) -> tuple[HashFlavour, LogKey, int]:
-    """Flavour, (public_key, log_id) and sequence number; `RecordError` when the key is no fragment's."""
+    """Return flavour, (public_key, log_id) and sequence number.
+
+    Raises `RecordError` if the key is malformed.
+    """
     flavour, log = split_flavoured_log_key(None if key is None else key[:-_SEQ_NUM_SIZE])
     seq_num = int.from_bytes((key or b"")[-_SEQ_NUM_SIZE:], "big")
     if seq_num == 0:
@@ -46,10 +49,10 @@ def split_fragment_key(key: bytes | None) -> tuple[HashFlavour, LogKey, int]:
 
 
 def fragment_partition(log_key: bytes, partitions: int) -> int:
-    """The partition of `fragments`, of so many, that holds this log: the one of the same number in `logs`.
+    """Return the partition of `fragments` that holds this log: its partition of `logs`.
 
-    Producers name it: by the whole key a log would be spread over all of them, and a member of a group that
-    reads a log could not read its fragments beside it.
+    Producers name it: by the whole key a log would be spread over all partitions, and a member of a group
+    that reads a log could not read its fragments beside it.
     """
     return key_partition(log_key, partitions)
 
@@ -57,9 +60,10 @@ def fragment_partition(log_key: bytes, partitions: int) -> int:
 def decode_fragment(
     key: bytes | None, value: bytes | None
 ) -> tuple[HashFlavour, LogKey, int, FragmentRecord]:
-    """Flavour, log, sequence number and record. Raises `RecordError`, also where hash and flavour differ.
+    """Return flavour, log, sequence number and record.
 
-    Whether the entry is what the key names, its own bytes say: `culm_models.bamboo.decode_entry`.
+    Raises `RecordError`, also if hash and flavour differ. Whether the entry is the one that the key names is
+    determined by its own bytes: `culm_models.bamboo.decode_entry`.
     """
     flavour, log, seq_num = split_fragment_key(key)
     record = FragmentRecord.decode(value)

@@ -1,9 +1,8 @@
-"""`entries` and `logs`: an entry as a connector received it; once it is verified, in the order of its log.
+"""`entries` and `logs`: an entry as a connector received it, and, once verified, in the order of its log.
 
-The value of `logs` is a function of the entry and its operation alone: whoever writes it again writes the
-same bytes. Of a bare log, whose payloads are no operations, `schema_id` is empty and `operation` is the
-payload, or empty where that is not inline: the entry says its size, and the topic `payloads` has it, or
-nobody here does.
+The value of `logs` depends on the entry and its operation alone: every writer writes the same bytes. In a
+bare log, whose payloads are not operations, `schema_id` is empty. `operation` is then the payload, or empty
+if the payload is not inline: the entry states its size, and the topic `payloads` may hold it.
 """
 
 from typing import Annotated, Final
@@ -26,7 +25,7 @@ class EntryRecord(Record):
 
 
 ENTRY_HASH_SIZE: Final = 34
-"""Of a YASMF entry, which every operation's is."""
+"""Size of a YASMF entry's hash; every operation has one."""
 YAMF_ENTRY_HASH_SIZE: Final = 66
 
 EntryHash = Annotated[

@@ -1,9 +1,9 @@
-"""`payloads`: payloads that are too large for their entry's record, or came without it, in chunks.
+"""`payloads`: payloads that are too large for their entry's record, or arrived without it, in chunks.
 
-A payload is named by its hash, as in the entries that have it, and was verified whole before any chunk of it
-was produced: repeats are the same bytes, whichever entry or peer they came with. Chunks stay below the limit
-of a record; all chunks of one payload are in one partition, so that one reader can put it together.
-`culm_topics.logs.payload_chunks` cuts payloads and puts them together.
+A payload is named by its hash, as in its entries, and was verified whole before any chunk of it was produced:
+repeats are the same bytes, whichever entry or peer they came with. Chunks are below the limit of a record;
+all chunks of one payload are in one partition, so that one reader can assemble it.
+`culm_topics.logs.payload_chunks` cuts and assembles payloads.
 """
 
 from typing import Annotated, Final
@@ -17,7 +17,7 @@ from culm_topics.records.shape import require
 
 PAYLOAD_CHUNK_BYTES: Final = 512 * 1024
 MAX_PAYLOAD_BYTES: Final = PAYLOAD_CHUNK_BYTES << 32
-"""What chunks can be numbered of: two pebibytes."""
+"""Limit given by the numbers of chunks: two PiB."""
 
 _INDEX_SIZE = 4
 
@@ -43,7 +43,7 @@ class PayloadChunkRecord(Record):
     ]
 
     def verify(self) -> None:
-        """Raises `RecordError` where the payload has no such chunk."""
+        """Raise `RecordError` if the payload has no such chunk."""
         sound = self.offset < self.payload_size and self.offset % PAYLOAD_CHUNK_BYTES == 0
         require(sound, "payloads", "offset is where no chunk begins")
         size = min(PAYLOAD_CHUNK_BYTES, self.payload_size - self.offset)
@@ -51,17 +51,17 @@ class PayloadChunkRecord(Record):
 
     @property
     def index(self) -> int:
-        """Which chunk of its payload this is, from 0 on."""
+        """The number of this chunk in its payload, from 0 on."""
         return self.offset // PAYLOAD_CHUNK_BYTES
 
 
 def chunk_count(payload_size: int) -> int:
-    """How many chunks a payload of this size has: none when it is empty."""
+    """Return the number of chunks of a payload of this size: 0 if it is empty."""
     return -(-payload_size // PAYLOAD_CHUNK_BYTES)
 
 
 def hash_flavour(payload_hash: bytes) -> HashFlavour:
-    """The flavour whose hash this is; `RecordError` when it is none's."""
+    """Return the flavour of a hash. Raises `RecordError` if it has the form of no flavour."""
     for flavour in (YASMF, YAMF):
         if flavour.has_form(payload_hash):
             return flavour
@@ -69,29 +69,29 @@ def hash_flavour(payload_hash: bytes) -> HashFlavour:
 
 
 def payload_chunk_key(payload_hash: bytes, index: int) -> bytes:
-    """The key of one chunk: 38 bytes, 70 of a YAMF hash. Raises `RecordError`."""
+    """Return the key of a chunk: 38 bytes, or 70 for a YAMF hash. Raises `RecordError`."""
     hash_flavour(payload_hash)
     require(0 <= index < 1 << 32, "payloads key", f"{index} is no chunk's number")
     return payload_hash + index.to_bytes(_INDEX_SIZE, "big")
 
 
 def split_payload_chunk_key(key: bytes | None) -> tuple[bytes, int]:
-    """(payload hash, index); `RecordError` when the key is no chunk's."""
+    """Return (payload hash, index). Raises `RecordError` if the key is malformed."""
     payload_hash = (key or b"")[:-_INDEX_SIZE]
     hash_flavour(payload_hash)
     return payload_hash, int.from_bytes((key or b"")[-_INDEX_SIZE:], "big")
 
 
 def payload_partition(payload_hash: bytes, partitions: int) -> int:
-    """The partition of `payloads`, of so many, that holds every chunk of this payload.
+    """Return the partition of `payloads` that holds every chunk of this payload.
 
-    Producers name it: by the whole key the chunks would be spread over all of them.
+    Producers name it: by the whole key the chunks would be spread over all partitions.
     """
     return key_partition(payload_hash, partitions)
 
 
 def decode_payload_chunk(key: bytes | None, value: bytes | None) -> tuple[bytes, PayloadChunkRecord]:
-    """(payload hash, record). Raises `RecordError`, also where key and record name different chunks."""
+    """Return (payload hash, record). Raises `RecordError`, also if key and record name different chunks."""
     payload_hash, index = split_payload_chunk_key(key)
     record = PayloadChunkRecord.decode(value)
     if record.index != index:

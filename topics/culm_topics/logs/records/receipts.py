@@ -1,9 +1,9 @@
 """`receipts` and `version-vectors`: how far a peer is known to hold a log.
 
-A receipt follows from a Have, Payload or Done of the peer, or from what we delivered. Version vectors keep
-per peer and log the highest sequence number. The rows under the all-zero peer id (`HEIGHTS_PEER_ID`) are the
-log heights of the deployment. How far a peer is behind is the difference of the two, which readers compute:
-so one growing log rewrites one row.
+A receipt follows from a Have, Payload or Done of the peer, or from data that was delivered to it. Version
+vectors keep the highest sequence number per peer and log. The rows under the all-zero peer id
+(`HEIGHTS_PEER_ID`) are the log heights of the deployment. Readers compute a peer's lag as the difference of
+the two, so one growing log rewrites one row.
 """
 
 from typing import Annotated
@@ -14,7 +14,8 @@ from culm_topics.records.keys import HEIGHTS_PEER_ID, PUBLIC_KEY_SIZE, check_pee
 from culm_topics.records.kinds import counted, named, rule, sized
 
 MAX_LOG_HEIGHTS = 50_000
-"""Rows in one record: at most 53 bytes each, so a full record stays below the topic's message limit."""
+"""Limit of rows in one record: at most 53 bytes each, so a full record stays below the topic's message limit.
+"""
 
 LogHeight = tuple[Annotated[bytes, sized(PUBLIC_KEY_SIZE)], int, int]
 """(public_key, log_id, seq_num): the peer holds this log up to this sequence number."""
@@ -30,7 +31,7 @@ class ReceiptRecord(Record):
 
 
 def decode_receipt(key: bytes | None, value: bytes | None) -> tuple[bytes, ReceiptRecord]:
-    """(peer id, receipt) of a record of `receipts`. Raises `RecordError`."""
+    """Return (peer id, receipt) of a record of `receipts`. Raises `RecordError`."""
     peer_id = check_peer_key(key)
     if peer_id == HEIGHTS_PEER_ID:
         raise RecordError("receipts: the all-zero peer id stands for the log heights, no peer has it")
