@@ -71,8 +71,7 @@ class Rebalances:
         self._closed = True
 
     def _serve(self, seconds: float) -> frozenset[Partition]:
-        """Take part in a rebalance while a commit waits; returns partitions that were given up uncommitted.
-        """
+        """Take part in a rebalance while a commit waits; returns partitions given up without a commit."""
         if self._in_callback:
             time.sleep(seconds)
         else:

@@ -21,8 +21,7 @@ MAX_SPARSE_RUNS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LogCoverage:
-    """Entries of a log that its reader has: 1 to `height` without a gap, then `sparse` runs (end exclusive).
-    """
+    """Entries of a log that its reader has: 1 to `height`, then `sparse` runs (end exclusive)."""
 
     height: int
     sparse: tuple[tuple[int, int], ...] = ()
