@@ -1,10 +1,9 @@
-"""Protocols of a connector: names of the functions that open them, for which nothing is imported, and
-settings.
+"""Protocols of a connector: their settings, and the names of the functions that open them.
 
-Each entry has the protocol's name, the function that opens it (`edge.protocol.Opening`), and its table in the
-allow-list. They are opened in this order and closed in the reverse order. `ProtocolSettings` has a field for
-each. `LOG_PAYLOADS` names the function that reads the payloads of replicated logs, since the room of logs
-does not know their format.
+Each entry has the protocol's name, the function that opens it (`edge.protocol.Opening`), which is imported
+only when it is loaded, and its table in the allow-list. They are opened in this order and closed in the
+reverse order. `ProtocolSettings` has a field for each. `LOG_PAYLOADS` names the function that reads the
+payloads of replicated logs, since the room of logs does not know their format.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ INTERVAL_S = 1.0
 class LimitedLog:
     """Logs each message at most once per interval; the next line states how many were left out.
 
-    Messages are told apart before their arguments are filled in. They are constants of the program, so there
+    Messages are compared before their arguments are filled in. They are constants of the program, so there
     are few. For any thread.
     """
 

@@ -1,4 +1,4 @@
-"""Settings of a connector: the part that the settings file has in this form, and all of them."""
+"""Settings of a connector: `ConnectorLimits` are those that have the same form in the settings file."""
 
 from __future__ import annotations
 

@@ -90,7 +90,10 @@ class _Branch(Generic[_T]):
 
 
 class FairQueue(Generic[_T]):
-    """A queue whose next item is from the path that has used least; common beginnings share there."""
+    """A queue that serves the path with the least used time next.
+
+    Paths with a common beginning share the time of that beginning.
+    """
 
     def __init__(self) -> None:
         self._root = _Branch[_T]()

@@ -35,7 +35,7 @@ class RoomApplier:
         self._room = room
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
-        """Return the offsets in the folder; a topic of which it is missing data begins at its start."""
+        """Return the offsets in the folder; a topic that has to be read again begins at its start."""
         tables = self._room.folder.tables
 
         def step(_: object) -> Mapping[Partition, int]:

@@ -85,7 +85,7 @@ class EdgeTables:
             self.topics.forget(topic)
         return is_wanted
 
-    # What is blocked.
+    # Blocked keys.
 
     def blocked_shards(self, key: bytes) -> list[Cid]:
         """Return the shards here that a key blocks: the shard with this CID, or those only in this space.

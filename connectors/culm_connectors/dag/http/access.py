@@ -1,4 +1,7 @@
-"""Rights to append to a space or read it (R14): for anyone, for configured tokens, or for UCANs, too."""
+"""Rights to append to a space or read it (R14): for anyone, configured tokens, or UCANs, too.
+
+A UCAN has to be for one of the services.
+"""
 
 from __future__ import annotations
 

@@ -119,7 +119,8 @@ class DagFolder:
         recorded: bool = False,
         peer: bytes | None = None,
     ) -> list[BlockOutcome]:
-        """Validate and keep nodes and UCANs, in any order; returns one outcome for each, in the order given.
+        """Validate and keep nodes and UCANs, in any order; returns one outcome for each, in the order of
+        `blocks`.
 
         A publish belongs to the space that is its id. Without a space, a UCAN belongs to none.
 

@@ -84,7 +84,7 @@ class NodeQueries:
         return heads
 
     def whole_heads(self, space: bytes) -> list[Cid]:
-        """Return the heads, without publishes, all of whose ancestors are here, ascending.
+        """Return the heads other than publishes and UCANs all of whose ancestors are here, ascending.
 
         A node that is missing a parent waits; so do all nodes that build on it.
         """

@@ -110,7 +110,10 @@ class PublishedReader:
         self._settled.clear()
 
     def _content_state(self, cid: Cid, change: PublishChange, shards: MappedShards) -> PublishState:
-        """Return the state of a publish's content; a complete or partial state is cached."""
+        """Return the state of a publish's content.
+
+        A complete or partial state is cached, as everything that the publish's origin names is here then.
+        """
         state = self._settled.get(cid)
         if state is None:
             state = content_state(change, self._below(change.origin, shards.missing), shards, self._settings)

@@ -21,7 +21,7 @@ from culm_models.dag.walk.reach import FindBlock
 _BATCH_BYTES: Final = 262_144
 """Bytes of an answer that are read at once.
 
-At most about twice as many wait for a client that reads nothing.
+For a client that reads nothing, little more than twice as many are in memory.
 """
 # The header of a deeper path would be larger than clients and proxies accept.
 _ROOTS_MAX: Final = 64

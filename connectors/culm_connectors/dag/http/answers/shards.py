@@ -65,9 +65,10 @@ async def put_shard(door: Door, request: Request, client: HttpClient) -> Respons
 
 
 async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid) -> bool:
-    """Return whether a client that may append or read is told that a shard is here. Raises `RequestError`.
+    """Return whether a client that may append or read may learn that a shard is here.
 
     For a client without access to all spaces, a shard that is not in one of its spaces is as good as absent.
+    Raises `RequestError`.
     """
     if "anyone" in (door.settings.append, door.settings.read):
         return True
