@@ -160,10 +160,9 @@ def drop_from_topics(kafka: KafkaSettings, shards: Collection[Cid]) -> set[Cid]:
 def block_in_topics(
     kafka: KafkaSettings, what: Iterable[Cid | bytes], reason: str | None, *, now: int
 ) -> None:
-    """Make connectors refuse shards and spaces (32 bytes) from now on; with reason None, unblock them.
-    Blocks.
+    """Make connectors refuse shards and spaces (32 bytes) from now on; a reason of None unblocks them.
 
-    Raises `KafkaFailure`.
+    Blocks. Raises `KafkaFailure`.
     """
     value = None if reason is None else BlockedRecord(reason, now).encode()
     _write(kafka, [("dag.blocked", None, blocked_key(one), value) for one in what])

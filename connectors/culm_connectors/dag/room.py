@@ -76,9 +76,9 @@ class DagRoom:
         busy_burst_s: float = 1.0,
         watching: Watching = nullcontext,
     ) -> None:
-        """Make a room; `busy_share` limits the share of the folder's time of a caller or address, 0:
-        unlimited.
+        """Make a room over an open folder.
 
+        `busy_share`: the share of the folder's time that one caller, and one address, may use; 0: unlimited.
         Each step of work on the folder runs within `watching`.
         """
         self.folder = folder

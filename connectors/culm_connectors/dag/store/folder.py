@@ -119,8 +119,7 @@ class DagFolder:
         recorded: bool = False,
         peer: bytes | None = None,
     ) -> list[BlockOutcome]:
-        """Validate and keep nodes and UCANs, in any order; returns one outcome for each, in the order of
-        `blocks`.
+        """Validate and keep nodes and UCANs, in any order; returns an outcome for each block, in their order.
 
         A publish belongs to the space that is its id. Without a space, a UCAN belongs to none.
 
