@@ -1,9 +1,7 @@
 """Comparison of two stores, field by field and vector by vector (reference 10.3).
 
-can differ in them.
 Fields of type L are left out: the order of arrival decides their value, so replicas that hold the same
 changes can differ in them.
-can differ in them.
 """
 
 from __future__ import annotations

@@ -106,14 +106,14 @@ class Refused(SessionEvent, kind="refused"):
 
 @dataclass(frozen=True, slots=True)
 class OwnSource(SessionEvent, kind="own_source"):
-    """An id of the own source beyond the counter arrived: an edit from before a crash or of a second user."""
+    """A new id of this replica's source arrived: an edit from before a crash, or of a second user."""
 
     id: Id
 
 
 @dataclass(frozen=True, slots=True)
 class Loop(SessionEvent, kind="loop"):
-    """A packet of an own sync returned: the tree of replicas has a cycle. The packet is dropped."""
+    """A packet of this replica's sync returned: the tree of replicas has a cycle. The packet is dropped."""
 
     t: Id
 

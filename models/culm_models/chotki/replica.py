@@ -62,10 +62,8 @@ class Committed(NamedTuple):
 class Replica:
     """One replica with its store in memory.
 
-    content of every replica and its `name`.
     `src` identifies it among all replicas, so no two may share one. Without a store it starts with the
     initial content of every replica and its `name`.
-    content of every replica and its `name`.
     """
 
     def __init__(
@@ -97,12 +95,12 @@ class Replica:
 
     @property
     def counter(self) -> int:
-        """The progress of the last own id."""
+        """The progress of the last id that this replica issued."""
         return self._counter
 
     @property
     def last_id(self) -> Id:
-        """The last own id."""
+        """The last id that this replica issued."""
         return Id(self._src, self._counter)
 
     def vector(self) -> dict[int, int]:
@@ -197,7 +195,7 @@ class Replica:
     # The methods of `Host`.
 
     def raise_counter(self, pro: int) -> None:
-        """Raise the counter to an id of the own source that returned."""
+        """Raise the counter to an id of this replica's source that returned."""
         self._counter = max(self._counter, pro)
 
     def snapshot(self) -> StoreSnapshot:
@@ -213,7 +211,7 @@ class Replica:
         self.store.merge(writes_of_live(live), checked=self.compat is Compat.DEFAULT)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """Apply a whole sync; return its own entry if that was beyond the counter, which it raised."""
+        """Apply a whole sync. Returns this replica's entry if it was beyond the counter, now raised to it."""
         self.store.merge(_writes_of_sync(sync, vectors), checked=self.compat is Compat.DEFAULT)
         own = parse_vector(sync.vector).get(self._src, 0)
         if self.compat is Compat.GO or own <= self._counter:

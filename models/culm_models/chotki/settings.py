@@ -33,7 +33,7 @@ class ChotkiSettings:
     """Time since the last pong after which a ping is due even if data arrives: a deaf peer still writes."""
     deaf_wait_ms: int = 30_000
     close_wait_ms: int = 1_000
-    """Time for which the transport stays open for the peer's B after the own B."""
+    """Time for which the transport stays open for the peer's B after this side's B."""
     max_record_bytes: int = 134_217_728
     """Largest body of a record: a larger header is refused before a byte of the body is kept."""
     max_parcel_bytes: int = 100_000_000

@@ -100,8 +100,8 @@ class Channel:
 
         `message_id`: chosen by the caller, else a hash over channel, participant, `nonce` and content;
         without a nonce one is drawn, so equal contents get different ids. A repeated nonce with equal content
-        raises `KnownMessageError`. `retrieval_hint`: tells readers of our causal histories how to fetch the
-        message.
+        raises `KnownMessageError`. `retrieval_hint`: causal histories include it, so that others can fetch
+        the message.
         """
         collected = Collected()
         if ephemeral:

@@ -90,7 +90,7 @@ class ChannelState:
     quarantined_wires: WireCache
     """Quarantined messages as they were on the wire: they answer no request before their time."""
     nonces: bytes
-    """The prefix of own nonces; the number of sent messages makes each nonce unique."""
+    """The prefix of this side's nonces; the number of sent messages makes each nonce unique."""
     participants: dict[str, None] = field(default_factory=dict)
     unclaimed: dict[str, Stripped] = field(default_factory=dict)
     """Wire bytes from a journal, until the head lists the messages that are still unacknowledged."""

@@ -108,7 +108,7 @@ class LamportAheadError(SdsError, code="sds.lamport.ahead"):
 
 
 class ClockAheadError(SdsError, code="sds.clock.ahead"):
-    """Messages in the own log are too far ahead of the clock: others would not accept new ones."""
+    """Messages in the log are too far ahead of the clock: others would not accept new ones."""
 
 
 class WaitingFullError(SdsError, code="sds.waiting.full"):

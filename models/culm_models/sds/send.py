@@ -38,7 +38,7 @@ _NAMED_IN_PASSING: Final = 16
 """Ids that a content message names before the end of the log; a sync can name more."""
 _OVERHEAD_BYTES: Final = 8_192
 _AHEAD_SLACK_MS: Final = 60_000
-"""A message is above everything received: after one at the allowance, it exceeds it for a moment."""
+"""Slack beyond the allowance: a sent message is above all received ones, and those may be at the limit."""
 _ENTRY_BYTES_MOST: Final = 3 * (MAX_ID_BYTES + 8)
 
 

@@ -62,7 +62,7 @@ class SdsSettings:
     """Approximate time within which a sync of one participant answers content that carries a filter, unless
     another message carries the news. 0: with the next sync (see `for_participants`)."""
     sync_quiet_after: int = 3
-    """Number of own syncs without effect after which no more are sent until there is news."""
+    """Number of sent syncs without effect after which no more are sent until there is news."""
     repair_requests: bool = True
     """Whether to request missing messages from the channel and answer such requests (SDS-R)."""
     repair_t_min_ms: int = 2_000

@@ -128,10 +128,8 @@ def _check_stamps(letter: str, value: bytes) -> None:
 def check_field(letter: str, value: bytes, compat: Compat) -> None:
     """Check that a field may have this type and value.
 
-    raises; with `Compat.GO` nothing else is checked.
     Raises `FieldLetterUnknown` for a record that lost its letter. By default it also raises the errors of
     `check_value`; with `Compat.GO` nothing else is checked.
-    raises; with `Compat.GO` nothing else is checked.
     """
     if letter == TINY:
         raise FieldLetterUnknown("a value without the letter of its type")

@@ -13,7 +13,7 @@ from culm_models.chotki.zip import unzigzag, zigzag
 
 NO_INDEX: Final = 0
 HASH_INDEX: Final = ord("H")
-"""Index type of a unique field, which Culm never creates: Go refuses a second object with an equal value."""
+"""Index type of a unique field. Never create an equal value: the Go replica refuses the second object."""
 FULL_SCAN_INDEX: Final = ord("F")
 
 _T: Final = ord("T")
@@ -38,10 +38,8 @@ def parse_class(value: bytes, *, compat: Compat = Compat.DEFAULT) -> list[ClassF
 
     With `Compat.GO` both are returned, as in the Go replica's list.
 
-    of a type only: such an entry ends the Go replica's process.
     Reading stops at the first entry that is not a term or is empty. Raises `ValueMalformed` if an entry
     consists of a type only: such an entry ends the Go replica's process.
-    of a type only: such an entry ends the Go replica's process.
     """
     fields = [REFERENCE_FIELD]
     for code, raw, _, entry, _ in elements(value):

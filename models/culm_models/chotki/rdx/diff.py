@@ -64,10 +64,8 @@ def delta(letter: str, old: bytes, new: bytes, *, src: int = 0, compat: Compat =
 def outranks(letter: str, operand: bytes, old: bytes) -> bool:
     """Whether all revisions of the operand are above those that ``old`` has for the same things.
 
-    leaves two values under one stamp.
     This does not hold for a `delta` once the highest possible revision was reached: its merge changes nothing
     or leaves two values under one stamp.
-    leaves two values under one stamp.
     """
     known = _revisions(letter, old)
     revisions = _revisions(letter, operand)

@@ -126,10 +126,8 @@ def merge_series(inputs: list[list[Ranked]]) -> bytes:
 def merge_by_heap(inputs: Iterable[Iterable[Ranked]]) -> bytes:
     """Merge the records of several series in the order in which a binary heap returns them.
 
-    Each series has one record in memory at a time.
     The result for unsorted series depends on every step of the heap, so these steps are those of the
     reference. Each series has one record in memory at a time.
-    Each series has one record in memory at a time.
     """
     heap: list[_Waiting] = []
     for series in inputs:

@@ -38,7 +38,7 @@ class SessionClock:
         """The time of the ping that only a pong answers."""
 
     def start_live(self, now_ms: int) -> None:
-        """Start the live phase: the own V was sent, or no diff is due."""
+        """Start the live phase: this side's V was sent, or no diff is due."""
         self._heard_at_ms = max(self._heard_at_ms, now_ms)
         self._pong_at_ms = now_ms
 
@@ -93,7 +93,7 @@ class SessionClock:
         return self._opened_at_ms + self._settings.ping_wait_ms
 
     def bye_old_at_ms(self) -> int:
-        """Return the time at which the transport is closed after the own B."""
+        """Return the time at which the transport is closed after this side's B."""
         return self._bye_at_ms + self._settings.close_wait_ms
 
     def next_ping_or_timeout_ms(self) -> int:

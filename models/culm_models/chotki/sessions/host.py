@@ -28,7 +28,7 @@ class Host(Protocol):
         ...
 
     def raise_counter(self, pro: int) -> None:
-        """Raise the counter to an id of the own source that returned."""
+        """Raise the counter to an id of this replica's source that returned."""
         ...
 
     def snapshot(self) -> StoreSnapshot:
@@ -46,10 +46,11 @@ class Host(Protocol):
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
         """Apply a whole sync at once: its fields, these vectors of blocks, its vector.
 
-        Returns the own entry of the sync's vector if it is beyond the counter, which the call raised.
+        If the entry of this replica's source in the sync's vector is beyond the counter, the counter is
+        raised to it and the entry is returned.
         """
         ...
 
     def forward(self, session: object, record: bytes) -> None:
-        """Take an applied record of ``session``, one of the own sessions; a hub sends it to the others."""
+        """Take an applied record of ``session``, a session of this replica; a hub sends it to the others."""
         ...

@@ -1,6 +1,6 @@
 """Queue of the records that a session has to send; its own diff, within it, is made while it is sent.
 
-Live packets are held back until the own V was sent (reference 4.1 step 6).
+Live packets are held back until this side's V was sent (reference 4.1 step 6).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Outgoing:
         (self._first if self._diff is None or self._diff_begun else self._later).append(record)
 
     def hold(self, record: bytes) -> None:
-        """Keep a live packet until the own V was sent."""
+        """Keep a live packet until this side's V was sent."""
         self._held.append(record)
 
     def begin_diff(self, records: Iterator[bytes]) -> None:
@@ -46,7 +46,7 @@ class Outgoing:
         self._diff = records
 
     def end_diff(self) -> None:
-        """End the diff: the own V was sent, or no diff is due. Held and later records may follow."""
+        """End the diff: this side's V was sent, or no diff is due. Held and later records may follow."""
         self._diff = None
         self._first += self._held
         self._first += self._later

@@ -1,4 +1,4 @@
-"""The own diff of a session: what its handshake's snapshot has and the peer is missing (reference 4.1)."""
+"""This side's diff: what the snapshot of its handshake has and the peer is missing (reference 4.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 class OwnDiff:
     """The snapshot of one session, and the diff that is made from it.
 
-    `announced` is the vector in the handshake, `t` the own entry in it.
+    `announced` is the vector in the handshake, `t` the replica's own entry in it.
     """
 
     __slots__ = ("_compat", "_diff", "_settings", "_snapshot", "_vector", "announced", "t")

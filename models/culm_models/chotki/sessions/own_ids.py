@@ -1,4 +1,4 @@
-"""Ids of the own source from a peer: edits from before a crash, or of a second user (reference 4.2)."""
+"""Ids of this replica's source from a peer: edits before a crash, or by a second user (reference 4.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from culm_models.chotki.sessions.host import Host
 
 
 class OwnIds:
-    """Raises the host's counter to own ids that return, and reports them."""
+    """Raises the host's counter to ids of its source that return, and reports them."""
 
     __slots__ = ("_host", "_report")
 
@@ -20,7 +20,7 @@ class OwnIds:
         self._report = report
 
     def is_beyond(self, id: Id) -> bool:
-        """Whether an id is of the own source and beyond the counter.
+        """Whether an id is of this replica's source and beyond the counter.
 
         Raises `OwnIdMalformed` if the source issues no such ids.
         """

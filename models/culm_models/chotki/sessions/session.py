@@ -103,7 +103,7 @@ class Session:
         return self._syncs.open_syncs
 
     def progress(self) -> tuple[Progress, Progress]:
-        """Return the progress of the own diff and of the peer's; all 0 before the peer's handshake."""
+        """Return the progress of this side's diff and of the peer's; all 0 before the peer's handshake."""
         return self._diff.progress(), self._syncs.progress.now()
 
     @property
@@ -113,7 +113,7 @@ class Session:
 
     @property
     def is_sent_live_packets(self) -> bool:
-        """Whether live packets go to the peer, now or when the own V was sent."""
+        """Whether live packets go to the peer, now or after this side's V."""
         return not self.is_over and (self.peer is None or (self.live and self.sends))
 
     def take_events(self) -> list[events.SessionEvent]:
@@ -218,7 +218,7 @@ class Session:
         return min((each for each in due_ms if each is not None), default=None)
 
     def send_live(self, record: bytes) -> None:
-        """Send a packet of this or another replica to the peer, behind the own V."""
+        """Send a packet of this or another replica to the peer, behind this side's V."""
         if not self.is_sent_live_packets:
             return
         if self._own_diff_is_out:
@@ -323,10 +323,10 @@ class Session:
         self._report(events.PacketApplied(live.letter, live.id))
         self._host.forward(self, record)
 
-    # The own diff.
+    # This side's diff.
 
     def _end_own_diff(self, now_ms: int) -> None:
-        """End the own diff: its V was sent, or no diff is due."""
+        """End this side's diff: its V was sent, or no diff is due."""
         self._outgoing.end_diff()
         self._diff.release()
         if self.is_over:
@@ -347,7 +347,7 @@ class Session:
     # Pings.
 
     def _answer_ping(self) -> None:
-        """Answer one ping per read, also in the middle of an own diff: the peer waits for nothing else."""
+        """Answer one ping per read, also in the middle of a diff: the peer waits for nothing else."""
         if self.is_over or not self._pong_is_due:
             return
         self._pong_is_due = False

@@ -72,7 +72,7 @@ class SyncReceiver:
         return list(self._syncs)
 
     def begin(self, peer: Handshake, record: bytes, own: Mapping[int, int], now_ms: int) -> None:
-        """Take the peer's first H; ``own`` is the vector in the own H."""
+        """Take the peer's first H; ``own`` is the vector in this side's H."""
         self._peer_t = peer.t
         self._announced = parse_vector(peer.vector)
         self.progress = IncomingProgress.expected(self._announced, own)
@@ -115,7 +115,7 @@ class SyncReceiver:
             self.progress.take(parcel.block, size)
 
     def _is_loop(self, t: Id) -> bool:
-        """Whether this is an own sync that returned because some replica passed it on in a circle."""
+        """Whether this is a sync of this replica that returned because the replicas form a cycle."""
         is_ours = t.src == self._host.src or (t != self._peer_t and self._host.is_ours(t.src))
         found = is_ours and self._compat is Compat.DEFAULT
         if found:

@@ -1,4 +1,4 @@
-"""Evidence that participants have sent messages (sds.md, Review ACK Status).
+"""Evidence of the participants that have a sent message (sds.md, Review ACK Status).
 
 A message in a causal history is acknowledged. A message that a filter contains is possibly acknowledged; once
 the filters of enough distinct senders contain it, it counts as acknowledged. Equal filters have the same
@@ -131,7 +131,7 @@ class Acknowledgements:
         return named
 
     def _hits(self, sender_id: str, filter: Filter) -> list[_Waiting]:
-        """Return the messages that this sender's filter is the first to contain, in the order of sending."""
+        """Return the messages that are newly contained in this sender's filter, in the order of sending."""
         hits: list[_Waiting] = []
         left = self._most_misses
         groups = self._groups

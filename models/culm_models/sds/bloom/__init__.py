@@ -3,7 +3,7 @@
 | module | content |
 |---|---|
 | layout | the size of a filter; hashes of an id, bits in bytes, per layout; nim's container around them |
-| filters | the own filter, and received ones |
+| filters | the channel's own filter, and received ones |
 | murmur, farmhash | the two hashes |
 | vectors | many ids at once, if numpy is installed |
 """

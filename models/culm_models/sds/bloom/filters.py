@@ -1,6 +1,6 @@
-"""The filters of a channel: the own one, and those that other participants send.
+"""The filters of a channel: its own, and those that other participants send.
 
-The own filter grows by one id at a time, starts over before it fills, and can go back. Besides the bits, the
+This filter grows by one id at a time, starts over before it fills, and can go back. Besides the bits, the
 ids are kept in order as their hash pairs, 8 bytes per id (16 in profile nim). So the value that a message
 carried can be rebuilt byte for byte, and a snapshot needs only the pairs.
 
@@ -196,7 +196,7 @@ class ReceivedFilter:
 
 _MARK_BYTES = 8
 _SPARE_PAIRS = 1_024
-"""Forgotten pairs are cut off in bulk, once there are this many and as many as kept pairs."""
+"""Forgotten pairs are cut off in bulk: at least so many, and at least as many as are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ class Delivery:
     def append_own(
         self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, content: bytes
     ) -> tuple[int, HashPair]:
-        """Log an own message that is sent now; return its position and hashes. `free` must follow."""
+        """Log a message that is sent here; return its position and hashes. `free` must follow."""
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
         self.repair.got(message_id)
@@ -161,7 +161,7 @@ class Delivery:
         return position, pair
 
     def free(self, message_id: str, collected: Collected) -> None:
-        """Deliver messages that waited for an own message, whose id others knew before it was sent."""
+        """Deliver messages that waited for one sent here, whose id others knew before it was sent."""
         self._deliver(self.waiting.met(message_id), collected)
 
     def want(

@@ -43,7 +43,7 @@ class LogEntry:
 
 
 class MessageLog:
-    """The entries in order. `window`: how many entries at the end own causal histories name."""
+    """The entries in order. `window`: how many entries at the end a causal history names."""
 
     __slots__ = (
         "_blank",
@@ -175,7 +175,7 @@ class MessageLog:
         return True
 
     def tail_ids(self) -> list[str]:
-        """Return the ids that an own causal history names now, oldest first."""
+        """Return the ids that a causal history sent now names, oldest first."""
         return [message_id for _, message_id in self._keys[self._tail_start() :]]
 
     def tail(self) -> list[bytes]:
@@ -271,7 +271,7 @@ class WireCache:
         return len(self._wires)
 
     def put(self, message_id: str, writer_id: str, wire: bytes) -> None:
-        """Keep a message with its writer; the oldest ones make place for it."""
+        """Keep a message with its writer; the oldest messages are dropped for it."""
         if len(wire) > self._most_bytes or message_id in self._wires:
             return
         self._wires[message_id] = (writer_id, wire)

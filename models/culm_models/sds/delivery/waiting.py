@@ -19,7 +19,7 @@ from culm_models.sds.state.journal import QUARANTINED, WAITS, Record
 from culm_models.sds.wire.messages import HistoryEntry
 
 _SHARE: Final = 16
-"""The divisor of a full buffer whose latest part is dropped at once, to avoid a sort for each message."""
+"""A full buffer drops its latest messages, one part of so many, at once: so it is not sorted for each."""
 
 
 @dataclass(slots=True)

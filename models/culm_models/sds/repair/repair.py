@@ -10,7 +10,7 @@ that doubles with each request without success, whoever sent it. So a channel ca
 syncs, however many ids are requested and however many participants are missing them.
 
 A request without success is repeated a few times, after a wait that doubles from T_max to minutes. The second
-half of each wait is spread over the participants. Another's request counts as an own one, but in a row no
+half of each wait is spread over the participants. Another's request counts as one's own, but in a row no
 more often than there are other senders, so that every participant can request. Of many due requests, those go
 first whose namer has had the fewest unsuccessful requests: invented ids do not delay honest ones.
 
@@ -166,7 +166,7 @@ class RepairBook:
         now_ms: int,
         senders: int = 0,
     ) -> list[str]:
-        """Process requests of `sender_id`, unless it is hosted here. Own requests are delayed.
+        """Process requests of `sender_id`, unless it is hosted here. Requests of this side are delayed.
 
         `writer_of`: returns the sender of a message whose bytes are available, else None; answers are planned
         for those messages. `senders`: the number of senders of the channel. Returns the ids of newly planned

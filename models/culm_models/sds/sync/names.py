@@ -2,9 +2,9 @@
 
 Repeated ids: their sender does not know that anyone has the message. Lacking ids: another participant's
 filter shows that it is missing the message; each is named by a few syncs. Unnamed ids: received content that
-an own filter has contained and no causal history has named. One participant's filter acknowledges nothing for
-certain, and others' filters are often equal to it, so that the sender would repeat all these messages. Each
-is named twice, since one sync may be lost.
+a filter of this side has contained and no causal history has named. One participant's filter acknowledges
+nothing for certain, and others' filters are often equal to it, so that the sender would repeat all these
+messages. Each is named twice, since one sync may be lost.
 """
 
 from collections.abc import Iterable
@@ -32,11 +32,12 @@ class SyncNames:
         self._repeated: dict[str, str] = {}
         self._lacking: dict[str, None] = {}
         # How many syncs have named each id that others were missing, and the number of content messages since
-        # the count began: it begins again for participants that were deaf for a while or lost their state.
+        # the count began: it begins again for participants that received nothing for a while or lost their
+        # state.
         self._namings: dict[str, int] = {}
         self._since_named = 0
-        # Also the number of own messages before, since only the filters of later ones contain the id, and how
-        # often the id is still to be named.
+        # Also the number of messages sent before, since only the filters of later ones contain the id, and
+        # how often the id is still to be named.
         self._unnamed: dict[str, tuple[str, int, int]] = {}
         self._said = 0
 
@@ -83,7 +84,7 @@ class SyncNames:
                     del self._unnamed[message_id]
 
     def said(self, message_ids: Iterable[str]) -> None:
-        """Count an own message; its causal history names these ids, and its filter contains all held ids."""
+        """Count a sent message; its causal history names these ids, and its filter contains all held ids."""
         waited = self._repeated or self._unnamed or self._lacking
         for message_id in message_ids if waited else ():
             repeated_by = self._repeated.pop(message_id, None)
@@ -137,7 +138,7 @@ class SyncNames:
         return names
 
     def _name(self, message_id: str, writer_id: str, times: int) -> None:
-        """Let an id be named so many times, by messages after the next own one."""
+        """Let an id be named so many times, by messages after this side's next one."""
         # Ids that were never named need the capacity more.
         if times == _TIMES or (times and len(self._unnamed) < _MOST_UNNAMED // 2):
             self._unnamed[message_id] = (writer_id, self._said, times)

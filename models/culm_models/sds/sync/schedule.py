@@ -1,7 +1,7 @@
 """Due times of sync messages (sds.md, Periodic Sync Message), at a rate independent of the group's size.
 
 A sync waits for a floor of quiet in the channel plus a uniform spread that grows with the number of distinct
-senders. So of n participants about one sends per floor, whatever n is. Syncs stop after three own ones
+senders. So of n participants about one sends per floor, whatever n is. Syncs stop after three sent ones
 without effect, or after many received ones, and begin again when something is learned.
 
 Two events make a sync earlier, and further messages do not delay it. Content that nobody has acknowledged yet
@@ -63,7 +63,7 @@ class GroupSize:
         self._seen.add(number)
 
     def count(self) -> int:
-        """Return the number of senders, exact to 1,024."""
+        """Return the number of senders, exact up to 1,024."""
         if len(self._hashes) < _COUNTED:
             return min(len(self._hashes), self._most)
         return min(max(_COUNTED, (_COUNTED - 1) * _RANGE // self._hashes[-1]), self._most)
@@ -134,7 +134,7 @@ _LEAST_SPREAD: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class SyncRule:
-    """The rules of syncs: silence begins after `fruitless` own ones without effect, or `fruitless_received`.
+    """The rules of syncs. Without effect, `fruitless` sent or `fruitless_received` others start silence.
 
     `ack_ms`: approximate time within which a sync answers content; 0: no earlier than the next due sync.
     """
@@ -288,7 +288,7 @@ class SyncSchedule:
         return ack_ms if due_ms is None else min(due_ms, ack_ms)
 
     def senders(self) -> int:
-        """Return the number of distinct senders: exact to 1,024, then an estimate within a few percent."""
+        """Return the number of distinct senders: exact up to 1,024, then an estimate within a few percent."""
         return self._group.count()
 
     def pack(self) -> bytes:

@@ -72,7 +72,7 @@ def read_tag(data: bytes, position: int, strict: bool = False) -> tuple[int, int
 
 
 def read_length(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
-    """Return the begin and end of the value whose length is at a position."""
+    """Return the start and end of the value whose length is at a position."""
     size, start = read_varint(data, position, strict)
     end = start + size
     if end > len(data):

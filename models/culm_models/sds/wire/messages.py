@@ -1,7 +1,7 @@
 """Messages of an SDS channel (specification "Payloads"), and the differences between the dialects of SDS.
 
-Own ids are derived from the message: they are unique even for equal contents, and identical if an input is
-replayed. Values are checked when bytes are decoded (`codec`), not here.
+Ids of sent messages are derived from the message: they are unique even for equal contents, and identical if
+an input is replayed. Values are checked when bytes are decoded (`codec`), not here.
 
 A profile is one row of facts, with its tags. `spec` has the field numbers of the specification with its later
 additions (64-bit Lamport timestamps in milliseconds, field 13 and the sender of a history entry). `js` is the
@@ -95,7 +95,7 @@ ENTRY_SENDER_ID: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class FieldNumbers:
-    """The protobuf field number of each part of a message; history entries have the same ones in all."""
+    """The protobuf field number of each part of a message; those of a history entry are fixed."""
 
     sender_id: int
     message_id: int
@@ -144,7 +144,7 @@ class WireProfile:
         return max(self.lamport_now(now_ms), own + 1)
 
     def lamport_after(self, own: int, received: int) -> int:
-        """Return the own Lamport timestamp after a message with the timestamp `received` arrived."""
+        """Return a participant's Lamport timestamp after `own`, when a message with `received` arrives."""
         return max(own, received) + self.lamport_receipt_step
 
 
