@@ -1,14 +1,15 @@
 """The process from which Spark forks its Python workers, with everything that a job needs imported already.
 
-Spark's own daemon leaves the imports to each worker, some two seconds of processor time each: much of a cold
-start, and on a busy machine the reason why a first micro-batch is late. It does so because threads do not
-survive a fork; before it only jemalloc has one here, which it starts anew behind it (a test holds that).
+Spark's own daemon leaves the imports to each worker, which cost some two seconds of processor time each: much
+of a cold start, and on a busy machine the reason for a late first micro-batch. It does so because threads do
+not survive a fork. Here, only jemalloc has a thread before the fork, and it starts that anew after it (a test
+checks this).
 """
 
 import gc
 import os
 
-# Before numpy comes in: its threads would be lost in the workers, which have one core each.
+# Set before numpy is imported: its threads would be lost in the workers, which have one core each.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
@@ -26,7 +27,7 @@ if __name__ == "__main__":
     for _job in _jobs:
         if _job.prepare is not None:
             _job.prepare()
-    # What is here stays: looking through it again in each worker would copy every page of it.
+    # Objects that exist here are permanent: collecting them in each worker would copy all their pages.
     gc.collect()
     gc.freeze()
     manager()

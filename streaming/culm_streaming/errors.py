@@ -1,4 +1,6 @@
-"""The errors of this package. `code` is stable: see `culm_models.errors`; `hint` says what to do."""
+"""The errors of this package. `code` is stable: see `culm_models.errors`. `hint` tells the operator what to
+do.
+"""
 
 from typing import ClassVar
 
@@ -6,7 +8,7 @@ from culm_models.errors import CulmError
 
 
 class StreamingError(CulmError):
-    """Anything that goes wrong in the streaming jobs."""
+    """Base class of errors in the streaming jobs."""
 
     code: ClassVar[str] = "streaming"
 
@@ -16,19 +18,19 @@ class StreamingError(CulmError):
 
 
 class SessionError(StreamingError):
-    """Spark could not be started as it was asked for."""
+    """Spark could not be started with these settings."""
 
     code: ClassVar[str] = "streaming.session"
 
 
 class JobError(StreamingError):
-    """A streaming job ended by itself, which only a failure can make it do."""
+    """A streaming job ended by itself, which only happens after a failure."""
 
     code: ClassVar[str] = "streaming.job"
 
 
 class JobGivenUp(JobError):
-    """A job failed again and again for a reason that should have passed: a later start may succeed."""
+    """A job failed repeatedly for a reason that should have passed; a later start may succeed."""
 
     code: ClassVar[str] = "streaming.job.given_up"
     passes: ClassVar[bool] = True
@@ -41,36 +43,38 @@ class CheckpointError(StreamingError):
 
 
 class StateLayoutError(StreamingError):
-    """A checkpoint was made with other shards, blocks or state format than it is continued with."""
+    """A checkpoint was made with other shards, blocks or another state format than those of this run."""
 
     code: ClassVar[str] = "streaming.state_layout"
 
 
 class StateMissingError(StreamingError):
-    """What a row of state names is not there, or is not whole: the checkpoint is damaged."""
+    """Data that a row of state names is missing or incomplete: the checkpoint is damaged."""
 
     code: ClassVar[str] = "streaming.state_missing"
 
 
 class JobSettingsError(StreamingError):
-    """Settings of a job's state that are out of bounds, or do not fit each other."""
+    """Settings of a job's state that are out of bounds or contradict each other."""
 
     code: ClassVar[str] = "streaming.settings"
 
 
 class EarlyOverflowError(StreamingError):
-    """An entry arrived before its predecessors, and as many of those are held back already as may be."""
+    """An entry arrived before its predecessors, and the maximum number of such entries is held
+    back already.
+    """
 
     code: ClassVar[str] = "logs.early_overflow"
 
 
 class BlockFullError(StreamingError):
-    """A new log falls into a block of state that holds as many logs as it may."""
+    """A new log falls into a block of state that already holds the maximum number of logs."""
 
     code: ClassVar[str] = "logs.block_full"
 
 
 class CoverageFullError(StreamingError):
-    """What is held of a log finds no room in the state of the job `coverage`: a bound of its settings."""
+    """Data about a log exceeds a limit in the settings of the job `coverage`."""
 
     code: ClassVar[str] = "coverage.full"

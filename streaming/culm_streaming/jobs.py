@@ -1,6 +1,6 @@
-"""What a job's package gives to be run, and how the table of jobs (`culm_topics.catalogue.jobs`) leads to it.
+"""The interface of a job's package, and access to the table of jobs (`culm_topics.catalogue.jobs`).
 
-Light to import: no Spark.
+Quick to import: without Spark.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True, slots=True)
 class StreamingJob(Generic[Settings]):
-    """What runs a job: `records` makes those for Kafka's sink, `settings` the settings where none are given.
+    """The parts of a job: `records` creates those for Kafka's sink, `settings` the default settings.
 
-    A job with timers needs micro-batches without records too: `timer_interval_ms` says how often at most.
-    A job with `stages` gives each record a column `stage`: nothing of a stage is written before Kafka has
-    acknowledged all of the stage before.
+    A job with timers needs micro-batches without records, too: `timer_interval_ms` is the shortest interval
+    between them. A job with `stages` adds a column `stage` to each record: records of a stage are written
+    after Kafka has acknowledged all records of the previous stage.
     """
 
     records: Callable[[SparkSession, KafkaSettings, Settings], DataFrame]
@@ -35,26 +35,31 @@ class StreamingJob(Generic[Settings]):
     timer_interval_ms: Callable[[Settings], int] | None = None
     stages: int = 1
     restored: Callable[[SparkSession, KafkaSettings, Settings], DataFrame | None] | None = None
-    """In place of `records` where the checkpoint is new: from what the job has written; None: nothing."""
+    """Replaces `records` with a new checkpoint: restores from the job's own output; returns None
+    without any.
+    """
     prepare: Callable[[], None] | None = None
-    """Makes what all workers need alike, in the process that they are forked from."""
+    """Creates data that all workers need, in the process from which they are forked."""
     waits: str | None = None
-    """What its query observes as `waiting`, and what to do about what waits for long: a sentence that begins
-    with the number of these things, without the number."""
+    """Help text for the observed metric `waiting`, if the query has it: what waits, and what to do if it
+    waits long.
+
+    A sentence that follows the number of waiting things, which is not part of it.
+    """
 
 
 def load_job(name: str) -> StreamingJob[Any]:
-    """What the table names for this job."""
+    """Import the job that the table names."""
     module, _, attribute = job_named(name).load.partition(":")
     return cast("StreamingJob[Any]", getattr(importlib.import_module(module), attribute))
 
 
 def topics_of(name: str, kafka: KafkaSettings) -> tuple[str, ...]:
-    """Every topic of the job in this deployment, sorted."""
+    """Return every topic of the job in this deployment, sorted."""
     job = job_named(name)
     return tuple(sorted(kafka.topic(topic) for topic in {*job.reads, *job.writes}))
 
 
 def topics_read(name: str, kafka: KafkaSettings) -> set[str]:
-    """The topics of this deployment that the job reads."""
+    """Return the topics of this deployment that the job reads."""
     return {kafka.topic(topic) for topic in job_named(name).reads}

@@ -1,4 +1,6 @@
-"""What Prometheus, probes and the log learn of the jobs. The label is `query`: `job` is Prometheus' own."""
+"""Metrics of the jobs for Prometheus, probes and the log. The label is `query`, since Prometheus itself uses
+`job`.
+"""
 
 import logging
 import time
@@ -14,7 +16,7 @@ _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class JobMetrics:
-    """The metrics of all jobs of one process, in a registry of their own."""
+    """The metrics of all jobs of one process, in a separate registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -87,7 +89,7 @@ class JobMetrics:
         self._up.labels(job).set(1 if is_up else 0)
 
     def set_health(self, *, kafka_up: bool, ready: bool) -> None:
-        """Set whether Kafka answers, and whether `/readyz` does with 200."""
+        """Set whether Kafka answers, and whether `/readyz` answers with 200."""
         self._kafka_up.set(1 if kafka_up else 0)
         self._ready.set(1 if ready else 0)
 
@@ -97,12 +99,12 @@ class JobMetrics:
             self._lag.labels(job, topic, str(partition)).set(records)
 
     def set_waiting(self, job: str, count: int, since_ms: int) -> None:
-        """Set how much waits in the state of a query, and since when."""
+        """Set how many things wait in the state of a query, and since when."""
         self._waiting.labels(job).set(count)
         self._waiting_since_s.labels(job).set(since_ms / 1000)
 
     def set_expired(self, job: str, records: int) -> None:
-        """Set how many records were gone when a query without a checkpoint began."""
+        """Set how many records were removed before a query without a checkpoint began."""
         self._expired.labels(job).set(records)
 
     def add_failure(self, job: str, kind: str) -> None:
@@ -128,15 +130,18 @@ class JobMetrics:
 
 
 class Health:
-    """The reasons why the process is not ready; written by whoever runs the jobs, read by any thread."""
+    """The reasons why the process is not ready; set by the runner of the jobs, read by any thread."""
 
     def __init__(self) -> None:
         self._reasons: tuple[str, ...] = ("starting",)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the jobs are not ready, a line each: Kafka does not answer, a query waits for its next start or
-        stands still though there is something to read. Empty when they are."""
+        """Reasons why the jobs are not ready, one line each; empty when they are.
+
+        Kafka does not answer, a query waits for its next start, or it makes no progress although there is
+        data to read.
+        """
         return self._reasons
 
     def set_reasons(self, *reasons: str) -> None:
@@ -150,7 +155,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 
 class WaitingWatch:
-    """What one job has told so far of what waits, by shard. `waits` says what that is and what to do."""
+    """Number of waiting things in one job, by shard. `waits` is the text that describes them."""
 
     def __init__(self, job: str, waits: str, metrics: JobMetrics) -> None:
         self._job = job
@@ -161,11 +166,11 @@ class WaitingWatch:
 
     @property
     def count(self) -> int:
-        """How much waits now."""
+        """Number of waiting things now."""
         return self._sum()[0]
 
     def take(self, progress: BatchProgress) -> None:
-        """Take in what a micro-batch told."""
+        """Process the numbers of a micro-batch."""
         self._shards.update(progress.waiting)
         count, since_ms = self._sum()
         self._metrics.set_waiting(self._job, count, since_ms)
@@ -174,7 +179,7 @@ class WaitingWatch:
             logger.info("nothing waits any more", extra={"job": self._job})
 
     def look(self, *, patience_s: float = PATIENCE_SECONDS) -> None:
-        """Warn once if something has waited for longer than that, until nothing waits again."""
+        """Log a warning once if something has waited longer than this, until nothing waits any more."""
         count, since_ms = self._sum()
         waited_s = time.time() - since_ms / 1000
         if count and not self._is_warned and waited_s >= patience_s:

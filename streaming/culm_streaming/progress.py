@@ -1,4 +1,4 @@
-"""What one micro-batch did, out of the progress that Spark reports as JSON."""
+"""Progress of one micro-batch, from the JSON that Spark reports."""
 
 import json
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OBSERVED, REJECTED = "written", "rejected"
-"""What every query counts by itself: of the records that it writes, those to the topic `rejected`."""
+"""Names of the metrics that every query observes: written records, and those to the topic `rejected`."""
 
 WAITING = "waiting"
-"""What a job may observe beside that: a list with the fields of `Waiting` of each `shard` that has news."""
+"""Name of an optional metric: a list with the fields of `Waiting` for each `shard` with changes."""
 
 Place = tuple[str, int]
 """(topic, partition)."""
@@ -17,9 +17,9 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many things of one shard wait for records that have not come, and since when there was always one.
+    """Number of things of one shard that wait for missing records, and the start of this waiting.
 
-    `since_ms` is wall-clock time, 0 while nothing waits.
+    `since_ms` is the wall-clock time since which there was always at least one, 0 while nothing waits.
     """
 
     count: int
@@ -28,10 +28,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """One micro-batch of one job. `rows_out` is None where Spark does not know it.
+    """One micro-batch of one job. `rows_out` is None if Spark does not know it.
 
-    `positions` is where each partition's next record lies. `lag` is what was unread when the batch began, in
-    records: the broker's ends, asked for now, say more. `waiting` is by shard, of those that have news of it.
+    `positions` is the offset of each partition's next record. `lag` is the number of records that were unread
+    when the batch began; the broker's current end offsets are more precise. `waiting` has the shards with
+    changes.
     """
 
     job: str
@@ -48,7 +49,7 @@ class BatchProgress:
 
 
 def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
-    """The progress in Spark's report of one micro-batch."""
+    """Return the progress in Spark's report of one micro-batch."""
     state = report.get("stateOperators") or []
     rows_out = (report.get("sink") or {}).get("numOutputRows", -1)
     lag: dict[Place, int] = {}
@@ -77,7 +78,9 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
 
 
 def read_offsets(text: object) -> dict[Place, int]:
-    """Positions in Spark's words: `{"topic": {"0": 12}}`, as JSON text or as an object; else none."""
+    """Read Spark's positions, `{"topic": {"0": 12}}`, as JSON text or as an object; empty for
+    anything else.
+    """
     offsets = json.loads(text) if isinstance(text, str) else text
     if not isinstance(offsets, Mapping):
         return {}

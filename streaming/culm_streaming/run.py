@@ -1,8 +1,8 @@
 """Runs jobs in one Spark session: starts their queries, watches them, and stops them between micro-batches.
 
-What passes by itself (a Kafka that is away, a worker that died) is waited for, and logged. A job that fails
-for good ends the process: to run on with half the jobs would look healthy and is not. Every job resumes from
-its checkpoint, once that is known to belong to the very topics that are there.
+The run waits for temporary failures to pass (Kafka is unreachable, a worker died), and logs them. A job that
+fails permanently ends the process: with only some of its jobs, the process would look healthy without being
+so. Every job resumes from its checkpoint, after a check that the checkpoint belongs to the existing topics.
 """
 
 import logging
@@ -50,8 +50,8 @@ def run_jobs(
 ) -> None:
     """Run the jobs until `stop` is set, or with `once` until everything is read.
 
-    Raises `JobError` when a job fails for good, `JobGivenUp` when what should have passed did not,
-    `OriginChanged` when topics are not those that a checkpoint was made with or are created anew meanwhile,
+    Raises `JobError` if a job fails permanently, `JobGivenUp` if a temporary failure did not pass,
+    `OriginChanged` if the topics are not those of a checkpoint or were created anew during the run,
     `CheckpointError`, `StateLayoutError`, `TopicMissing` and `KafkaFailure`. The other jobs are stopped then.
     """
     with spark_may_end(session, stop):
@@ -68,7 +68,7 @@ def _run(
 ) -> None:
     admin = kafka.admin(settings.kafka)
     origin = ask_origin(admin, {name for job in settings.jobs for name in topics_of(job, settings.kafka)})
-    # All of them before any query starts: nothing is read or written when one does not belong here.
+    # All checkpoints before any query starts: nothing is read or written if one of them does not belong here.
     checkpoints = {job: open_checkpoint(session, settings, job, origin) for job in settings.jobs}
     read = {name for job in settings.jobs for name in topics_read(job, settings.kafka)}
     publisher = PositionsPublisher(settings.kafka)
@@ -93,7 +93,9 @@ def _run(
 
 
 def _tell_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics: JobMetrics) -> None:
-    """Say what a job without a checkpoint can no longer read: Spark begins with what is left, in silence."""
+    """Report the records that a job without a checkpoint can no longer read; Spark silently begins with the
+    rest.
+    """
     inputs = {settings.topic(name) for name in job_named(job).reads if spec(name).cleanup == "time"}
     removed = watch.removed(inputs)
     records = sum(removed.values())
@@ -109,7 +111,7 @@ def _tell_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics:
 
 
 class _Running:
-    """The jobs that run, what they report, and whether they are well."""
+    """The running jobs, their progress and their health."""
 
     def __init__(
         self,
@@ -138,7 +140,7 @@ class _Running:
         }
 
     def start(self, job: str, positions: dict[tuple[str, int], int]) -> None:
-        """Start a job that stands at these positions."""
+        """Start a job at these positions."""
         one = SupervisedQuery(
             job,
             partial(start_query, self._session, self._settings, job),
@@ -153,11 +155,11 @@ class _Running:
         self._metrics.set_progress(job)
 
     def poll(self) -> None:
-        """Look after every job once; raises what ends the run."""
+        """Check every job once; raises the error that ends the run."""
         if (changed := self._watch.changed()) is not None:
             raise changed
         for one in list(self.jobs):
-            # First whether it runs, then what it did: the last micro-batch must not be missed.
+            # First whether it runs, then its progress: the last micro-batch must not be missed.
             is_done = one.poll()
             self._report(one)
             self._metrics.set_up(one.job, is_up=one.query is not None)
@@ -168,7 +170,7 @@ class _Running:
             self._look_at_health()
 
     def stop(self) -> None:
-        """Stop each query right after the micro-batch that it is in, and report the last ones."""
+        """Stop each query right after its current micro-batch, and report the last ones."""
         self._health.set_reasons("stopping")
         _stop_all(
             [one.query for one in self.jobs if one.query is not None], self._settings.stop_timeout_seconds
@@ -230,9 +232,9 @@ class _Running:
 
 
 def _stop_all(queries: Sequence[StreamingQuery], timeout_seconds: float) -> None:
-    """Stop each query right after the micro-batch that it is in, so that little is done twice.
+    """Stop each query right after its current micro-batch, so that little work is repeated.
 
-    A query that does not finish in time is interrupted: its micro-batch is done again after a restart.
+    A query that does not finish in time is interrupted: its micro-batch is repeated after a restart.
     """
     deadline = time.monotonic() + timeout_seconds
     for query in queries:

@@ -1,7 +1,7 @@
-"""The job `sds-index`: `sds.messages` to `sds.index`: where in the store each message lies.
+"""The job `sds-index`: `sds.messages` to `sds.index`, the position of each message in the store.
 
-Stateless: a record of the store and its place give the record of the index. What is no record of the store
-goes to `rejected`. Partition n points into partition n.
+Stateless: a record of the store and its position give the record of the index. Malformed records go to
+`rejected`. Partition n points into partition n.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ from culm_topics.sds.records import SdsIndexRecord, SdsMessageRecord, check_of
 
 @dataclass(frozen=True, slots=True)
 class SdsIndexSettings:
-    """Messages are large, and looked at one by one."""
+    """Settings of the job. Messages are large, and processed one by one."""
 
     max_offsets_per_trigger: int = 20_000
 
 
 def sds_index_query(session: SparkSession, kafka: KafkaSettings, settings: SdsIndexSettings) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`."""
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`."""
     messages = kafka_records(session, kafka, "sds.messages", settings.max_offsets_per_trigger)
     pack = partial(_pack, topic=kafka.topic("sds.messages"))
     return with_full_topics(map_batches(messages, pack, RECORDS), kafka)
@@ -56,7 +56,7 @@ def _pack(batches: Batches, *, topic: str) -> Iterator[Piece]:
 def index_record(
     key: bytes | None, value: bytes | None, place: tuple[str, int, int]
 ) -> tuple[str, bytes, bytes, int | None]:
-    """Return (topic, key, value, partition) of what is written for one record of the store."""
+    """Return (topic, key, value, partition) of the record for one record of the store."""
     _, partition, offset = place
     try:
         channel_id = split_channel_key(key)

@@ -1,4 +1,4 @@
-"""The Spark session that the jobs run in: one place for every setting that correctness or speed rests on."""
+"""The Spark session that runs the jobs, with every Spark setting that affects correctness or speed."""
 
 import os
 import sys
@@ -17,18 +17,18 @@ _LOCAL_ADDRESS = "127.0.0.1"
 _PYTHON = "spark.pyspark.python"
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 _LISTS = {"spark.jars": ",", "spark.driver.extraJavaOptions": " ", _WORKER_PATH: os.pathsep}
-"""Properties of ours that are lists, with what stands between two of their items."""
+"""Culm's properties that are lists, with the separator of their items."""
 _LONG_RUN = ("-XX:+UseParallelGC",)
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How Spark is started.
+    """Settings for starting Spark.
 
     `jars` are the Kafka connector's and those of file systems, as paths; `java_home` overrides JAVA_HOME.
-    `options` are any Spark properties and win over ours; lists (`spark.jars`, Java's options) are added to
-    ours. Workers run the Python of `spark.pyspark.python`, else of PYSPARK_PYTHON, else this one.
+    `options` are any Spark properties and override Culm's; lists (`spark.jars`, Java's options) are appended
+    to Culm's. Workers run the Python of `spark.pyspark.python`, else of PYSPARK_PYTHON, else the current one.
     """
 
     jars: Sequence[Path]
@@ -37,21 +37,23 @@ class SessionSettings:
     java_home: Path | None = None
     driver_memory_mb: int = 1536
     quick_start: bool = False
-    """Whether the JVM compiles quickly rather than well: right for minutes, wrong for a day."""
+    """Whether the JVM compiles quickly rather than well: suitable for runs of minutes, not of a day."""
     state_partitions: int = 4
     """Shuffle and state partitions; fixed for the life of a checkpoint."""
     log_file: Path | None = None
-    """Where Spark's own output goes; by default to this process's standard error, where it is noise."""
+    """File for Spark's own output; by default, it goes to this process's standard error, between other
+    output.
+    """
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 def start_session(settings: SessionSettings) -> SparkSession:
-    """Start Spark, or return the session that runs already. Raises `SessionError` when it cannot start."""
+    """Start Spark, or return the session that runs already. Raises `SessionError` if it cannot start."""
     missing = [str(jar) for jar in settings.jars if not jar.is_file()]
     if missing:
         raise SessionError(f"jars of Spark's Kafka connector are missing: {', '.join(missing)}")
-    # Workers are started by the JVM: without this they take the first python3 of the PATH. Spark itself reads
-    # its property only where spark-submit starts the program.
+    # The JVM starts the workers: without this, they use the first python3 of the PATH. Spark itself reads its
+    # property only if spark-submit starts the program.
     python = settings.options.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
     os.environ["PYSPARK_PYTHON"] = python
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -85,16 +87,17 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
-        # By itself an idle query asks Kafka for news every 10 ms: with the broker, two thirds of a core.
+        # By default, an idle query asks Kafka for new records every 10 ms: with the broker, two thirds of a
+        # core.
         "spark.sql.streaming.pollingDelay": "100ms",
-        # Hashes, signatures and filters hardly shrink: a tenth of a job's time went into trying.
+        # Hashes, signatures and filters hardly compress: the attempt took a tenth of a job's time.
         "spark.shuffle.compress": "false",
-        # Records of up to 4 MiB: a batch for Python is bounded in bytes as well.
+        # Records have up to 4 MiB: a batch for Python is limited in bytes as well.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
         "spark.log.level": "ERROR",
         "spark.python.daemon.module": "culm_streaming.daemon",
-        # For its sitecustomize: a worker that compiles PySpark anew is too late on a busy machine.
+        # For its sitecustomize: a worker that recompiles PySpark is too late on a busy machine.
         _WORKER_PATH: str(Path(__file__).parent / "worker_path"),
     }
     if settings.master.startswith("local"):
@@ -113,7 +116,7 @@ def _properties(settings: SessionSettings) -> dict[str, str]:
 
 @contextmanager
 def _output_to(log_file: Path | None) -> Iterator[None]:
-    """Let processes started meanwhile (the JVM, and through it the workers) write to a file."""
+    """Redirect the output of processes started meanwhile (the JVM, and through it the workers) to a file."""
     if log_file is None:
         yield
         return

@@ -1,10 +1,11 @@
-"""The job `version-vectors`: per peer and log the highest sequence number that the peer holds.
+"""The job `version-vectors`: for each peer and log, the highest sequence number that the peer holds.
 
-Receipts say what peers hold; `logs` itself says how high each log is, which is written under the all-zero
-peer. Both are maxima, so Spark's own aggregation keeps them and Python sees only the receipts. A receipt
-that cannot be used goes to `rejected`. Rows are written when their key was heard of in a micro-batch.
+Receipts state what peers hold. `logs` itself gives the height of each log, which is written under the
+all-zero peer. Both are maxima, so Spark's own aggregation keeps them and Python processes only the receipts.
+A malformed receipt goes to `rejected`. A row is written if its key occurred in a micro-batch.
 
-Bare logs may have gaps, which no maximum can say: they are passed over, and the job `coverage` has them.
+Bare logs may have gaps, which a maximum cannot express: they are skipped here, and the job `coverage` handles
+them.
 """
 
 from collections.abc import Iterator
@@ -32,8 +33,11 @@ from culm_topics.logs.records import decode_receipt
 from culm_topics.records import HEIGHTS_PEER_ID, LOG_KEY_SIZE, rejection
 
 _LOWEST = -(1 << 63)
-"""Sequence numbers have 64 bits and no sign, Spark's integers have a sign: a *rank* is the number less 2**63.
-Ranks sort as the numbers do."""
+"""The lowest signed 64-bit number.
+
+Sequence numbers are unsigned 64-bit numbers, Spark's integers are signed: a *rank* is the number minus 2**63.
+Ranks sort as the numbers do.
+"""
 
 _EMPTY_TEXT = b"\x60"
 
@@ -42,7 +46,9 @@ _HELD = pa.schema([("key", pa.binary()), ("rank", pa.int64())])
 
 @dataclass(frozen=True, slots=True)
 class VersionVectorsSettings:
-    """A receipt may hold tens of thousands of rows: far fewer of them than of `logs` make a micro-batch."""
+    """Settings of the job. A receipt may hold tens of thousands of rows, so a micro-batch has far fewer of
+    them.
+    """
 
     max_offsets_per_trigger: int = 250_000
     max_receipts_per_trigger: int = 5_000
@@ -51,7 +57,7 @@ class VersionVectorsSettings:
 def version_vectors_query(
     session: SparkSession, kafka: KafkaSettings, settings: VersionVectorsSettings
 ) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`. Its output mode is `update`."""
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`. Its output mode is `update`."""
     logs = kafka_source(
         session, kafka, ("logs",), max_offsets_per_trigger=settings.max_offsets_per_trigger
     ).select("key", F.substring("value", 1, 11).alias("start"), F.substring("value", -1, 1).alias("last"))
@@ -73,9 +79,9 @@ JOB = StreamingJob(version_vectors_query, VersionVectorsSettings, output_mode="u
 
 
 def _is_log_record() -> Column:
-    """Whether key and value start as a record of `logs` does; that of a bare log ends with an empty text.
+    """Whether key and value start like a record of `logs`; the record of a bare log ends with an empty text.
 
-    The job `blocks` tells of those that do not.
+    The job `blocks` reports the malformed ones.
     """
     head = F.substring("start", 1, 3)
     return (
@@ -86,7 +92,7 @@ def _is_log_record() -> Column:
 
 
 def _rank_of_record() -> Column:
-    """The rank of the sequence number that a record of `logs` starts with."""
+    """Return the rank of the sequence number at the start of a record of `logs`."""
     first = F.conv(F.hex(F.substring("start", 3, 1)), 16, 10).cast("int")
     # A CBOR head of 24 to 27 announces 1, 2, 4 or 8 bytes.
     argument = (
@@ -100,7 +106,9 @@ def _rank_of_record() -> Column:
 
 
 def _value_of_rank() -> Column:
-    """The value of `version-vectors` as `VersionVectorRecord.encode` gives it: `[1, seq_num]`."""
+    """Return the value of `version-vectors` in the encoding of `VersionVectorRecord.encode`: `[1,
+    seq_num]`.
+    """
     rank = F.col("rank")
     number = F.unhex(F.lpad(F.hex(rank.bitwiseXOR(F.lit(_LOWEST))), 16, "0"))
 
@@ -117,7 +125,7 @@ def _value_of_rank() -> Column:
 
 
 def held_ranks(batches: Batches) -> Batches:
-    """Receipts to one row per peer and log: the key in `version-vectors`, and the highest rank."""
+    """Reduce receipts to one row per peer and log: the key in `version-vectors`, and the highest rank."""
     for batch in batches:
         highest: dict[bytes, int] = {}
         for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):

@@ -1,15 +1,16 @@
-"""The job `blocks`: log heights by block of public keys. `job` is what Spark runs; all else is without Spark.
+"""The job `blocks`: log heights by block of public keys.
 
-A *set* is a schema (its logs, out of `logs`) or a peer (what it holds, out of `receipts`).
+`job` is the code that Spark runs; the other modules work without Spark. A *set* is a schema (its logs, from
+`logs`) or a peer (its holdings, from `receipts`).
 
 Before the shuffle, stateless:
-- `records`: records of `logs` taken apart for a whole batch at once; what cannot be is refused;
-- `packing`: a batch reduced to one row a log, sorted out by shard; `rows`: the packed form.
+- `records`: decodes records of `logs`, a whole batch at once; malformed ones are refused.
+- `packing`: a batch reduced to one row per log, distributed by shard; `rows`: the packed form.
 
-Behind it, one shard at a time:
-- `step`: one micro-batch: rows and state in, records and state out;
-- `growth`: which heights have grown, and by what the fingerprints change, for all blocks at once;
-- `block`: one block: what is recent, when it goes into chunks, and the records that say so.
+After the shuffle, one shard at a time:
+- `step`: one micro-batch: rows and state in, records and state out.
+- `growth`: heights that have grown, and the changes of the fingerprints, for all blocks at once.
+- `block`: one block: recent rows, when they move to chunks, and the resulting records.
 
-The state is what was written, record by record: `state`. `settings`: its layout.
+The state consists of the written records: `state`. `settings`: its layout.
 """

@@ -1,8 +1,8 @@
-"""One block of one set: its stored records as arrays, and the records that say how it has changed.
+"""One block of one set: its stored records as arrays, and the records that describe its changes.
 
-A block that grows a little rewrites its summary alone, with the changed rows in `recent`; when these have
-become many, all of it goes into new chunks. So a block of n rows that grows by few at a time costs about the
-square root of n each time, not n.
+A block that grows a little only rewrites its summary, with the changed rows in `recent`. Once these have
+become many, the whole block is written to new chunks. So a block of n rows that grows by few rows at a time
+costs about the square root of n each time, not n.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from culm_streaming.stateful.job_state import JobState
 from culm_topics.logs.records import MAX_CHUNK_ROWS, BlockHeights, BlockKey, BlockKind, BlockSummary
 
 Record = tuple[bytes, bytes | None]
-"""(key, value) of a record to write; no value removes the key."""
+"""(key, value) of a record to write; a record without a value removes the key."""
 
 _EMPTY = BlockSummary((), 0, 0, ())
 _RECENT_FACTOR = 4
@@ -28,7 +28,7 @@ _RECENT_FACTOR = 4
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block as it is stored: `chunked` and `recent` are arrays of `HEIGHT`, both sorted."""
+    """A block as stored: `chunked` and `recent` are arrays of `HEIGHT`, both sorted."""
 
     place: Place
     summary: BlockSummary
@@ -37,7 +37,7 @@ class Block:
 
 
 def load_block(store: JobState, place: Place) -> Block:
-    """The block at `place`, empty when there is none yet."""
+    """Load the block at `place`; empty if there is none yet."""
     blob = store.load(SUMMARIES, place)
     if blob is None:
         return Block(place, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
@@ -55,7 +55,7 @@ def load_block(store: JobState, place: Place) -> Block:
 def save_block(
     store: JobState, block: Block, summary: BlockSummary, recent: Array, settings: HeightsSettings
 ) -> list[Record]:
-    """Store the block with another summary and other recent rows; returns what is to be written, in order."""
+    """Store the block with a new summary and new recent rows; returns the records to write, in order."""
     former = block.summary
     most = settings.recent_rows + _RECENT_FACTOR * isqrt(len(block.chunked))
     if len(recent) <= min(most, MAX_CHUNK_ROWS):

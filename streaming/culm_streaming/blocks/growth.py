@@ -1,7 +1,7 @@
-"""Which heights have grown and what that does to the fingerprints: all touched blocks of a shard at once.
+"""The heights that have grown, and their effect on the fingerprints: all touched blocks of a shard at once.
 
-Heights are arrays of `HEIGHT`. A touched block is known by its place in the step's list, its *owner*; arrays
-over several blocks are sorted by owner, then log.
+Heights are arrays of `HEIGHT`. A touched block is identified by its index in the step's list, its *owner*;
+arrays over several blocks are sorted by owner, then log.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,11 @@ from culm_topics.logs.records import ROW_SIZE
 from culm_topics.records import LOG_KEY_SIZE, PUBLIC_KEY_SIZE
 
 HEIGHT = np.dtype([("log", "S40"), ("seq_num", ">u8")])
-"""A row of a block's heights, in the very bytes of the topic. (Joining arrays must name it: numpy would turn
-the numbers round to the machine's order.)"""
+"""A row of a block's heights, in exactly the bytes of the topic.
+
+Code that joins arrays must name this type: numpy would otherwise convert the numbers to the machine's byte
+order.
+"""
 assert HEIGHT.itemsize == ROW_SIZE
 
 _OWNED = np.dtype([("owner", ">u4"), ("log", "V40")])
@@ -34,25 +37,25 @@ class Owned:
         return len(self.heights)
 
     def only(self, chosen: Array) -> "Owned":
-        """The rows that a mask chooses."""
+        """Return the rows that a mask selects."""
         return Owned(self.owner[chosen], self.heights[chosen])
 
 
 def owned(pieces: Sequence[Array]) -> Owned:
-    """The heights of the owners 0, 1, ..., each sorted by log."""
+    """Return the heights of the owners 0, 1, ..., each sorted by log."""
     sizes = [len(piece) for piece in pieces]
     heights = np.concatenate(pieces, dtype=HEIGHT) if pieces else np.empty(0, HEIGHT)
     return Owned(np.repeat(np.arange(len(pieces)), sizes), heights)
 
 
 def split(rows: Owned, owners: int) -> list[Array]:
-    """The heights of each owner."""
+    """Return the heights of each owner."""
     ends = np.searchsorted(rows.owner, np.arange(1, owners))
     return np.split(rows.heights, ends)
 
 
 def merge(lower: Owned, upper: Owned) -> Owned:
-    """All rows of both; where both have a log, the row of `upper`."""
+    """Return all rows of both; if both have a log, the row of `upper`."""
     kept = lower.only(place_in(upper, lower) < 0)
     owner = np.concatenate((kept.owner, upper.owner))
     heights = np.concatenate((kept.heights, upper.heights), dtype=HEIGHT)
@@ -61,7 +64,7 @@ def merge(lower: Owned, upper: Owned) -> Owned:
 
 
 def place_in(table: Owned, wanted: Owned) -> Array:
-    """Where the logs of `wanted` are in `table`; -1 where they are not."""
+    """Return the indexes of the logs of `wanted` in `table`; -1 for logs that it does not contain."""
     if not len(table):
         return np.full(len(wanted), -1)
     keys, asked = _keys(table), _keys(wanted)
@@ -71,7 +74,7 @@ def place_in(table: Owned, wanted: Owned) -> Array:
 
 
 def _keys(rows: Owned) -> Array:
-    """Owner and log as bytes that sort as both do."""
+    """Return owner and log as bytes that sort in the same order."""
     keys = np.empty(len(rows), _OWNED)
     keys["owner"] = rows.owner
     keys["log"] = np.ascontiguousarray(rows.heights["log"]).view("V40")
@@ -80,7 +83,7 @@ def _keys(rows: Owned) -> Array:
 
 
 def grown(rows: Owned, chunked: Owned, recent: Owned) -> tuple[Array, Array]:
-    """(which rows are above what is stored, what is stored of each: 0 for a log that is new)."""
+    """Return (the rows that exceed the stored height, the stored height of each: 0 for a new log)."""
     stored = np.zeros(len(rows), np.uint64)
     for table in (chunked, recent):  # what is recent stands above the chunks
         places = place_in(table, rows)
@@ -90,14 +93,16 @@ def grown(rows: Owned, chunked: Owned, recent: Owned) -> tuple[Array, Array]:
 
 
 def lanes_of(lift: Lift, logs: Array, seq_nums: Array) -> Array:
-    """The lanes of items, (n, lane_count)."""
+    """Return the lanes of items, (n, lane_count)."""
     packed = np.ascontiguousarray(logs).view(np.uint8).reshape(-1, LOG_KEY_SIZE)
     log_ids = np.ascontiguousarray(packed[:, PUBLIC_KEY_SIZE:]).view(">u8").ravel().astype(np.uint64)
     return lift_many(lift, packed[:, :PUBLIC_KEY_SIZE], log_ids, seq_nums.astype(np.uint64))
 
 
 def lane_changes(lift: Lift, rows: Owned, stored: Array, owners: int) -> Array:
-    """By what each owner's lanes change, (owners, lane_count), when `rows` replace what is stored."""
+    """Return the change of each owner's lanes, (owners, lane_count), when `rows` replace the
+    stored heights.
+    """
     new = lanes_of(lift, rows.heights["log"], rows.heights["seq_num"])
     old = np.zeros_like(new)
     known = stored > 0

@@ -1,10 +1,10 @@
 """The job `blocks`: `logs` to `blocks`, and `receipts` to `block-vectors`: heights by block of public keys.
 
-Each batch is reduced to one row a log and packed by shard before the shuffle; behind it each shard's step
-lets its blocks grow (`culm_streaming.blocks`). Shard n writes partition n of its topics, so that a reader
-sees the records of a block in the order in which they were written. One query with one sink writes
-everything. Records of `logs` that are none go to `rejected`; those of `receipts` are told by the job
-`version-vectors`.
+Each batch is reduced to one row per log and packed by shard before the shuffle; after it, each shard's step
+updates its blocks (`culm_streaming.blocks`). Shard n writes partition n of its topics, so that a reader
+receives the records of a block in the order in which they were written. One query with one sink writes
+everything. Malformed records of `logs` go to `rejected`; the job `version-vectors` reports those of
+`receipts`.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ _TOPICS = {Source.LOGS: "blocks", Source.RECEIPTS: "block-vectors"}
 
 @dataclass(frozen=True, slots=True)
 class BlocksSettings:
-    """`heights.shards` is taken from the topic `blocks`: what is given here does not count.
+    """Settings of the job. `heights.shards` is ignored: it is the number of partitions of the topic `blocks`.
 
     A receipt may hold 50,000 rows, and a micro-batch of them is held in memory by shard.
     """
@@ -63,9 +63,9 @@ class BlocksSettings:
 
 
 def blocks_query(session: SparkSession, kafka: KafkaSettings, settings: BlocksSettings) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
 
-    Raises `JobError` when its topics do not exist.
+    Raises `JobError` if its topics do not exist.
     """
     partitions = {
         source: state.partitions

@@ -1,4 +1,4 @@
-"""A batch of records becomes packed rows by shard, one row a log: the stateless half of the job `blocks`."""
+"""Packs a batch of records into rows by shard, one row per log: the stateless part of the job `blocks`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,11 +18,11 @@ _SEED = 42
 _PIECE_HEIGHTS = 100_000
 
 Receipt = tuple[bytes, Sequence[LogHeight], int, int]
-"""What a peer holds: (peer id, heights, partition, offset)."""
+"""The holdings of a peer: (peer id, heights, partition, offset)."""
 
 
 class PackedRows(NamedTuple):
-    """The rows of one shard out of one batch."""
+    """The rows of one shard from one batch."""
 
     shard: int
     rows: bytes
@@ -30,15 +30,15 @@ class PackedRows(NamedTuple):
 
 
 def first_shard(name: bytes) -> int:
-    """Where the blocks of a set begin to be dealt out: block n belongs to this many shards further on.
+    """Return the offset of a set: its block n belongs to shard (offset + n) modulo the number of shards.
 
-    So the blocks of every set spread evenly, and neighbours lie in different shards.
+    So the blocks of every set spread evenly, and adjacent blocks are in different shards.
     """
     return xxh64_intdigest(name, _SEED) >> 32
 
 
 def block_numbers(logs: Array, block_bits: int) -> Array:
-    """The block of each log key."""
+    """Return the block of each log key."""
     first = np.ascontiguousarray(logs).view(np.uint8).reshape(-1, LOG_KEY_SIZE)[:, :2].astype(np.uint32)
     numbers: Array = (first[:, 0] << 8 | first[:, 1]) >> (16 - block_bits)
     return numbers
@@ -47,7 +47,7 @@ def block_numbers(logs: Array, block_bits: int) -> Array:
 def pack_log_records(
     columns: tuple[pa.Array, pa.Array, pa.Array, pa.Array], settings: HeightsSettings, topic: str
 ) -> Iterator[PackedRows]:
-    """A batch of `logs` as (keys, values, partitions, offsets); what is no record of it is refused."""
+    """Pack a batch of `logs` as (keys, values, partitions, offsets); malformed records are refused."""
     keys, values, partition_column, offset_column = columns
     partitions = partition_column.to_numpy(zero_copy_only=False)
     offsets = offset_column.to_numpy(zero_copy_only=False)
@@ -68,7 +68,7 @@ def pack_log_records(
 def pack_receipts(
     receipts: Iterable[Receipt], marks: list[Mark], settings: HeightsSettings
 ) -> Iterator[PackedRows]:
-    """Receipts as packed rows; heights of 0 say nothing."""
+    """Pack receipts; heights of 0 are skipped."""
     names: dict[bytes, int] = {}
     rows: list[tuple[bytes, int, int, int, int]] = []
     for peer_id, heights, partition, offset in receipts:
@@ -83,7 +83,11 @@ def pack_receipts(
 
 
 def in_pieces(receipts: Iterable[Receipt], most: int = _PIECE_HEIGHTS) -> Iterator[list[Receipt]]:
-    """The receipts in lists of `most` heights and less than a receipt more; at least one list, even empty."""
+    """Yield lists of receipts with at least `most` heights, exceeded by less than one receipt; the last has
+    fewer.
+
+    Yields at least one list, which may be empty.
+    """
     piece: list[Receipt] = []
     heights = 0
     for receipt in receipts:
@@ -103,7 +107,7 @@ def _marks(source: Source, partitions: Array, offsets: Array) -> list[Mark]:
 
 
 def marks_of(source: Source, partitions: pa.Array, offsets: pa.Array) -> list[Mark]:
-    """How far a batch of a source goes in each of its partitions."""
+    """Return the offsets up to which a batch of a source covers each of its partitions."""
     return _marks(source, partitions.to_numpy(zero_copy_only=False), offsets.to_numpy(zero_copy_only=False))
 
 
@@ -114,7 +118,9 @@ def _dealt(
     settings: HeightsSettings,
     refused: list[tuple[int, tuple[bytes, bytes]]] | None = None,
 ) -> Iterator[PackedRows]:
-    """One row a log, by shard. Every shard gets the marks: how far it has come is told by each for itself."""
+    """Yield one row per log, by shard. Every shard receives the marks, because each reports its
+    own progress.
+    """
     shards = settings.shards
     rows = highest(rows)
     starts = np.array([first_shard(name) % shards for _, name in names], np.int64)
@@ -133,11 +139,11 @@ def _dealt(
 
 
 def highest(rows: Array) -> Array:
-    """Of each log the row with the highest number; of several with it the one that came first."""
+    """Return for each log the row with the highest number; of several such rows, the one that came first."""
     if len(rows) < 2:
         return rows
     words = np.ascontiguousarray(rows["log"]).view(">u8").reshape(-1, 5)
-    # Rows are sorted by a hash of their log, which is much quicker than by the log itself.
+    # Rows are sorted by a hash of their log, which is much faster than sorting by the log itself.
     mixed = words[:, 0].astype(np.uint64)
     for number, word in enumerate((words[:, 3], words[:, 4], rows["name"]), start=1):
         mixed = (mixed ^ word.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15 + 2 * number)
@@ -156,6 +162,6 @@ def highest(rows: Array) -> Array:
 def _refused(
     key: bytes | None, value: bytes | None, error: CulmError, source: tuple[str, int, int]
 ) -> tuple[bytes, bytes]:
-    """(key, value) of the record of `rejected`."""
+    """Return (key, value) of the record of `rejected`."""
     record = rejection(error.code, str(error), entry=value, source=source)
     return key if key is not None and len(key) == LOG_KEY_SIZE else b"", record.encode()

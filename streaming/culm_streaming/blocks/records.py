@@ -1,8 +1,8 @@
-"""Records of `logs` taken apart, a whole batch at once: which log, which number, which schema.
+"""Decodes records of `logs`, a whole batch at once: the log, number and schema of each.
 
-A record is accepted by array operations only in the very shape that `LogRecord.encode` gives; every other
-one is decoded by itself, which says what is wrong with it. Bare logs, whose payloads are no operations, have
-no schema to be a block of: their records are passed over.
+Array operations accept only records in exactly the encoding of `LogRecord.encode`. All other records are
+decoded individually, which reports what is wrong with them. Bare logs, whose payloads are not operations,
+have no schema and so no block: their records are skipped.
 """
 
 from dataclasses import dataclass
@@ -21,18 +21,19 @@ _FORMAT = 1
 _UINT, _BYTES, _TEXT = 0, 2, 3
 _HASH_SIZE = 34
 _HASH_HEAD = 0x58  # bytes, their number in one byte
-# Bytes behind a head, by its low five bits: 24 to 27 announce 1, 2, 4 and 8; the last four never occur.
+# Bytes after a head, by its low five bits: 24 to 27 announce 1, 2, 4 and 8; the last four never occur.
 _ARGUMENT_SIZES = np.array([0] * 24 + [1, 2, 4, 8] + [-1] * 4)
-# The least argument of each of those sizes in the shortest form.
+# The smallest argument of each of these sizes in the shortest form.
 _LEAST = np.zeros(9, np.uint64)
 _LEAST[[1, 2, 4, 8]] = 24, 1 << 8, 1 << 16, 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class HeightColumns:
-    """What a batch of `logs` says: of each accepted record its place in the batch, log, number and schema.
+    """The contents of a batch of `logs`: index in the batch, log, number and schema of each accepted record.
 
-    `schema` is an index into `schemas`. `refused` has the places of all others but bare logs', and why.
+    `schema` is an index into `schemas`. `refused` has the indexes of all other records, except those of bare
+    logs, with their errors.
     """
 
     place: Array
@@ -44,7 +45,7 @@ class HeightColumns:
 
 
 def read_heights(keys: pa.Array, values: pa.Array) -> HeightColumns:
-    """Take a batch apart: `keys` and `values` are binary arrays of the same length, nulls allowed."""
+    """Decode a batch: `keys` and `values` are binary arrays of the same length, nulls allowed."""
     key_data, key_starts, key_sizes = _buffers(keys)
     data, starts, sizes = _buffers(values)
     found = _Walk(data, starts, starts + sizes)
@@ -85,7 +86,7 @@ def read_heights(keys: pa.Array, values: pa.Array) -> HeightColumns:
 
 
 class _Walk:
-    """All values walked through side by side, head by head; `ok` says which are in the one right shape."""
+    """Decodes all values in parallel, head by head; `ok` marks those in exactly the right encoding."""
 
     def __init__(self, data: Array, starts: Array, ends: Array) -> None:
         self._data = data
@@ -118,7 +119,7 @@ class _Walk:
         self._at = self._at + 1
 
     def _head(self, major: int) -> Array:
-        """The argument of a head of this major type."""
+        """Read a head of this major type; returns its argument."""
         first = self._bytes()
         self.ok &= (self._at < self._ends) & (first >> 5 == major)
         low = first & 0x1F
@@ -134,13 +135,13 @@ class _Walk:
         return argument
 
     def _pass(self, length: Array) -> None:
-        """Go on behind that many bytes."""
+        """Skip `length` bytes."""
         self.ok &= length <= np.maximum(self._ends - self._at, 0).astype(np.uint64)
         self._at = self._at + np.where(self.ok, length, 0).astype(np.int64)
 
 
 def _buffers(values: pa.Array) -> tuple[Array, Array, Array]:
-    """(bytes, start of each value, size of each value); a null has size 0."""
+    """Return (bytes, start of each value, size of each value); a null has size 0."""
     values = values.cast(pa.large_binary())
     _, offsets_buffer, data_buffer = values.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64)[values.offset : values.offset + len(values) + 1]
@@ -150,7 +151,7 @@ def _buffers(values: pa.Array) -> tuple[Array, Array, Array]:
 
 
 def _texts(data: Array, starts: Array, ends: Array) -> tuple[Array, list[bytes]]:
-    """Which of the different texts each is, and the texts."""
+    """Return the index of each text among the distinct texts, and these texts."""
     numbers = np.empty(len(starts), np.int64)
     texts: list[bytes] = []
     lengths = ends - starts
@@ -168,7 +169,7 @@ def _texts(data: Array, starts: Array, ends: Array) -> tuple[Array, list[bytes]]
 
 
 def _cut(data: Array, starts: Array, length: int) -> Array:
-    """As many bytes from each start on, one row each."""
+    """Return `length` bytes from each start on, one row each."""
     if not len(starts):
         return np.empty((0, length), np.uint8)
     return np.ascontiguousarray(sliding_window_view(data, length)[starts])

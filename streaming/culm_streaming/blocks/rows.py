@@ -1,7 +1,7 @@
 """The packed form of log heights on their way to the state of their blocks.
 
-Rows cross the shuffle by the thousand in one packed record a shard: moving them one by one would cost more
-than all the rest.
+Rows go through the shuffle by the thousand in one packed record per shard: moving them one by one would cost
+more than all other work.
 """
 
 from dataclasses import dataclass, field
@@ -16,29 +16,31 @@ Array = NDArray[Any]
 
 
 class Source(IntEnum):
-    """The topic that a height comes from, and with it what a set of heights is."""
+    """The source topic of a height, which determines the meaning of a set of heights."""
 
     LOGS = 0
-    """The set is a schema; its name the schema id in UTF-8."""
+    """The set is a schema; its name is the schema id in UTF-8."""
     RECEIPTS = 1
-    """The set is what a peer holds; its name the peer's id."""
+    """The set is a peer's holdings; its name is the peer's id."""
 
 
 ROW = np.dtype(
     [("log", "S40"), ("seq_num", "<u8"), ("next_offset", "<u8"), ("partition", "<u4"), ("name", "<u4")]
 )
-"""`log` is the log key, which sorts as bytes do; `name` an index into the names that go with the rows;
-partition and next offset say which record of the source told the height."""
+"""`log` is the log key, which sorts like bytes. `name` is an index into the names that belong to the rows.
+
+Partition and next offset identify the record of the source that contained the height.
+"""
 
 Mark = tuple[int, int, int]
-"""(source, partition, next offset): every record of it before that offset has been taken."""
+"""(source, partition, next offset): all records of the partition before that offset were processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Heights of one shard: an array of `ROW`, and per name (source, name of the set).
+    """Heights of one shard: an array of `ROW`, and for each name (source, name of the set).
 
-    `refused` are ready-made records of `rejected`, (key, value).
+    `refused` are complete records of `rejected`, (key, value).
     """
 
     rows: Array
@@ -48,12 +50,12 @@ class Rows:
 
 
 def pack_rows(rows: Rows) -> tuple[bytes, bytes]:
-    """(rows, everything else) as bytes."""
+    """Return (rows, everything else) as bytes."""
     return rows.rows.tobytes(), cbor2.dumps((rows.names, rows.marks, rows.refused))
 
 
 def unpack_rows(packed: list[tuple[bytes, bytes]]) -> Rows:
-    """The rows of packed records, side by side, in their order; each name once."""
+    """Return the rows of packed records, concatenated in their order; each name once."""
     pieces: list[Array] = []
     index: dict[tuple[int, bytes], int] = {}
     marks: list[Mark] = []

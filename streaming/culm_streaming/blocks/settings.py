@@ -1,4 +1,4 @@
-"""How the state of the job `blocks` is laid out."""
+"""The layout of the state of the job `blocks`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -18,20 +18,25 @@ _BOUNDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HeightsSettings:
-    """`block_bits` and `shards` are fixed for the life of a checkpoint, `lifts` may change at a restart.
+    """Layout of the state; `block_bits` and `shards` are fixed for the life of a checkpoint, `lifts` may
+    change.
 
-    `shards` is the number of partitions of the topic `blocks`. Lifts with a salt cannot be kept: the salt is
-    a session's. `xor64` and `add64` are hashed one by one, 2 µs each.
-    Raises `JobSettingsError` for unfit ones.
+    `lifts` may change at a restart. `shards` is the number of partitions of the topic `blocks`. Lifts with a
+    salt cannot be kept, because a salt belongs to a session. `xor64` and `add64` are hashed one by one, 2 µs
+    each. Raises `JobSettingsError` for values out of bounds.
     """
 
     block_bits: int = DEFAULT_BLOCK_BITS
     shards: int = 8
     lifts: tuple[str, ...] = (DEFAULT.name,)
     chunk_rows: int = 8_192
-    """Rows of a chunk: 384 KiB. A state store hands over 1 MB in 16 ms, as much as a hundred small values."""
+    """Rows of a chunk: 384 KiB. A state store returns 1 MB in 16 ms, as long as a hundred small
+    values take.
+    """
     recent_rows: int = 64
-    """How many rows may be recent whatever the size of the block: a small block has no chunks at all."""
+    """Number of rows that may be recent whatever the size of the block: a small block has no
+    chunks at all.
+    """
 
     def __post_init__(self) -> None:
         for name, (least, most) in _BOUNDS.items():

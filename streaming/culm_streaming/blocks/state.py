@@ -7,7 +7,7 @@ Place = tuple[int, bytes, int]
 
 _PLACE = "source int, name binary, block int"
 SHARD: Variable[bytes] = Variable("shard")
-"""The shard's own record: its layout and how far it has come."""
+"""The shard's own record: its layout and its progress."""
 SUMMARIES: Variable[bytes] = Variable("summaries", _PLACE)
 """The latest summary of each block, as it was written."""
 CHUNKS: Variable[bytes] = Variable("chunks", f"{_PLACE}, chunk int")

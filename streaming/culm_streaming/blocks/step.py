@@ -1,7 +1,7 @@
 """One shard, one micro-batch: rows and state in, records and state out. A plain function of its arguments.
 
 A height that is not above the stored one changes nothing, so repeats are harmless although fingerprints are
-sums; a block of which nothing changed is not written. The same rows on the same state give the same bytes.
+sums. An unchanged block is not written. The same rows on the same state give the same bytes.
 """
 
 from collections.abc import Sequence
@@ -37,14 +37,14 @@ _MASK = 2**64 - 1
 
 @dataclass(slots=True)
 class BlocksOutput:
-    """Records to write, by the source that they tell of, in order; and what was refused."""
+    """Records to write, by their source, in order; and the refused ones."""
 
     records: dict[Source, list[Record]] = field(default_factory=dict)
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 def step(store: JobState, shard: int, rows: Rows, settings: HeightsSettings) -> BlocksOutput:
-    """Let the blocks of one shard grow by `rows`, and say what is to be written."""
+    """Update the blocks of one shard with `rows`; returns the records to write."""
     before = store.load(SHARD)
     applied = _applied(before, settings)
     output = BlocksOutput({source: [] for source in Source}, list(rows.refused))
@@ -64,7 +64,7 @@ def step(store: JobState, shard: int, rows: Rows, settings: HeightsSettings) -> 
 
 
 def _applied(blob: bytes | None, settings: HeightsSettings) -> dict[Source, dict[int, int]]:
-    """How far the shard has come in each source. Raises `StateLayoutError` when its layout is another."""
+    """Return the shard's progress in each source. Raises `StateLayoutError` for another layout."""
     if blob is None:
         return {}
     form, block_bits, shards, applied = cbor2.loads(blob)
@@ -118,9 +118,9 @@ def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSe
 
 
 def _by_place(rows: Rows, settings: HeightsSettings) -> tuple[Array, Array, list[Place]]:
-    """(rows sorted by owner and log, the owner of each, the place of each owner); one row a log."""
+    """Return (rows sorted by owner and log, the owner of each, the place of each owner); one row per log."""
     told = highest(rows.rows)
-    # Names in the order of the bytes, so that the output does not hang on the order of arrival.
+    # Names in the order of their bytes, so that the output does not depend on the order of arrival.
     order = sorted(range(len(rows.names)), key=lambda number: rows.names[number])
     rank = np.empty(max(len(order), 1), np.int64)
     rank[order] = np.arange(len(order))
@@ -132,7 +132,7 @@ def _by_place(rows: Rows, settings: HeightsSettings) -> tuple[Array, Array, list
 
 
 def _later(version: Offsets, rows: Array) -> Offsets:
-    """The version with the records that told these rows."""
+    """Return the version with the records that contained these rows."""
     offsets = dict(version)
     for partition in np.unique(rows["partition"]):
         last = int(rows["next_offset"][rows["partition"] == partition].max())
@@ -141,7 +141,9 @@ def _later(version: Offsets, rows: Array) -> Offsets:
 
 
 def _fingerprints(block: Block, recent: Array, changes: dict[Lift, Array]) -> tuple[tuple[str, bytes], ...]:
-    """By lift the block's fingerprint, changed; all heights are lifted only when it was not kept before."""
+    """Return the block's changed fingerprint by lift; all heights are lifted only if it was not
+    kept before.
+    """
     known = dict(block.summary.fingerprints)
     values: list[tuple[str, bytes]] = []
     for lift, change in changes.items():

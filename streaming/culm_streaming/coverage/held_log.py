@@ -1,10 +1,10 @@
-"""One row of coverage: what a peer, or the deployment, holds of one log; its bytes, and how it grows.
+"""One row of coverage: the entries and payloads of one log that a peer, or the deployment, holds.
 
-All that is said only adds up (what a peer drops is the one exception, in the order in which it said so), so
-neither the order of records nor their batches decide what a row says in the end.
+Rows only add to the sets (except for payloads that a peer drops, which apply in the order of the peer's
+records), so neither the order of records nor their batches affect the final row.
 
-Of the entries of `logs` the hashes in the lower pool of the last are kept: a later link names none but those
-and the last, since links never cross.
+Of the entries of `logs`, the hashes in the lower pool of the last one are stored: a later link can only name
+these and the last, since links never cross.
 """
 
 import struct
@@ -37,7 +37,9 @@ _NO_HASH = bytes(CUT_HASH_SIZE)
 
 @dataclass(slots=True)
 class HeldLog:
-    """The sets of one row; `joined`, `named` and `fragments` (see `provable`) are the deployment's alone."""
+    """The sets of one row; only the deployment's rows use `joined`, `named` and `fragments` (see
+    `provable`).
+    """
 
     entries: RangeSet = field(default_factory=RangeSet)
     payloads: RangeSet = field(default_factory=RangeSet)
@@ -47,7 +49,7 @@ class HeldLog:
     fragments: dict[int, Links] = field(default_factory=dict)
 
     def join(self, row: JoinedRow) -> None:
-        """Take in entries of `logs`."""
+        """Add entries of `logs`."""
         ends = iter(row.payloads)
         for start, end in zip(ends, ends, strict=True):
             self.payloads.add(start, end)
@@ -63,7 +65,7 @@ class HeldLog:
                 del self.fragments[number]
 
     def add_fragment(self, row: FragmentRow, *, most: int) -> int:
-        """Take in an entry that stands behind a gap; by how many the kept links have grown."""
+        """Add an entry behind a gap; returns the growth of the number of stored links."""
         if row.is_whole:
             self.payloads.add(row.seq_num, row.seq_num + 1)
         self.entries.add(row.seq_num, row.seq_num + 1)
@@ -71,7 +73,7 @@ class HeldLog:
             return 0
         links = Links(row.hash, row.backlink, row.skiplink)
         known = self.fragments.get(row.seq_num)
-        # Of a fork, the entry with the smaller hash, whichever came first.
+        # Of a fork, the entry with the smaller hash is stored, in whatever order they arrived.
         if known is not None and known <= links:
             return 0
         before = len(self.fragments)
@@ -81,18 +83,18 @@ class HeldLog:
         return len(self.fragments) - before
 
     def prove(self) -> None:
-        """Say anew which entries are proven, and forget the hashes that no later link names."""
+        """Determine anew which entries are proven, and drop hashes that no later link can name."""
         wanted = [number for start, end in self.joined for number in named_by_later(start, end)]
         self.named = {number: self.named[number] for number in wanted}
         self.provable = provable_entries(self.entries, self.joined, self.named, self.fragments)
 
     def record(self) -> CoverageRecord:
-        """What `coverage` says of it."""
+        """Return the record of `coverage` for this row."""
         return coverage_record(self.entries, self.payloads, self.provable)
 
 
 def encode_row(log: HeldLog) -> tuple[bytes, bytes | None]:
-    """(the row, the links of its fragments)."""
+    """Return (the row, the links of its fragments)."""
     sets = [flat(runs) for runs in (log.entries, log.payloads, log.provable, log.joined)]
     numbers = sorted(log.named)
     header = _HEADER.pack(
@@ -122,7 +124,7 @@ def encode_row(log: HeldLog) -> tuple[bytes, bytes | None]:
 
 
 def decode_row(row: bytes, fragments: bytes | None) -> HeldLog:
-    """The row of these bytes; `StateLayoutError` when they are of another format."""
+    """Decode a row. Raises `StateLayoutError` if its format is unknown."""
     form, _, *sizes = _HEADER.unpack_from(row)
     if form != _FORMAT or (fragments is not None and fragments[0] != _FORMAT):
         raise StateLayoutError(f"a row of coverage has format {form}, this program knows {_FORMAT}")
@@ -141,14 +143,14 @@ def decode_row(row: bytes, fragments: bytes | None) -> HeldLog:
 
 
 def said_of(row: bytes) -> bytes:
-    """The part of a row that `record` is made of: two rows that are equal here say the same."""
+    """Return the part of a row that determines `record`: rows with equal parts have equal records."""
     _, _, *sizes = _HEADER.unpack_from(row)
     counts = struct.pack("<III", *sizes[:3])
     return counts + row[_HEADER.size : _HEADER.size + 8 * sum(sizes[:3])]
 
 
 def has_fragments(row: bytes) -> bool:
-    """Whether links of fragments are kept beside the row."""
+    """Whether links of fragments are stored beside the row."""
     return bool(row[1] & _HAS_FRAGMENTS)
 
 

@@ -1,7 +1,7 @@
 """The job `coverage`: `logs`, `fragments`, `payloads` and `holdings` to `coverage` and `rejected`.
 
-Records are checked and reduced before the shuffle; behind it there are two stages with a state each, in one
-query with one sink: `payloads` by the hashes of payloads, which passes everything else on, and `step` by log.
+Records are checked and reduced before the shuffle. After it, there are two stages with a state each, in one
+query with one sink: `payloads` by the hashes of payloads, which forwards all other rows, and `step` by log.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,9 +54,10 @@ _PASSED_ON = "shard int, rows binary"
 
 @dataclass(frozen=True, slots=True)
 class CoverageSettings:
-    """`verify`: `full` checks the signatures of `fragments`, `chain` leaves them to the connectors.
+    """Settings of the job. `verify`: `full` checks the signatures of `fragments`, `chain` trusts the
+    connectors.
 
-    A record of `holdings` may hold 1,000 runs, one of `payloads` half a MiB, of which the start is read.
+    A record of `holdings` may hold 1,000 runs, one of `payloads` half a MiB, of which only the start is read.
     """
 
     verify: Verify = "full"
@@ -68,7 +69,7 @@ class CoverageSettings:
 
 
 def coverage_query(session: SparkSession, kafka: KafkaSettings, settings: CoverageSettings) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`."""
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`."""
     layout = settings.layout
 
     def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
@@ -108,14 +109,14 @@ def _packed(
     records: DataFrame, pack: Callable[..., Iterator[Packed]], layout: CoverageLayout, topic: str
 ) -> DataFrame:
     def pack_task(batches: Batches) -> Iterator[Piece]:
-        # All that a task reads at once: the fewer rows of a log, the less they cost behind the shuffle.
+        # All rows of a task at once: the fewer rows a log has, the less they cost after the shuffle.
         yield columns_of(pack(chain.from_iterable(map(rows_of, batches)), layout, topic))
 
     return map_batches(records, pack_task, _PACKED)
 
 
 def _take_payloads(shard: Shard, packed: list[Any], *, layout: CoverageLayout) -> Iterator[Piece]:
-    """Take the rows of the first stage; those of the second go through."""
+    """Process the rows of the first stage; forward those of the second."""
     told = [blob for stage, blob in packed if stage == PAYLOADS]
     passed_on = [(shard.number, blob) for stage, blob in packed if stage == COVERAGE]
     if told:

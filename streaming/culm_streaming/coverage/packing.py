@@ -1,8 +1,9 @@
-"""Records of `logs`, `fragments`, `payloads`, `holdings` become rows by shard: the job's stateless half.
+"""Turns records of `logs`, `fragments`, `payloads` and `holdings` into rows by shard: the job's stateless
+part.
 
-Entries of `logs` were checked one by one when they were written there; those of `fragments` are checked here:
-form, key, hash, and signature. Records of `logs` that are none are told by the job `blocks`. A record without
-a value says that its key has left the topic: what was held stays held.
+Entries of `logs` were checked individually before they were written. Those of `fragments` are checked here:
+form, key, hash, and signature. The job `blocks` reports malformed records of `logs`. A record without a value
+means that its key has left the topic: what was held stays held.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,10 +53,10 @@ Record = tuple[bytes | None, bytes | None, int, int]
 """(key, value, partition, offset)."""
 
 PAYLOADS, COVERAGE = 0, 1
-"""The stages: which payloads are whole, and what is held of each log."""
+"""The stages: whole payloads, and the coverage of each log."""
 
 CHUNK_START_BYTES = 32
-"""What is looked at of a chunk: its sizes stand before its bytes."""
+"""Number of bytes that are read of a chunk: its sizes come before its bytes."""
 
 Packed = tuple[int, int, bytes]
 """(shard, stage, rows)."""
@@ -63,7 +64,7 @@ Packed = tuple[int, int, bytes]
 
 @dataclass(slots=True)
 class _LogRun:
-    """What a batch says of one log: hash by number, and the numbers whose payloads are with them."""
+    """The entries of one log in a batch: hash by number, and the numbers of entries with their payloads."""
 
     hashes: dict[int, bytes] = field(default_factory=dict)
     with_payload: list[int] = field(default_factory=list)
@@ -79,15 +80,15 @@ class _Dealt:
         self._coverage: dict[int, CoverageRows] = {}
 
     def of_log(self, log: bytes) -> CoverageRows:
-        """The rows of the shard of a log, by its padded key."""
+        """Return the rows of the shard of a log, by its padded key."""
         return self._of(place_of_log(log, self._settings)[0])
 
     def of_payload(self, payload: bytes) -> PayloadRows:
-        """The rows of the shard of a payload, by its cut hash."""
+        """Return the rows of the shard of a payload, by its cut hash."""
         return self._payloads.setdefault(place_of_payload(payload, self._settings)[0], PayloadRows())
 
     def refuse(self, record: Record, error: CulmError, *, brought_by: bytes | None = None) -> None:
-        """Tell of a record that is none."""
+        """Add a record of `rejected` for a malformed record."""
         key, value, partition, offset = record
         source = (self._topic, partition, offset)
         refused = rejection(error.code, str(error), entry=value, brought_by=brought_by, source=source)
@@ -99,7 +100,7 @@ class _Dealt:
         self._of(offset % self._settings.shards).refused.append((log, refused.encode()))
 
     def packed(self) -> Iterator[Packed]:
-        """All rows, packed."""
+        """Yield all rows, packed."""
         for shard, payload_rows in sorted(self._payloads.items()):
             yield shard, PAYLOADS, payload_rows.pack()
         for shard, rows in sorted(self._coverage.items()):
@@ -110,7 +111,7 @@ class _Dealt:
 
 
 def pack_logs(records: Iterable[Record], settings: CoverageLayout, topic: str) -> Iterator[Packed]:
-    """A batch of `logs`: runs of entries, one row each."""
+    """Pack a batch of `logs`: runs of entries, one row each."""
     dealt = _Dealt(settings, topic)
     logs: dict[bytes, _LogRun] = {}
     for source in records:
@@ -172,7 +173,7 @@ def _joined_rows(log: bytes, run: _LogRun) -> Iterator[JoinedRow]:
 def pack_fragments(
     records: Iterable[Record], settings: CoverageLayout, topic: str, *, verify_signature: bool
 ) -> Iterator[Packed]:
-    """A batch of `fragments`, each checked."""
+    """Pack a batch of `fragments`, each checked."""
     dealt = _Dealt(settings, topic)
     for source in records:
         if source[1] is None:
@@ -216,7 +217,7 @@ def pack_payloads(
     settings: CoverageLayout,
     topic: str,
 ) -> Iterator[Packed]:
-    """A batch of `payloads` as (key, first bytes of the value, size of the value, partition, offset)."""
+    """Pack a batch of `payloads` as (key, first bytes of the value, size of the value, partition, offset)."""
     dealt = _Dealt(settings, topic)
     for key, start, size_bytes, partition, offset in records:
         if start is None or size_bytes is None:
@@ -233,7 +234,9 @@ def pack_payloads(
 
 
 def _chunk_count(start: bytes, size_bytes: int, index: int) -> int:
-    """How many chunks the payload has of which this is the chunk `index`: a `PayloadChunkRecord`'s start."""
+    """Return the number of chunks of a payload, from the start of the `PayloadChunkRecord` with
+    this index.
+    """
     if not start.startswith(b"\x84\x01"):
         raise RecordError("payloads: that is no chunk")
     payload_size, place = _head(start, 2, 0)
@@ -248,7 +251,7 @@ def _chunk_count(start: bytes, size_bytes: int, index: int) -> int:
 
 
 def _head(start: bytes, place: int, major: int) -> tuple[int, int]:
-    """(argument, place behind it) of the CBOR head of this major type at a place."""
+    """Return (argument, position after it) of the CBOR head of this major type at a position."""
     first = start[place] if place < len(start) else 0xFF
     low = first & 0x1F
     width = 0 if low < 24 else 1 << low - 24 if low < 28 else 9
@@ -259,7 +262,7 @@ def _head(start: bytes, place: int, major: int) -> tuple[int, int]:
 
 
 def pack_holdings(records: Iterable[Record], settings: CoverageLayout, topic: str) -> Iterator[Packed]:
-    """A batch of `holdings`."""
+    """Pack a batch of `holdings`."""
     dealt = _Dealt(settings, topic)
     for source in records:
         key, value, partition, offset = source

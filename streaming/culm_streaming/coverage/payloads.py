@@ -1,9 +1,9 @@
-"""The first stage of a shard: which payloads are whole in `payloads`, and which entries wait for one.
+"""The first stage of a shard: whole payloads in `payloads`, and entries that wait for one.
 
-Chunks name only the hash of their payload, so this state is sharded by hash: a row is told to the log's own
-shard as soon as both the payload is whole and an entry names it, whichever comes first. What is kept of a
-whole payload is 16 bytes of its hash; of one that is not, the runs of its chunks; of one that nobody has
-seen, the entries that wait for it.
+Chunks name only the hash of their payload, so this state is sharded by hash. A row is sent to the log's own
+shard as soon as the payload is whole and an entry names it, whichever comes first. For a whole payload, 16
+bytes of its hash are stored; for an incomplete one, the runs of its chunks; for one without chunks, the
+entries that wait for it.
 """
 
 from dataclasses import dataclass, field
@@ -31,12 +31,12 @@ _WHOLE: Final = 0
 
 
 HASHES: Variable[bytes] = Variable("hashes", "block int")
-"""What is known of the payloads of one block."""
+"""The state of the payloads of one block."""
 
 
 @dataclass(slots=True)
 class PayloadsOutput:
-    """What the shards of logs are told, and records of `rejected`."""
+    """Rows for the shards of logs, and records of `rejected`."""
 
     held: list[HeldPayloads] = field(default_factory=list)
     refused: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -44,7 +44,9 @@ class PayloadsOutput:
 
 @dataclass(slots=True)
 class _Payload:
-    """`count` chunks are all of it, 0 while none has come; `waiting`: numbers by log."""
+    """State of a payload. `count`: its number of chunks, 0 while none has arrived; `waiting`:
+    numbers by log.
+    """
 
     is_whole: bool = False
     count: int = 0
@@ -53,12 +55,12 @@ class _Payload:
 
 
 def place_of_payload(payload: bytes, settings: CoverageLayout) -> tuple[int, int]:
-    """(shard, block) of a payload, by its cut hash."""
+    """Return (shard, block) of a payload, by its cut hash."""
     return place_of(payload, settings.shards, settings.blocks)
 
 
 def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) -> PayloadsOutput:
-    """Take in chunks and wants of one shard, and say which payloads are held."""
+    """Process chunks and wants of one shard; returns the entries whose payloads are held."""
     output = PayloadsOutput()
     touched: dict[int, list[ChunkRow | WantRow]] = {}
     both: list[ChunkRow | WantRow] = [*rows.chunks, *rows.wants]

@@ -1,12 +1,13 @@
-"""Which of the held entries their certificate pools prove, without looking at every one of a long log.
+"""The held entries that their certificate pools prove, without inspecting every entry of a long log.
 
-Bamboo Point-2-Point, "certificate pools", and `culm_connectors.bamboo_p2p.proof`, which proves one entry: an
-element that is above all that is held may not exist yet, and is not missed; an entry whose link names another
-entry than the held one is no part of any pool.
+Follows Bamboo Point-2-Point, "certificate pools", and `culm_connectors.bamboo_p2p.proof`, which proves one
+entry. An element of a pool above all held entries may not exist yet and does not count as missing. An entry
+whose link names another entry than the held one is not part of any pool.
 
-What `logs` holds from entry 1 on is checked as a chain already. The upper pools of those entries leave it on
-one path, from the spine number above it down to the first entry that it lacks: the first gap on that path
-says how far they are whole. So the entries with gaps before them alone are looked at one by one.
+The entries of `logs` from entry 1 on are checked as a chain already. The upper pools of these entries leave
+the chain on one path, from the spine number above it down to the first entry that the chain is missing: the
+first gap on that path determines how far they are whole. So only entries behind gaps are inspected
+individually.
 """
 
 from bisect import bisect_right
@@ -23,7 +24,7 @@ IsThere = Callable[[int], bool]
 
 
 class Links(NamedTuple):
-    """An entry's hash and links, cut; a link that it has not is empty."""
+    """An entry's hash and links, cut; an absent link is empty."""
 
     hash: bytes
     backlink: bytes
@@ -31,9 +32,9 @@ class Links(NamedTuple):
 
 
 def named_by_later(start: int, end: int) -> list[int]:
-    """The numbers from `start` on that a link from `end` on can name: the lower pool of the one before `end`.
+    """Return the numbers from `start` on that a link from `end` on can name: the lower pool of `end` - 1.
 
-    Links never cross, so whatever a link of that pool spans is out of reach.
+    Links never cross, so numbers that a link of that pool spans are out of reach.
     """
     number = end - 1
     named = []
@@ -46,10 +47,10 @@ def named_by_later(start: int, end: int) -> list[int]:
 def provable_entries(
     held: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, Links]
 ) -> RangeSet:
-    """The entries whose pools are whole and sound.
+    """Return the entries whose pools are whole and sound.
 
-    `joined`: what `logs` has; `named`: of those the hashes that a later link may name; `fragments`: entries
-    outside of it.
+    `joined`: the entries in `logs`; `named`: the hashes of those that a later link may name; `fragments`: all
+    other entries.
     """
     height = joined.end_of_run(1) - 1
     top = held.highest or 0
@@ -80,7 +81,7 @@ def provable_entries(
 
 
 def _is_sound(number: int, links: Links, named: Mapping[int, bytes], fragments: Mapping[int, Links]) -> bool:
-    """Whether no link names another entry than the one that is held."""
+    """Whether no link names another entry than the held one."""
     wanted = ((number - 1, links.backlink), (_lipmaa(number), links.skiplink))
     for target, link in wanted:
         if link:
@@ -92,7 +93,7 @@ def _is_sound(number: int, links: Links, named: Mapping[int, bytes], fragments: 
 
 
 def _proven_height(height: int, is_there: IsThere) -> int:
-    """Up to which entry the pools of a chain of `height` entries are whole."""
+    """Return the number up to which the pools of a chain of `height` entries are whole."""
     if not height:
         return 0
     spine = spine_number_from(height)
@@ -114,7 +115,7 @@ def _spine_below(height: int) -> int:
 
 @lru_cache(maxsize=1 << 17)
 def _above(number: int) -> int | None:
-    """The next element of the upper pool; None where the pool ends."""
+    """Return the next element of the upper pool; None at the pool's end."""
     path = shortest_path(number, spine_number_from(number))
     return path[1] if len(path) > 1 else None
 

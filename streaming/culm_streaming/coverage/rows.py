@@ -1,8 +1,9 @@
-"""The packed form of what is held on its way to the state: rows by the hundred in one record a shard.
+"""The packed form of holdings on their way to the state: hundreds of rows in one record per shard.
 
-A log's key is padded to 41 bytes here, so that all have one size: its last byte is 0 in a YASMF log, 1 in a
-YAMF log. Hashes are cut to their first 16 bytes behind the prefix. (Who looks for two own entries that share
-them has 2**64 hashes to try, and gains that a proof of the own log is called whole.)
+A log's key is padded to 41 bytes here, so that all have the same size: its last byte is 0 in a YASMF log, 1
+in a YAMF log. Hashes are cut to the first 16 bytes after the prefix. (An author who wants two own entries
+with the same cut hash has to try 2**64 hashes, and only gains that a proof of the own log is reported as
+whole.)
 """
 
 from collections.abc import Iterable
@@ -18,13 +19,14 @@ CUT_HASH_SIZE: Final = 16
 _PREFIX_SIZE = 2
 
 Flat = tuple[int, ...]
-"""Runs, start and end by turns."""
+"""Runs, with start and end alternating."""
 
 
 class JoinedRow(NamedTuple):
-    """Entries `start` up to, without, `end` of a log, out of `logs`.
+    """Entries from `start` up to, but excluding, `end` of a log, from `logs`.
 
-    `numbers` and `hashes` (end to end): what later links may name; `payloads`: runs of those with payloads.
+    `numbers` and `hashes` (concatenated): entries that later links may name; `payloads`: runs of entries with
+    payloads.
     """
 
     log: bytes
@@ -36,7 +38,7 @@ class JoinedRow(NamedTuple):
 
 
 class FragmentRow(NamedTuple):
-    """One entry out of `fragments`, its signature checked; a link that it has not is empty."""
+    """One entry from `fragments`, its signature checked; an absent link is empty."""
 
     log: bytes
     seq_num: int
@@ -49,7 +51,7 @@ class FragmentRow(NamedTuple):
 
 
 class ClaimRow(NamedTuple):
-    """What a peer said that it holds of a log."""
+    """The holdings of a log that a peer claimed."""
 
     peer_id: bytes
     log: bytes
@@ -68,7 +70,7 @@ class HeldPayloads(NamedTuple):
 
 
 class ChunkRow(NamedTuple):
-    """A chunk of a payload that has come; `total` chunks are all of it."""
+    """A received chunk of a payload, which has `total` chunks."""
 
     payload: bytes
     number: int
@@ -86,12 +88,12 @@ class WantRow(NamedTuple):
 
 
 Refused = tuple[bytes, bytes]
-"""(key, value) of a ready-made record of `rejected`."""
+"""(key, value) of a complete record of `rejected`."""
 
 
 @dataclass(slots=True)
 class PayloadRows(PackedRows):
-    """What one shard's first stage is told."""
+    """Input of one shard's first stage."""
 
     chunks: list[ChunkRow] = field(default_factory=list)
     wants: list[WantRow] = field(default_factory=list)
@@ -99,7 +101,7 @@ class PayloadRows(PackedRows):
 
 @dataclass(slots=True)
 class CoverageRows(PackedRows):
-    """What one shard's second stage is told."""
+    """Input of one shard's second stage."""
 
     joined: list[JoinedRow] = field(default_factory=list)
     fragments: list[FragmentRow] = field(default_factory=list)
@@ -109,27 +111,27 @@ class CoverageRows(PackedRows):
 
 
 def padded_key(log_key: bytes) -> bytes:
-    """A log's key with its flavour as a last byte, whatever the flavour."""
+    """Return a log's key with its flavour as the last byte, for either flavour."""
     return log_key if len(log_key) == PADDED_KEY_SIZE else log_key + b"\0"
 
 
 def plain_key(padded: bytes) -> bytes:
-    """The log's key as it stands in topics."""
+    """Return the log's key as in topics."""
     return padded if padded[LOG_KEY_SIZE] else padded[:LOG_KEY_SIZE]
 
 
 def cut_hash(whole: bytes | None) -> bytes:
-    """What is kept of a hash of either flavour; empty for none."""
+    """Return the stored part of a hash of either flavour; empty for None."""
     return b"" if whole is None else whole[_PREFIX_SIZE : _PREFIX_SIZE + CUT_HASH_SIZE]
 
 
 def flat(runs: Iterable[tuple[int, int]]) -> Flat:
-    """Runs as one flat tuple."""
+    """Return runs as one flat tuple."""
     return tuple(number for run in runs for number in run)
 
 
 def range_set(numbers: Iterable[int]) -> RangeSet:
-    """The set of flat runs."""
+    """Return the set of flat runs."""
     runs = RangeSet()
     ends = iter(numbers)
     for start, end in zip(ends, ends, strict=True):

@@ -1,4 +1,4 @@
-"""How the state of the job `coverage` is laid out, and its bounds."""
+"""The layout of the state of the job `coverage`, and its limits."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,9 +21,10 @@ _MOST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CoverageLayout:
-    """`shards` and `blocks` are fixed for the life of a checkpoint; the bounds may change at a restart.
+    """Layout of the state; `shards` and `blocks` are fixed for the life of a checkpoint, limits may change at
+    a restart.
 
-    What finds no room is told on `rejected`. Raises `JobSettingsError` for unfit numbers.
+    Data that exceeds a limit is reported on `rejected`. Raises `JobSettingsError` for values out of bounds.
     """
 
     shards: int = 16
@@ -31,12 +32,14 @@ class CoverageLayout:
     max_rows_per_block: int = 4_096
     """Rows of logs and peers together."""
     max_runs: int = 4_096
-    """Runs of one set of a row: a claim or an entry that makes more is refused."""
+    """Runs of one set of a row: a claim or an entry that creates more is refused."""
     max_rows_per_peer: int = 4_096
-    """Logs that one peer may claim to hold any of, in each shard: its logs spread evenly over them."""
+    """Logs of which one peer may claim holdings, in each shard; its logs spread evenly over the shards."""
     max_fragments_per_log: int = 8_192
-    """Entries with gaps before them whose links are kept, the lowest of their log. More count as held but as
-    not provable, until the log has reached them."""
+    """Entries behind gaps whose links are stored, the lowest of their log.
+
+    Further entries count as held but not as provable, until the log has reached them.
+    """
     max_fragments_per_shard: int = 262_144
     max_payloads_per_block: int = 16_384
     """Hashes of payloads: 16 bytes each once a payload is whole."""

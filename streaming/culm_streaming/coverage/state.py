@@ -4,7 +4,7 @@ A block is a format byte, then the rows of some logs and peers:
 
     format u8 | 3 zero bytes | number of rows u32 | key of each (73 bytes) | size of each u32 | the rows
 
-Only the rows that a step touches are taken apart (`culm_streaming.coverage.held_log`).
+Only the rows that a step touches are decoded (`culm_streaming.coverage.held_log`).
 """
 
 import struct
@@ -26,14 +26,14 @@ SHARD: Variable[bytes] = Variable("shard")
 BLOCKS: Variable[bytes] = Variable("blocks", "block int")
 """The packed rows of one block."""
 FRAGMENTS: Variable[bytes] = Variable("fragments", "log binary")
-"""The links of one log's entries with gaps before them."""
+"""The links of one log's entries behind gaps."""
 PEERS: Variable[int] = Variable("peers", "peer_id binary", "rows long")
-"""How many rows a peer has in this shard."""
+"""Number of rows of a peer in this shard."""
 VARIABLES = (SHARD, BLOCKS, FRAGMENTS, PEERS)
 
 
 def encode_block(rows: dict[bytes, bytes]) -> bytes:
-    """The blob of these rows, by key."""
+    """Return the blob of these rows, by key."""
     keys = sorted(rows)
     sizes = np.array([len(rows[key]) for key in keys], "<u4")
     header = _HEADER.pack(_FORMAT, len(keys))
@@ -41,7 +41,7 @@ def encode_block(rows: dict[bytes, bytes]) -> bytes:
 
 
 def decode_block(blob: bytes | None) -> dict[bytes, bytes]:
-    """The rows of a blob, by key; none where there is no blob."""
+    """Return the rows of a blob, by key; empty without a blob."""
     if blob is None:
         return {}
     form, count = _HEADER.unpack_from(blob)
@@ -61,12 +61,14 @@ def decode_block(blob: bytes | None) -> dict[bytes, bytes]:
 
 
 def encode_shard(shards: int, blocks: int, fragments: int) -> bytes:
-    """A shard's own record: its layout, and how many entries' links it keeps."""
+    """Return a shard's own record: its layout, and the number of entries whose links it stores."""
     return _LAYOUT.pack(_FORMAT, shards, blocks, fragments)
 
 
 def check_shard(blob: bytes | None, shards: int, blocks: int) -> int:
-    """How many entries' links a shard keeps. Raises `StateLayoutError` when its layout is another."""
+    """Return the number of entries whose links a shard stores. Raises `StateLayoutError` for
+    another layout.
+    """
     if blob is None:
         return 0
     form, made_shards, made_blocks, fragments = _LAYOUT.unpack(blob)

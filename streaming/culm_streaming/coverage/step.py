@@ -1,8 +1,8 @@
 """The second stage of a shard: rows and state in, records of `coverage` out. A plain function.
 
-A row of `coverage` is written when what it says has changed. The same rows on the same state give the same
-bytes; the same records in other batches, or another order of what different peers and logs say, end in the
-same coverage, as long as every bound of `settings` holds.
+A row of `coverage` is written if its content has changed. The same rows on the same state give the same
+bytes. The same records in other batches, or in another order across peers and logs, end in the same coverage,
+as long as no limit of `settings` is exceeded.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ from culm_topics.records import HEIGHTS_PEER_ID, PEER_ID_SIZE, rejection
 
 @dataclass(frozen=True, slots=True)
 class SourceTopics:
-    """Where refused rows came from, by their full names."""
+    """The source topics of refused rows, by their full names."""
 
     fragments: str = "culm.fragments"
     holdings: str = "culm.holdings"
@@ -53,14 +53,14 @@ class CoverageOutput:
 
 
 def place_of_log(log: bytes, settings: CoverageLayout) -> tuple[int, int]:
-    """(shard, block) of a log by its padded key."""
+    """Return (shard, block) of a log by its padded key."""
     return place_of(log, settings.shards, settings.blocks)
 
 
 def step(
     store: JobState, rows: CoverageRows, settings: CoverageLayout, topics: SourceTopics | None = None
 ) -> CoverageOutput:
-    """Let the logs of one shard grow by `rows`, and say what is to be written."""
+    """Add `rows` to the logs of one shard; returns the records to write."""
     kept = check_shard(store.load(SHARD), settings.shards, settings.blocks)
     shard = _Shard(store, settings, topics or SourceTopics(), kept)
     for joined in sorted(rows.joined):
@@ -69,7 +69,7 @@ def step(
         shard.add_fragment(fragment)
     for payloads in sorted(rows.payloads):
         shard.add_payloads(payloads)
-    # A peer's claims are all in one partition: in the order in which it made them.
+    # A peer's claims are all in one partition and apply in the order in which it made them.
     for claim in sorted(rows.claims, key=lambda claim: (claim.partition, claim.offset)):
         shard.add_claim(claim)
     return CoverageOutput(list(shard.save()), [*sorted(rows.refused), *shard.refused])
@@ -98,7 +98,7 @@ class _Shard:
         self._peers: dict[bytes, int] = {}
 
     def join(self, row: JoinedRow) -> None:
-        """Entries of `logs`."""
+        """Add entries of `logs`."""
         held = self._row(HEIGHTS_PEER_ID, row.log)
         if held is None:
             self._refuse(
@@ -111,7 +111,7 @@ class _Shard:
         held.new_entries = True
 
     def add_fragment(self, row: FragmentRow) -> None:
-        """An entry of `fragments`."""
+        """Add an entry of `fragments`."""
         source = (self._topics.fragments, row.partition, row.offset)
         held = self._row(HEIGHTS_PEER_ID, row.log)
         number, settings = row.seq_num, self._settings
@@ -132,7 +132,7 @@ class _Shard:
         held.new_entries = True
 
     def add_payloads(self, row: HeldPayloads) -> None:
-        """Payloads that are whole in `payloads`."""
+        """Add payloads that are whole in `payloads`."""
         held = self._row(HEIGHTS_PEER_ID, row.log)
         if held is None:
             return  # its entries were told already
@@ -140,7 +140,7 @@ class _Shard:
             held.log.payloads.add(number, number + 1)
 
     def add_claim(self, row: ClaimRow) -> None:
-        """What a peer says that it holds."""
+        """Add the holdings that a peer claims."""
         source = (self._topics.holdings, row.partition, row.offset)
         settings = self._settings
         held = self._row(row.peer_id, row.log)
@@ -159,7 +159,7 @@ class _Shard:
         held.log.entries, held.log.payloads = after
 
     def save(self) -> Iterator[tuple[bytes, bytes]]:
-        """Keep what has changed; the records to write, by key."""
+        """Store the changes; yields the records to write, by key."""
         changed: set[int] = set()
         for key, row in sorted(self._rows.items()):
             if row.new_entries:
@@ -189,7 +189,7 @@ class _Shard:
             self._store.save(SHARD, (), shard)
 
     def _row(self, peer_id: bytes, log: bytes) -> _Row | None:
-        """The row of a peer and log; None where a new one has no room."""
+        """Return the row of a peer and log; None if there is no capacity for a new one."""
         key = peer_id + log
         row = self._rows.get(key)
         if row is not None:

@@ -1,8 +1,8 @@
-"""What is read of a block before the shuffle, and what becomes of it behind it.
+"""The content of a block: read before the shuffle, and used after it.
 
-Decoding, canonical form, fields and signatures are functions of a block alone, and take nearly all of the
-time: they are found out by as many tasks as there are partitions, and never again. What travels, and is kept,
-is a short list: what a node names, or the claims of a UCAN that decide; or the code by which it was refused.
+Decoding, canonical form, fields and signatures depend on a block alone, and take nearly all of the time. They
+are evaluated once, by as many tasks as there are partitions. Only a short list is sent through the shuffle
+and stored: the links of a node, or the relevant claims of a UCAN; or the code with which it was refused.
 """
 
 from collections import OrderedDict
@@ -29,14 +29,14 @@ _VERIFIED_MOST: Final = 65_536
 
 
 class VerifiedUcans:
-    """CIDs of UCANs whose signatures were verified, the last ones: delegations come again and again."""
+    """CIDs of the UCANs whose signatures were verified most recently, because delegations recur."""
 
     def __init__(self, most: int = _VERIFIED_MOST) -> None:
         self._most = most
         self._cids: OrderedDict[bytes, None] = OrderedDict()
 
     def is_signed(self, ucan: Ucan) -> bool:
-        """Whether the issuer signed."""
+        """Whether the issuer signed the UCAN."""
         raw = ucan.cid.raw
         if raw in self._cids:
             self._cids.move_to_end(raw)
@@ -52,7 +52,7 @@ class VerifiedUcans:
 
 
 def common_content(data: bytes, settings: VerdictSettings) -> Content | None:
-    """What an append says that is known at sight; None says nothing. As `read_content`, for less."""
+    """Read an append of the usual form, faster than `read_content`; returns None for all other blocks."""
     bounds = settings.bounds
     found = common_append(data) if len(data) <= bounds.node else None
     if found is None or len(found[1]) > bounds.shards:
@@ -63,9 +63,9 @@ def common_content(data: bytes, settings: VerdictSettings) -> Content | None:
 def read_content(
     cid: Cid, data: bytes, settings: VerdictSettings, verified: VerifiedUcans, received: int = 0
 ) -> Content:
-    """What a block of `dag.nodes` or `dag.publishes` says, whose hash was checked; refusals are content.
+    """Read a block of `dag.nodes` or `dag.publishes` whose hash was checked; refusals are content as well.
 
-    `received`: of a publish, when it was (seconds).
+    `received`: the time of receipt of a publish (seconds).
     """
     is_node = False
     try:
@@ -87,7 +87,7 @@ def read_content(
 
 
 def _has_change(data: bytes) -> bool:
-    """Whether a block is a node, though a broken one: what is left may pose as a proof."""
+    """Whether a refused block is a node; other blocks may be read as a proof."""
     try:
         value = decode_dag_cbor(data)
     except DagError:
@@ -96,7 +96,7 @@ def _has_change(data: bytes) -> bool:
 
 
 def published_id(data: bytes) -> object:
-    """The id of a publish, whatever it is; None where the bytes are something else."""
+    """Return the id of a publish, of whatever type; None if the bytes are not a publish."""
     try:
         value = decode_dag_cbor(data)
     except DagError:
@@ -114,7 +114,7 @@ def _of_node(node: ReplicaNode, settings: VerdictSettings, verified: VerifiedUca
     if isinstance(change, JoinChange):
         return JOIN, prior, [one.raw for one in change.forks]
     leaf = change.proof
-    # Whoever has a wrong signature is refused when he is admitted: other rules stand before it.
+    # A wrong signature is refused on admission, because other rules have precedence.
     is_signed = verified.is_signed(leaf)
     is_good = is_signed and is_authorised_alone(node.prior, change, received, settings)
     claims = leaf.claims
@@ -125,7 +125,9 @@ def _of_node(node: ReplicaNode, settings: VerdictSettings, verified: VerifiedUca
 
 
 def _of_claims(claims: Claims, revoked: Iterable[Cid]) -> Sequence[Any]:
-    """What of claims decides: of what a capability names, links; of facts, what the id itself revokes."""
+    """Return the relevant parts of claims: links of capabilities; of facts, only revocations by the id
+    itself.
+    """
     return (
         claims.version,
         claims.issuer,
@@ -146,12 +148,12 @@ def _raw(value: Any) -> bytes | None:
 
 
 def cid_of_raw(raw: bytes) -> Cid:
-    """The CID that bytes are, which were one before."""
+    """Return the CID of bytes that were the bytes of a CID before."""
     return common_cid(raw) or cid_from_bytes(raw)
 
 
 def node_of(cid: Cid, content: Content) -> ReplicaNode:
-    """The node that was read, without its bytes. Raises why it was refused."""
+    """Return the node that was read, without its bytes. Raises the error with which it was refused."""
     kind = content[0]
     if kind in (REFUSED_NODE, REFUSED_UCAN):
         raise _error(content)
@@ -171,17 +173,17 @@ def node_of(cid: Cid, content: Content) -> ReplicaNode:
 
 
 def is_verified(content: Content) -> bool:
-    """Of a node that was read: whether its proof, if it has one, is signed."""
+    """Whether the proof of a node that was read is signed, if it has one."""
     return content[0] != PUBLISH or bool(content[5])
 
 
 def is_authorised(content: Content) -> bool:
-    """Of a node that was read: whether its proof authorises it alone, at the receipt beside it."""
+    """Whether the proof of a node that was read authorises it alone, at its time of receipt."""
     return content[0] == PUBLISH and bool(content[6])
 
 
 def ucan_of(cid: Cid, content: Content) -> Ucan | DagError:
-    """The UCAN that was read, without its bytes, or why it was refused."""
+    """Return the UCAN that was read, without its bytes, or the error with which it was refused."""
     return _error(content) if content[0] == REFUSED_UCAN else _ucan(cid, content[1])
 
 
@@ -199,7 +201,7 @@ def _ucan(cid: Cid, row: Sequence[Any]) -> Ucan:
         facts,
         tuple(map(cid_of_raw, proofs)),
     )
-    # What was signed, and the signature, have done their part.
+    # The signed bytes and the signature are not needed any more.
     return Ucan(claims, b"", b"", cid, b"")
 
 

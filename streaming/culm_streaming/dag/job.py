@@ -1,7 +1,8 @@
-"""The job `dag`: `dag.nodes`, `dag.publishes`, `dag.shards`, `dag.blocked` to what follows from them.
+"""The job `dag`: `dag.nodes`, `dag.publishes`, `dag.shards` and `dag.blocked` to the records that follow from
+them.
 
-Records are checked before the shuffle; behind it there are two stages with a state each, in one query with
-one sink: `shards` by the CIDs of shards, which passes everything else on, and `step` in one place.
+Records are checked before the shuffle. After it, there are two stages with a state each, in one query with
+one sink: `shards` by the CIDs of shards, which forwards all other rows, and `step` in one place.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,7 +52,8 @@ _PASSED_ON = "place int, rows binary"
 
 @dataclass(frozen=True, slots=True)
 class DagJobSettings:
-    """`verdict` is the deployment's (R28): the job refuses to start where the one in force is another.
+    """Settings of the job. `verdict` is the deployment's (R28): the job does not start if the one in force
+    differs.
 
     A record of `dag.shards` may hold 896 KiB.
     """
@@ -63,7 +65,7 @@ class DagJobSettings:
 
 
 def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSettings) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
 
     Raises `VerdictDiffers`, `VerdictUnsupported`, `TopicMissing`, `KafkaFailure`.
     """
@@ -98,7 +100,7 @@ def _packed(records: DataFrame, pack: Callable[..., Iterator[Packed]], packing: 
 
 
 def _take_shards(shard: Shard, packed: list[Any], *, verdict: VerdictSettings) -> Iterator[Piece]:
-    """Take the rows of the first stage; those of the second go through."""
+    """Process the rows of the first stage; forward those of the second."""
     chunks = [blob for stage, blob in packed if stage == SHARDS]
     passed_on = [blob for stage, blob in packed if stage == REPLICAS]
     if chunks and (told := shards_step(shard.state, ChunkRows.unpack(chunks), verdict)):
@@ -107,7 +109,7 @@ def _take_shards(shard: Shard, packed: list[Any], *, verdict: VerdictSettings) -
 
 
 _REMEMBERED = Remembered()
-"""Of this worker: what it knows of the one place, as of the last micro-batch that it was called for."""
+"""Cache of this worker: the state of the one place, as of the last micro-batch that this worker processed."""
 
 
 def _take_replicas(

@@ -1,7 +1,7 @@
-"""Records of the `dag.*` sources become rows: the job's stateless half.
+"""Turns records of the `dag.*` sources into rows: the job's stateless part.
 
-Form, key, CID and signature are checked here, by as many tasks as there are partitions. A node, a UCAN or a
-publish without a value changes nothing: they stay (R33).
+Form, key, CID and signature are checked here, by as many tasks as there are partitions. A record without a
+value for a node, a UCAN or a publish changes nothing: they stay (R33).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ Record = tuple[bytes | None, bytes | None, int, int]
 """(key, value, partition, offset)."""
 
 SHARDS, REPLICAS = 0, 1
-"""The stages: chunks to shards, and all else."""
+"""The stages: chunks to shards, and all other rows."""
 PLACE: Final = 0
 """The one place of the second stage."""
 
@@ -56,12 +56,12 @@ Packed = tuple[int, int, bytes]
 """(place, stage, rows)."""
 
 _VERIFIED: Final = VerifiedUcans()
-"""Of this worker."""
+"""Cache of this worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How records of a topic are packed. `name`: of the topic, as the deployment has it."""
+    """Parameters for packing the records of a topic. `name`: the topic's full name in the deployment."""
 
     layout: DagLayout
     verdict: VerdictSettings
@@ -69,12 +69,12 @@ class Packing:
 
 
 def place_of_shard(shard: bytes, layout: DagLayout) -> int:
-    """The place, of the first stage, of a shard of a DAG by the bytes of its CID."""
+    """Return the place of a shard of a DAG in the first stage, by the bytes of its CID."""
     return crc32(shard) % layout.shards
 
 
 def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
-    """`dag.nodes`: rows of nodes and UCANs; a publish stands in another topic."""
+    """Pack `dag.nodes`: rows of nodes and UCANs; publishes belong in another topic."""
     rows = ReplicaRows()
     for key, value, partition, offset in records:
         if value is None:
@@ -101,7 +101,7 @@ def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
 
 
 def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
-    """`dag.publishes`: rows of publishes, each with its time of receipt."""
+    """Pack `dag.publishes`: rows of publishes, each with its time of receipt."""
     rows = ReplicaRows()
     for key, value, partition, offset in records:
         if value is None:
@@ -124,7 +124,7 @@ def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Pack
 
 
 def pack_blocked(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
-    """`dag.blocked`: what is blocked, and what is so no more."""
+    """Pack `dag.blocked`: CIDs and spaces that are blocked, or no longer blocked."""
     rows = ReplicaRows()
     for key, value, partition, offset in records:
         try:
@@ -138,7 +138,7 @@ def pack_blocked(records: Iterable[Record], packing: Packing) -> Iterator[Packed
 
 
 def pack_shards(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
-    """`dag.shards`: rows of chunks by the place of their shard, some MiB at a time."""
+    """Pack `dag.shards`: rows of chunks by the place of their shard, some MiB at a time."""
     rows: dict[int, ChunkRows] = {}
     refused = ReplicaRows()
     size = 0
@@ -177,7 +177,7 @@ def refuse(
     peer: bytes | None = None,
     source: Sequence[Any] | None = None,
 ) -> None:
-    """Tell on `rejected` of what is no record, or no node; bytes of more than a chunk are left out."""
+    """Add a record of `rejected` for a malformed record or node; bytes larger than a chunk are left out."""
     some = data if data is not None and len(data) <= CHUNK_SIZE else None
     place = (source[0], source[1], source[2]) if source else None
     key, record = dag_rejection(cid, error.code, str(error), data=some, peer=peer, source=place)

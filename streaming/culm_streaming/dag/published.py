@@ -1,4 +1,6 @@
-"""What is published under each id, and which of it waits for what: only that is looked at again (R15)."""
+"""The state of the publishes of each id; only publishes whose missing data changed are evaluated
+again (R15).
+"""
 
 from collections.abc import Iterable
 
@@ -10,24 +12,26 @@ from culm_topics.dag.records.state import MAX_KEY_LINKS
 
 
 class PublishedIds:
-    """States of publishes; those that wait are found out again when what they wait for comes."""
+    """States of publishes, which are evaluated again when the data that they wait for arrives."""
 
     def __init__(self, machine: PublishMachine) -> None:
         self._machine = machine
         self._states: dict[Cid, PublishState] = {}
         self._waiting: dict[Cid, set[tuple[bytes, Cid]]] = {}
-        """By each node or shard that is not here: the publishes, with ids, whose state it may change."""
+        """By each missing node or shard: the publishes, with ids, whose state it may change."""
         self._using: dict[Cid, set[tuple[bytes, Cid]]] = {}
-        """By each shard that is here: the publishes whose state was told by it."""
+        """By each held shard: the publishes whose state depends on it."""
         self.with_revocations: set[bytes] = set()
-        """Ids in whose orders a revocation stands, or may have left something pending."""
+        """Ids in whose orders there is a revocation, or was one that may have left publishes pending."""
 
     def came(self, cids: Iterable[Cid]) -> set[bytes]:
-        """Nodes or shards have come: the ids of which something waited for them."""
+        """Note that nodes or shards arrived; returns the ids with publishes that waited for them."""
         return self._forget(self._waiting, cids)
 
     def went(self, shards: Iterable[Cid]) -> set[bytes]:
-        """Shards are here no more: the ids of which something was told by them."""
+        """Note that shards are no longer held; returns the ids with publishes whose state depended
+        on them.
+        """
         return self._forget(self._using, shards)
 
     def _forget(self, by: dict[Cid, set[tuple[bytes, Cid]]], cids: Iterable[Cid]) -> set[bytes]:
@@ -39,7 +43,7 @@ class PublishedIds:
         return ids
 
     def record(self, id: bytes) -> PublishedRecord | None:
-        """What is published under an id; None while nothing is in its order."""
+        """Return the published state of an id; None while its order is empty."""
         machine = self._machine
         order = machine.order(id)
         tip = order.tip
@@ -53,7 +57,7 @@ class PublishedIds:
             tip_state = states[tip]
             revoked = [cid for cid, state in states.items() if state is PublishState.REVOKED]
         else:
-            # Nobody asks for the states of what stands before the latest complete one.
+            # The states of publishes before the latest complete one are not needed.
             tip_state = self._state(id, tip)
             latest = next(
                 (cid for cid in order.newest_first() if self._state(id, cid) is PublishState.COMPLETE), None

@@ -1,4 +1,6 @@
-"""All that the job knows, in memory: nodes, UCANs, shards, spaces and ids, and what a batch has changed."""
+"""Everything that the job knows, in memory: nodes, UCANs, shards, spaces and ids, and the changes
+of a batch.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -30,21 +32,23 @@ HEADS_TOPIC, ORDER_TOPIC, PUBLISHED_TOPIC = "dag.heads", "dag.order", "dag.publi
 
 @dataclass(slots=True)
 class _Changed:
-    """What a batch may have changed."""
+    """Possible changes by a batch."""
 
     spaces: set[bytes] = field(default_factory=set)
     ids: set[bytes] = field(default_factory=set)
     starts: dict[bytes, int] = field(default_factory=dict)
-    """By id, the first place of its order that is another one now."""
+    """By id, the first position of its order that changed."""
     nodes: set[Cid] = field(default_factory=set)
     came: set[Cid] = field(default_factory=set)
     went: set[Cid] = field(default_factory=set)
     refused: set[Cid] = field(default_factory=set)
-    """What was told of as it came."""
+    """Nodes that were reported as refused on arrival."""
 
 
 class Replicas:
-    """What a set of records says. `take` is told what is new, and gives what is to be written."""
+    """The state that follows from a set of records. `take` receives new rows and returns the records to
+    write.
+    """
 
     def __init__(self, settings: VerdictSettings) -> None:
         self._settings = settings
@@ -55,14 +59,14 @@ class Replicas:
         """Spaces in which a shard is named."""
         self._receipts: set[tuple[bytes, int]] = set()
         self._aside: set[tuple[bytes, bytes]] = set()
-        """By space: UCANs, and nodes that were refused as they came."""
+        """By space: UCANs, and nodes that were refused on arrival."""
         self._held: dict[Cid, ShardLinks] = {}
         self._blocked: set[bytes] = set()
         self._refused = 0
         self._written: dict[tuple[str, bytes], bytes] = {}
 
     def take(self, rows: ReplicaRows) -> tuple[ReplicaRows, list[Ready]]:
-        """Take a batch: what of it was new, and the records that it comes to."""
+        """Process a batch; returns its new rows, and the records that follow from them."""
         new = ReplicaRows()
         changed = _Changed()
         refused = ReplicaRows()
@@ -83,7 +87,7 @@ class Replicas:
                 self._weigh_in(self._spaces[space], (shard_cid,))
         return new, refused.ready + list(self._records(changed))
 
-    # What is new.
+    # New rows.
 
     def _take_node(self, row: NodeRow, new: ReplicaRows, changed: _Changed, refused: ReplicaRows) -> None:
         space = self._spaces.get(row.space)
@@ -96,7 +100,7 @@ class Replicas:
                 self._aside.add((row.space, row.cid))
                 self._take_orders(self._machine.put_ucan(cid, ucan_of(cid, row.content)), changed)
                 return
-            # A space is told of from its first node on, whatever became of it.
+            # A space is reported from its first node on, even if that node is refused.
             if space is None:
                 space = self._spaces[row.space] = Space()
             changed.spaces.add(row.space)
@@ -120,7 +124,7 @@ class Replicas:
         return node
 
     def _place(self, key: bytes, space: Space, node: ReplicaNode) -> None:
-        """A node stands in a space, with the shards that it names."""
+        """Add a node to a space, with the shards that it names."""
         named = space.add(node)
         for shard in named:
             naming = self._naming.get(shard.raw)
@@ -160,7 +164,7 @@ class Replicas:
         self._take_orders(taken, changed)
         changed.nodes.add(cid)
         if taken.is_admitted:
-            # A further receipt may stand where another one is revoked.
+            # A further receipt may be valid although another one is revoked.
             changed.ids.add(row.id)
 
     def _take_orders(self, taken: Taken, changed: _Changed) -> None:
@@ -168,7 +172,7 @@ class Replicas:
             changed.ids.add(id)
             changed.starts[id] = min(order.start, changed.starts.get(id, order.start))
         if taken.kind == "ucan":
-            # What a revocation left pending may stand now.
+            # Publishes that a revocation left pending may be valid now.
             changed.ids |= self._published.with_revocations
 
     def _take_shard(self, row: ShardRow, new: ReplicaRows, changed: _Changed) -> None:
@@ -197,7 +201,7 @@ class Replicas:
             self._weigh(cid, changed)
 
     def _weigh(self, cid: Cid, changed: _Changed) -> None:
-        """A shard counts while it is here and not blocked (R33)."""
+        """Update whether a shard counts: while it is held and not blocked (R33)."""
         links = self._held.get(cid) if cid.raw not in self._blocked else None
         if links is not None:
             self._machine.put_shard(cid, links)
@@ -207,7 +211,9 @@ class Replicas:
             changed.went.add(cid)
 
     def _take_falls(self, changed: _Changed, told: ReplicaRows) -> None:
-        """Nodes that were taken before, and are refused since: what they built on is of another kind."""
+        """Process nodes that were accepted before and are refused since, because a node they build on has
+        another kind.
+        """
         refused = self._machine.refused
         if len(refused) == self._refused:
             return
@@ -216,10 +222,10 @@ class Replicas:
         changed.nodes.update(fallen)
         for cid in fallen:
             if cid not in changed.refused:
-                # Its bytes stand in the source.
+                # Its bytes are in the source topic.
                 refuse(told, cid, refused[cid])
         for key, space in self._spaces.items():
-            # Also where one is only named: what is refused is not missing any more.
+            # Also spaces that only name the node: a refused node is not missing any more.
             if any(cid.raw in space.nodes or space.names(cid) for cid in fallen):
                 self._rebuild(key)
                 changed.spaces.add(key)
@@ -231,7 +237,7 @@ class Replicas:
             if node.cid in self._machine.nodes:
                 self._place(key, after, node)
 
-    # What is to be written.
+    # Records to write.
 
     def _records(self, changed: _Changed) -> list[Ready]:
         found: list[Ready] = []

@@ -1,6 +1,6 @@
-"""The packed form of records on their way to the state: rows by the hundred in one record.
+"""The packed form of records on their way to the state: hundreds of rows in one record.
 
-CIDs are their bytes. `None` in a chunk or a shard says that it is gone.
+CIDs are their bytes. `None` in a chunk or a shard means that it is gone.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from culm_streaming.stateful.packed_rows import PackedRows
 
 
 class ChunkRow(NamedTuple):
-    """A chunk of a shard; without `data` its key has no value any more."""
+    """A chunk of a shard; without `data`, its key has no value any more."""
 
     shard: bytes
     offset: int
@@ -19,11 +19,11 @@ class ChunkRow(NamedTuple):
     data: bytes | None
     partition: int
     position: int
-    """Its offset in the partition: what is said of one chunk counts in this order."""
+    """Its offset in the partition: rows about one chunk apply in this order."""
 
 
 Content = Sequence[Any]
-"""What was read of a block: see `culm_streaming.dag.contents`."""
+"""The content that was read from a block: see `culm_streaming.dag.contents`."""
 
 
 class NodeRow(NamedTuple):
@@ -33,7 +33,7 @@ class NodeRow(NamedTuple):
     cid: bytes
     content: Content
     data: bytes | None
-    """The block, for who refuses it; it is not kept."""
+    """The block, for a record of `rejected`; it is not stored."""
     peer: bytes | None
     source: Sequence[object]
     """Topic, partition, offset."""
@@ -47,21 +47,21 @@ class PublishRow(NamedTuple):
     content: Content
     received_at: int
     data: bytes | None
-    """As in a node."""
+    """The block, for a record of `rejected`; it is not stored."""
     peer: bytes | None
     source: Sequence[object]
     """Topic, partition, offset."""
 
 
 class ShardRow(NamedTuple):
-    """A shard that is here whole, with the links of its blocks; without them it is here no more."""
+    """A whole shard with the links of its blocks; without them, it is no longer held."""
 
     shard: bytes
     links: tuple[tuple[bytes, tuple[bytes, ...] | None], ...] | None
 
 
 class BlockedRow(NamedTuple):
-    """A shard or a space is blocked, or is so no more."""
+    """A shard or a space is blocked, or no longer blocked."""
 
     key: bytes
     is_blocked: bool
@@ -69,12 +69,12 @@ class BlockedRow(NamedTuple):
 
 
 Ready = tuple[str, bytes, bytes | None, int | None]
-"""(topic, key, value, partition) of a record that is ready to be written; None: where its key says."""
+"""(topic, key, value, partition) of a record to write; partition None: determined by its key."""
 
 
 @dataclass(slots=True)
 class ReplicaRows(PackedRows):
-    """What the second stage is told."""
+    """Input of the second stage."""
 
     nodes: list[NodeRow] = field(default_factory=list)
     publishes: list[PublishRow] = field(default_factory=list)
@@ -85,6 +85,6 @@ class ReplicaRows(PackedRows):
 
 @dataclass(slots=True)
 class ChunkRows(PackedRows):
-    """What the first stage is told."""
+    """Input of the first stage."""
 
     chunks: list[ChunkRow] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How the state of the job `dag` is laid out, and its bounds."""
+"""The layout of the state of the job `dag`, and its limits."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,12 +11,17 @@ _MOST: Final = {"shards": 1024, "batch_bytes": 256 * 1_048_576}
 
 @dataclass(frozen=True, slots=True)
 class DagLayout:
-    """`shards` is fixed for the life of a checkpoint. Raises `JobSettingsError` for unfit numbers."""
+    """Layout of the state; `shards` is fixed for the life of a checkpoint.
+
+    Raises `JobSettingsError` for values out of bounds.
+    """
 
     shards: int = 16
-    """Of the first stage, by the CIDs of shards of DAGs. The second one has one place for everything."""
+    """Shards of the first stage, by the CIDs of shards of DAGs. The second stage has one place for
+    everything.
+    """
     batch_bytes: int = 1_048_576
-    """What came is kept in pieces of the state of about so many bytes."""
+    """Received rows are stored in pieces of the state of about this size."""
 
     def __post_init__(self) -> None:
         for name, most in _MOST.items():

@@ -1,8 +1,8 @@
-"""The first stage: chunks become whole shards, their index and the links of their blocks.
+"""The first stage: turns chunks into whole shards, their index and the links of their blocks.
 
-A shard is here while the newest record of each of its chunks has a value. Bytes are kept until all of them
-are here; then what was read of them, until the last chunk is gone: so chunks that come and go, whatever the
-batches, say what the topic says (R33).
+A shard is held while the newest record of each of its chunks has a value. Bytes are stored until all chunks
+are there; then only the content read from them, until the last chunk is gone. So the result for chunks that
+come and go follows the topic, whatever the batches (R33).
 """
 
 from collections.abc import Collection, Mapping
@@ -32,7 +32,7 @@ Links = tuple[tuple[bytes, tuple[bytes, ...] | None], ...]
 
 @dataclass(slots=True)
 class _Shard:
-    """What is known: `held` offsets of its chunks; `links` once it was whole, `index` its records."""
+    """The state of a shard: `held` offsets of its chunks; `links` once it was whole, `index` its records."""
 
     size: int
     held: set[int]
@@ -40,7 +40,7 @@ class _Shard:
     index: tuple[tuple[bytes, bytes], ...] = ()
     is_refused: bool = False
     is_here: bool = False
-    """Whether the second stage was told that it is here."""
+    """Whether the second stage knows the shard as held."""
 
     @property
     def is_whole(self) -> bool:
@@ -48,7 +48,9 @@ class _Shard:
 
 
 def shards_step(store: JobState, rows: ChunkRows, settings: VerdictSettings) -> ReplicaRows:
-    """Take chunks of one place, in the order of their partitions; what the second stage is told."""
+    """Process chunks of one place, in the order of their partitions; returns the rows for the
+    second stage.
+    """
     out = ReplicaRows()
     in_order = sorted(rows.chunks, key=lambda row: (row.shard, row.partition, row.position))
     for raw, some in groupby(in_order, key=lambda row: row.shard):
@@ -64,7 +66,7 @@ def _take(
     shard = None if blob is None else _decode(blob)
     was_here, index = (shard.is_here, shard.index) if shard is not None else (False, ())
     went = False
-    # Bytes of this batch: most shards are whole within one, and never come to the state.
+    # Bytes of this batch: most shards are whole within one batch and are never stored in the state.
     fresh: dict[int, bytes] = {}
     for row in rows:
         if row.data is None:
@@ -96,7 +98,8 @@ def _take(
         assert shard.links is not None
         out.shards.append(ShardRow(cid.raw, shard.links))
     if shard.is_here and (went or not was_here):
-        # Whoever drops a shard takes its index away himself: where it came back at once, it is written again.
+        # The program that drops a shard removes its index itself: if the shard came back at once, the index
+        # is written again.
         out.ready += [(INDEX_TOPIC, key, value, partition) for key, value in shard.index]
     elif was_here and not shard.is_here:
         out.shards.append(ShardRow(cid.raw, None))
@@ -116,7 +119,7 @@ def _open(
     settings: VerdictSettings,
     out: ReplicaRows,
 ) -> None:
-    """All chunks are here for the first time: what is in them. Their bytes are needed no longer."""
+    """Read a shard whose chunks are all there for the first time. Their bytes are not needed any more."""
     offsets = sorted(shard.held)
     data = b"".join(fresh.get(one) or store.load(CHUNKS, (cid.raw, one)) or b"" for one in offsets)
     for offset in offsets:
@@ -125,7 +128,7 @@ def _open(
     try:
         shard.links, shard.index = read_shard(cid, data, settings)
     except DagError as error:
-        # What connectors produce was verified: only somebody who writes to the topic himself gets here.
+        # Connectors verify what they produce: only a program that writes to the topic itself gets here.
         shard.is_refused = True
         refuse(out, cid, error)
 
@@ -133,7 +136,9 @@ def _open(
 def read_shard(
     cid: Cid, data: bytes, settings: VerdictSettings
 ) -> tuple[Links, tuple[tuple[bytes, bytes], ...]]:
-    """Links of the blocks of a whole shard, and its index as keys and values. Raises `DagError`."""
+    """Return the links of the blocks of a whole shard, and its index as keys and values. Raises
+    `DagError`.
+    """
     if is_opaque(cid, settings.hashes):
         records = shard_index(cid, len(data), (), ())
         return (), tuple((key, record.encode()) for key, record in records)

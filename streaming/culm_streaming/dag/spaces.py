@@ -1,4 +1,6 @@
-"""The DAG of one space: heads, what is missing, and the shards that its nodes name (reference 3.2)."""
+"""The DAG of one space: heads, missing nodes and shards, and the shards that its nodes name
+(reference 3.2).
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -8,10 +10,10 @@ from culm_topics.dag.records import HeadsRecord, first_links
 
 
 class Space:
-    """Appends and joins of one space. A node counts where it is in the space and not refused.
+    """Appends and joins of one space. A node counts if it is in the space and not refused.
 
-    All sets follow each change: what is told of a space costs what is told, not what the space holds. Their
-    keys are the bytes of CIDs, which are faster to look up.
+    All sets are updated with each change: the cost of a change depends on its size, not on that of the space.
+    Their keys are the bytes of CIDs, which are faster to look up.
     """
 
     __slots__ = ("_heads", "_missing_nodes", "_missing_shards", "_named", "_opaque", "_shards", "nodes")
@@ -26,7 +28,7 @@ class Space:
         self._opaque: dict[bytes, Cid] = {}
 
     def add(self, node: ReplicaNode) -> list[Cid]:
-        """Take a node that is new here: the shards that nobody here named before."""
+        """Add a node that is new here; returns the shards that no node here named before."""
         cid = node.cid
         raw = cid.raw
         self.nodes[raw] = node
@@ -51,7 +53,7 @@ class Space:
     def weigh(
         self, shards: Iterable[Cid], *, is_here: Callable[[Cid], bool], is_opaque: Callable[[Cid], bool]
     ) -> None:
-        """Whether shards that are named are here, opaque or missing may be otherwise now."""
+        """Update whether named shards are held, opaque or missing."""
         for shard in shards:
             raw = shard.raw
             if raw not in self._shards:
@@ -64,7 +66,7 @@ class Space:
                 self._missing_shards[raw] = shard
 
     def record(self, is_refused: Callable[[Cid], bool]) -> HeadsRecord:
-        """How the space stands; the question is about nodes."""
+        """Return the state of the space; `is_refused` is called with nodes."""
         return HeadsRecord(
             first_links(self._heads.values()),
             len(self._shards),

@@ -1,7 +1,7 @@
 """The states of both stages.
 
-The second stage keeps what came, batch behind batch. Each has a token, made of the one before it and of its
-rows: whoever remembers what is known as of a token only reads what came behind it.
+The second stage stores the received rows, batch by batch. Each batch has a token, derived from the previous
+token and its rows. A process that caches the result as of a token only reads the batches after it.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ NO_TOKEN: Final = b""
 
 
 SHARDS_KNOWN: Variable[bytes] = Variable("shards", "shard binary")
-"""What is known of a shard (`culm_streaming.dag.shards`)."""
+"""The state of a shard (`culm_streaming.dag.shards`)."""
 CHUNKS: Variable[bytes] = Variable("chunks", "shard binary, start long")
 """The chunks of a shard that is not whole."""
 HEAD: Variable[bytes] = Variable("head")
-"""Which pieces there are, and the newest token."""
+"""The number of the last piece, and the newest token."""
 PIECES: Variable[bytes] = Variable("pieces", "number int")
-"""Some batches each, one behind the other."""
+"""Pieces of consecutive batches."""
 
 
 class BatchLog:
-    """What came so far, in a store. Raises `StateLayoutError`, `StateMissingError`."""
+    """The received batches in a store. Raises `StateLayoutError`, `StateMissingError`."""
 
     def __init__(self, store: JobState, verdict: bytes, piece_bytes: int) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class BatchLog:
                 raise StateLayoutError("the checkpoint was made with other verdict settings: start a new one")
 
     def append(self, rows: bytes) -> None:
-        """Keep the rows of a batch."""
+        """Store the rows of a batch."""
         piece = self._store.load(PIECES, self._last) or b""
         if len(piece) >= self._piece_bytes:
             self._last, piece = self._last + 1, b""
@@ -53,7 +53,9 @@ class BatchLog:
         self._store.save(HEAD, (), cbor2.dumps((FORMAT, self._verdict, self._last, self.token)))
 
     def behind(self, token: bytes) -> list[bytes] | None:
-        """The rows of all batches behind a token, oldest first; None where it is none of this log."""
+        """Return the rows of all batches after a token, oldest first; None if the log does not contain the
+        token.
+        """
         if token == self.token:
             return []
         if self.token == NO_TOKEN:

@@ -1,4 +1,4 @@
-"""The second stage: what is new becomes records of `dag.heads`, `dag.order`, `dag.published`, `rejected`."""
+"""The second stage: new rows become records of `dag.heads`, `dag.order`, `dag.published`, `rejected`."""
 
 from culm_models.dag.verdict import VerdictSettings
 from culm_streaming.dag.replicas import Replicas
@@ -9,7 +9,7 @@ from culm_streaming.stateful.job_state import JobState
 
 
 class Remembered:
-    """What a process knows as of a token, so that it need not read all that ever came again."""
+    """Cache of a process: the result as of a token, so that it need not read all batches again."""
 
     def __init__(self) -> None:
         self.token = NO_TOKEN
@@ -24,11 +24,11 @@ def step(
     layout: DagLayout,
     remembered: Remembered | None = None,
 ) -> list[Ready]:
-    """Take a batch; the records that it comes to. What a process remembers never changes them."""
+    """Process a batch; returns the records to write, which never depend on the cache."""
     remembered = remembered or Remembered()
     log = BatchLog(store, verdict.digest, layout.batch_bytes)
     replicas = _replicas_as_of(log, verdict, remembered)
-    # Whatever fails from here on: what is remembered is of no token.
+    # If anything fails from here on, the cached state belongs to no token.
     remembered.replicas = None
     new, records = replicas.take(rows)
     if new:
@@ -38,7 +38,7 @@ def step(
 
 
 def _replicas_as_of(log: BatchLog, verdict: VerdictSettings, remembered: Remembered) -> Replicas:
-    """All that the log says, from what is remembered on."""
+    """Return the state as of the log's end, starting from the cached state."""
     if remembered.replicas is not None and remembered.verdict == verdict.digest:
         behind = log.behind(remembered.token)
         if behind is not None:

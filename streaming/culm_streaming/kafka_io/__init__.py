@@ -1,1 +1,1 @@
-"""Kafka for the jobs: `topics` is Spark's source and sink, `watch` tells whether it answers."""
+"""Kafka for the jobs: `topics` is Spark's source and sink, `watch` monitors whether Kafka answers."""

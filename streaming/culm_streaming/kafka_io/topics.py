@@ -18,7 +18,7 @@ _PRODUCER = {
     "kafka.linger.ms": "20",
     "kafka.batch.size": str(256 * 1024),
     "kafka.buffer.memory": str(64 * 1024 * 1024),
-    # The broker judges the size of a batch; the client must not be stricter than the topic.
+    # The broker checks the size of a batch; the client must not be stricter than the topic.
     "kafka.max.request.size": str(2 * MAX_MESSAGE_BYTES),
 }
 
@@ -31,10 +31,10 @@ def kafka_source(
     max_offsets_per_trigger: int,
     start: Mapping[str, Mapping[int, int]] | None = None,
 ) -> DataFrame:
-    """The records of topics of the catalogue, from their beginning where the checkpoint has no position.
+    """Return a stream of the records of topics of the catalogue, from their beginning without a checkpoint.
 
-    `start` says by topic and partition where else to begin. Records that are gone before they were read stop
-    the query: to go on would break logs silently.
+    `start` gives other starting offsets by topic and partition. Records that were removed before they were
+    read stop the query: continuing would break logs silently.
     """
     offsets = "earliest"
     if start is not None:
@@ -52,13 +52,15 @@ def kafka_source(
 
 
 def kafka_records(session: SparkSession, kafka: KafkaSettings, name: str, most: int) -> DataFrame:
-    """`key`, `value`, `partition` and `offset` of one topic's records, at most so many a micro-batch."""
+    """Return `key`, `value`, `partition` and `offset` of one topic's records, at most `most` for each
+    micro-batch.
+    """
     records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
     return records.select("key", "value", "partition", "offset")
 
 
 def kafka_table(session: SparkSession, kafka: KafkaSettings, name: str) -> DataFrame:
-    """All records that a topic of the catalogue holds now."""
+    """Return all records that a topic of the catalogue holds now."""
     return (
         session.read.format("kafka")
         .options(**spark_options(kafka))
@@ -73,9 +75,10 @@ def kafka_table(session: SparkSession, kafka: KafkaSettings, name: str) -> DataF
 def staged_kafka_sink(
     records: DataFrame, kafka: KafkaSettings, checkpoint: str, stages: int
 ) -> DataStreamWriter:
-    """The writer of `stage`, `topic`, `key`, `value`, `partition`: stage by stage, each acknowledged whole.
+    """Return the writer of `stage`, `topic`, `key`, `value`, `partition`: stage by stage, each fully
+    acknowledged.
 
-    The records of a micro-batch are computed once, and kept until its last stage is written.
+    The records of a micro-batch are computed once, and cached until its last stage is written.
     """
 
     def write(batch: DataFrame, _: int) -> None:
@@ -95,7 +98,9 @@ def write_stage(records: DataFrame, stage: int, kafka: KafkaSettings) -> None:
 
 
 def kafka_sink(records: DataFrame, kafka: KafkaSettings, checkpoint: str) -> DataStreamWriter:
-    """The writer of `topic`, `key`, `value` to Kafka; at least once, in the order of each partition."""
+    """Return the writer of `topic`, `key`, `value` to Kafka; at least once, in the order of each
+    partition.
+    """
     return records.writeStream.format("kafka").options(
         **_PRODUCER | spark_options(kafka), checkpointLocation=checkpoint
     )

@@ -1,7 +1,7 @@
 """Watches Kafka while jobs run: whether it answers, where its topics end, and that they stay the same topics.
 
-A thread of its own asks every few seconds, since an answer may take as long as the broker is away. Spark
-itself says none of this: it retries in silence, and measures lag against the end that it saw last.
+A separate thread asks every few seconds, since an answer may take as long as the broker is unreachable. Spark
+itself reports none of this: it retries silently, and computes lag against the last known end.
 """
 
 import logging
@@ -29,10 +29,10 @@ REMEDY: Final = (
 
 
 class KafkaWatch:
-    """What is known of Kafka; every method may be called from any thread.
+    """The known state of Kafka; every method may be called from any thread.
 
-    `known` is the origin of all topics, `read` the full names of those whose ends are of interest. `publish`
-    is called after each answer, in the thread that asks.
+    `known` is the origin of all topics; `read` has the full names of the topics whose end offsets are needed.
+    `publish` is called after each answer, in the watching thread.
     """
 
     def __init__(
@@ -57,21 +57,21 @@ class KafkaWatch:
         self._thread = Thread(target=self._watch, name="kafka-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the watching thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more; does not wait for an answer that is under way."""
+        """Stop asking; does not wait for an answer to a request in progress."""
         self._stop.set()
 
     @property
     def is_up(self) -> bool:
-        """Whether Kafka answered the latest question."""
+        """Whether Kafka answered the latest request."""
         with self._lock:
             return self._away_since_s is None
 
     def away(self) -> str | None:
-        """Since when Kafka does not answer, and why; None while it does."""
+        """Return for how long Kafka has not answered, and why; None while it does."""
         with self._lock:
             if self._away_since_s is None:
                 return None
@@ -79,12 +79,12 @@ class KafkaWatch:
             return f"Kafka has not answered for {seconds:.0f} s: {self._away_reason}"
 
     def changed(self) -> TopicsError | None:
-        """`OriginChanged` or `TopicMissing` once the topics are no longer what they were; else None."""
+        """Return `OriginChanged` or `TopicMissing` once the topics are no longer the same; None before."""
         with self._lock:
             return self._changed
 
     def lag(self, positions: Mapping[Place, int], topics: Collection[str]) -> dict[Place, int]:
-        """Records of each partition of these topics that lie behind a reader at `positions`.
+        """Return the lag of a reader at `positions`, in records, for each partition of these topics.
 
         A partition without a position is read from its start.
         """
@@ -96,18 +96,18 @@ class KafkaWatch:
             }
 
     def removed(self, topics: Collection[str]) -> dict[Place, int]:
-        """Records of these topics that are no longer there, by partition: by the latest answer."""
+        """Return the number of removed records of these topics by partition, by the latest answer."""
         with self._lock:
             return {place: start for place, start in self._starts.items() if start and place[0] in topics}
 
     def ask(self) -> None:
-        """Ask once and take the answer in; blocks for up to half a minute where Kafka is away."""
+        """Ask once and store the answer; blocks for up to half a minute if Kafka is unreachable."""
         try:
             found = ask_origin(self._admin, self._known.topic_ids, timeout_seconds=_TIMEOUT_SECONDS)
             self._known.check(found, what="what the jobs have read and written", remedy=REMEDY)
             starts, ends = self._ask_offsets()
         except TopicMissing as error:
-            # A broker that has just come back may not know every topic for a moment.
+            # A broker that was just restarted may not know every topic for a moment.
             with self._lock:
                 if self._missing_before:
                     self._changed = error
@@ -127,7 +127,7 @@ class KafkaWatch:
                 if self.is_up:
                     self._publish()
             except Exception as error:
-                # Whatever it is: without this thread the last answer would count for ever.
+                # Any error: without this thread, the last answer would stay valid for ever.
                 self._take_absence(f"{type(error).__name__}: {error}")
 
     def _take_absence(self, reason: str) -> None:

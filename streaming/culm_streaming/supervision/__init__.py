@@ -1,6 +1,7 @@
-"""One job's query from its start over its failures.
+"""Supervision of one job's query from its start, with restarts after failures.
 
-`queries` (its checkpoint compared, its sink and trigger), `checkpoint` (what a checkpoint belongs to),
-`restarts` (again after what passes), `failures` (the cause out of Spark's long reports), `executors` (whether
-anybody works), `worker_trial` (a late Python worker: slow or broken), `spark_end` (the end of Spark itself).
+`queries` starts it, with its checkpoint, sink and trigger. `checkpoint` records which topics a checkpoint
+belongs to. `restarts` restarts the query after temporary failures. `failures` extracts the cause from Spark's
+long reports. `executors` detects missing workers. `worker_trial` distinguishes slow from broken Python
+workers. `spark_end` handles the end of Spark itself.
 """

@@ -1,9 +1,9 @@
-"""What a checkpoint belongs to: a file beside Spark's own that says so, compared before a query starts.
+"""The origin of a checkpoint: a file beside Spark's own, compared before a query starts.
 
-Spark compares neither topic ids nor clusters: it continues with any topic of the right name, and skips what
-lies below its offsets without a word. So each job's folder holds `culm.json` with the origin of its topics
+Spark compares neither topic ids nor clusters: it continues with any topic of the same name, and silently
+skips the records below its offsets. So each job's folder contains `culm.json` with the origin of its topics
 (those that it reads, and those that it writes) and the number of state partitions. Files are read and written
-by Hadoop's FileSystem, so a checkpoint may lie wherever Spark can put one.
+by Hadoop's FileSystem, so a checkpoint may be stored wherever Spark can write one.
 """
 
 import json
@@ -30,13 +30,13 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """What a checkpoint belongs to. `state_partitions` is None for a job without state."""
+    """The topics that a checkpoint belongs to. `state_partitions` is None for a job without state."""
 
     origin: Origin
     state_partitions: int | None
 
     def encode(self) -> bytes:
-        """The bytes of `culm.json`."""
+        """Return the bytes of `culm.json`."""
         value = {
             "format": _FORMAT,
             **json.loads(self.origin.encode()),
@@ -46,7 +46,7 @@ class Belonging:
 
     @classmethod
     def decode(cls, encoded: bytes) -> Self:
-        """What these bytes say. Raises `RecordError` when they are none of ours."""
+        """Decode `culm.json`. Raises `RecordError` if it is malformed."""
         origin = Origin.decode(encoded)
         value = json.loads(encoded)
         partitions = value.get("state_partitions")
@@ -55,7 +55,7 @@ class Belonging:
         return cls(origin, partitions)
 
     def check(self, now: "Belonging", folder: str) -> None:
-        """Raise `OriginChanged` or `StateLayoutError` when the job would run with something else."""
+        """Raise `OriginChanged` or `StateLayoutError` if the job would run with anything else."""
         self.origin.check(now.origin, what=f"the checkpoint {folder}", remedy=_remedy(folder))
         if self.state_partitions != now.state_partitions:
             raise StateLayoutError(
@@ -67,7 +67,7 @@ class Belonging:
 
 @dataclass(frozen=True, slots=True)
 class SparkOffsets:
-    """The latest batch that Spark has planned: where each partition's next record lies, and its settings."""
+    """The latest batch that Spark has planned: the next offset of each partition, and its settings."""
 
     positions: Mapping[Place, int]
     state_partitions: int | None
@@ -76,7 +76,7 @@ class SparkOffsets:
 class Checkpoint:
     """The folder of one job's checkpoint, a path or any URL that Spark can write.
 
-    Raises `CheckpointError` when its file system cannot be used.
+    Raises `CheckpointError` if its file system cannot be used.
     """
 
     def __init__(self, session: SparkSession, folder: str) -> None:
@@ -91,9 +91,10 @@ class Checkpoint:
             raise self._failed("used", error) from error
 
     def bind(self, now: Belonging) -> None:
-        """Compare with what the checkpoint belongs to; one without a batch belongs to `now` from here on.
+        """Compare the checkpoint's origin with `now`; a checkpoint without a batch belongs to `now` from here
+        on.
 
-        Raises `OriginChanged`, `StateLayoutError`, `CheckpointError`. Nothing is written where it raises.
+        Raises `OriginChanged`, `StateLayoutError`, `CheckpointError`. Nothing is written if it raises.
         """
         planned = self.planned()
         kept = self.belonging()
@@ -105,7 +106,7 @@ class Checkpoint:
             self._write(FILE, now.encode())
 
     def belonging(self) -> Belonging | None:
-        """What `culm.json` says; None when there is none."""
+        """Return the contents of `culm.json`; None without one."""
         encoded = self._read(FILE)
         if encoded is None:
             return None
@@ -117,7 +118,7 @@ class Checkpoint:
             ) from error
 
     def planned(self) -> SparkOffsets | None:
-        """The latest batch in Spark's log of offsets; None before the first one."""
+        """Return the latest batch in Spark's log of offsets; None before the first one."""
         try:
             folder = self._path(self._root, "offsets")
             if not self._files.exists(folder):
@@ -130,7 +131,9 @@ class Checkpoint:
         return None if encoded is None else _spark_offsets(encoded)
 
     def _of_older_version(self, planned: SparkOffsets, now: Belonging) -> Belonging:
-        """What a checkpoint without our file belongs to: its topics by name, their ids as they are now."""
+        """Return the origin of a checkpoint without `culm.json`: its topics by name, with their
+        current ids.
+        """
         ids = {name: now.origin.topic_ids.get(name, "unknown") for name, _ in planned.positions}
         partitions = now.state_partitions and (planned.state_partitions or now.state_partitions)
         return Belonging(Origin(now.origin.cluster_id, ids), partitions)
@@ -149,7 +152,7 @@ class Checkpoint:
             raise self._failed("read", error) from error
 
     def _write(self, name: str, content: bytes) -> None:
-        # A reader must never find half of it.
+        # A reader must never find an incomplete file.
         fresh = self._path(self._root, f".{name}.{uuid.uuid4().hex}")
         path = self._path(self._root, name)
         try:
@@ -172,12 +175,15 @@ class Checkpoint:
 
 
 def _spark_offsets(encoded: bytes) -> SparkOffsets:
-    """Spark's log of offsets: a version, the batch's metadata, then a line of offsets for each source."""
+    """Parse Spark's log of offsets: a version, the batch's metadata, then a line of offsets for
+    each source.
+    """
     _, metadata, *sources = encoded.decode().splitlines()
     positions: dict[Place, int] = {}
     for line in sources:
         for place, offset in read_offsets(line).items():
-            # Two sources of one query may read one topic: what counts is what neither has read.
+            # Two sources of one query may read one topic: the position is the lower one, which neither has
+            # passed.
             positions[place] = min(offset, positions.get(place, offset))
     partitions = (json.loads(metadata).get("conf") or {}).get(_PARTITIONS)
     return SparkOffsets(positions, None if partitions is None else int(partitions))

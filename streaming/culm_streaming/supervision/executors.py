@@ -1,4 +1,4 @@
-"""Whether somebody does the work: a cluster without a free worker lets a query wait for ever, in silence."""
+"""Detects missing executors: on a cluster without a free worker, a query silently waits for ever."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ _REPEAT_SECONDS: Final = 60.0
 
 
 class ExecutorWatch:
-    """Notices when tasks wait and no executor is there to take them."""
+    """Detects tasks that wait although there is no executor to run them."""
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
@@ -22,7 +22,7 @@ class ExecutorWatch:
         self._logged_s: float | None = None
 
     def missing(self) -> str | None:
-        """Why no worker takes the tasks that wait, once that has lasted; None while all is well.
+        """Return why no worker runs the waiting tasks, once this has lasted; None while all is well.
 
         Logs it as well, once a minute.
         """
@@ -43,6 +43,6 @@ class ExecutorWatch:
         return reason
 
     def _tasks_wait(self) -> bool:
-        # The driver counts as one.
+        # The driver counts as an executor.
         executors = int(self._context._jsc.sc().getExecutorMemoryStatus().size()) - 1
         return executors < 1 and len(self._context.statusTracker().getActiveStageIds()) > 0

@@ -1,7 +1,8 @@
-"""What made a query fail, out of Spark's long reports: the cause in one line, and whether it passes.
+"""Classifies failures of a query from Spark's long reports: the cause in one line, and whether it is
+temporary.
 
 Spark reports the failure of a worker as a Python traceback within a Java stack trace within the name of a
-query. What counts is the innermost cause: an error of ours with its code, or the last Java exception.
+query. The relevant part is the innermost cause: an error of Culm's with its code, or the last Java exception.
 """
 
 import re
@@ -20,7 +21,7 @@ _QUERY: Final = re.compile(r"^\[\w+\] Query \[id = .*?\] terminated with excepti
 _MOST_CHARACTERS: Final = 1_500
 _MOST_CAUSES: Final = 10
 
-# In the order in which they are looked for: what needs an operator hides no passing trouble behind it.
+# In the order of the search: a temporary failure must not hide one that needs an operator.
 _LASTING: Final = re.compile(
     r"\b(Sasl\w*|SslAuthentication|\w*Authorization|UnsupportedVersion|RecordTooLarge|InvalidTopic)Exception\b"
     r"|KafkaDataConsumer.*OffsetOutOfRange|may have been (?:lost|missed)|No FileSystem for scheme"
@@ -34,12 +35,12 @@ _KAFKA: Final = re.compile(
     r"|No resolvable bootstrap urls|culm_topics\.errors\.KafkaFailure"
 )
 _LATE_WORKER: Final = re.compile(
-    # A worker that Spark starts without the daemon, one for each start of a query with state, has ten seconds
-    # to connect back, whatever else the machine does; no setting changes that.
+    # A worker that Spark starts without the daemon (once for each start of a query with state) has ten
+    # seconds to connect back, however busy the machine is; no setting changes that.
     r"Python worker failed to connect back"
 )
 _WORKER: Final = re.compile(
-    # The daemon that forks Python workers has ended, or a worker did while it was forked.
+    # The daemon that forks Python workers has ended, or a worker ended while it was forked.
     r"\bPythonWorkerFactory\.\S*(?:stopWorker|createWorker)\S*\(|"
     r"Python worker exited unexpectedly|CANNOT_OPEN_SOCKET"
     r"|Executor heartbeat timed out|ExecutorLostFailure|executor \d+ exited|Lost task .*ExecutorLost"
@@ -53,7 +54,9 @@ _STORAGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a query ended. `cause` is one line; `hint` says what to do where that is known."""
+    """The reason why a query ended. `cause` is one line; `hint` tells the operator what to do, if that is
+    known.
+    """
 
     kind: Kind
     cause: str
@@ -61,12 +64,12 @@ class Failure:
 
     @property
     def passes(self) -> bool:
-        """Whether a later start may well succeed with nobody doing anything."""
+        """Whether a later start may succeed without intervention."""
         return self.kind != "lasting"
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What made a query, or its start, fail."""
+    """Classify the error that ended a query, or its start."""
     text = _text(error)
     cause = cause_of(error)
     hint = getattr(error, "hint", None) or _hint(text)
@@ -88,7 +91,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def cause_of(error: BaseException) -> str:
-    """The innermost cause that an error's text names, in one line."""
+    """Return the innermost cause that an error's text names, in one line."""
     text = _text(error)
     if (ours := _last(_OURS, text)) is not None:
         return ours[1][:_MOST_CHARACTERS]
@@ -104,7 +107,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def missing_file_system_hint(text: str) -> str | None:
-    """What to do about a file system whose classes are not there; None when that is not the trouble."""
+    """Return what to do about a file system whose classes are missing; None for other errors."""
     for scheme, mark, name in (
         ("s3a", "s3a.S3AFileSystem", "s3"),
         ("gs", "GoogleHadoopFileSystem", "gcs"),
@@ -133,7 +136,7 @@ def _hint(text: str) -> str | None:
 
 
 def _text(error: BaseException) -> str:
-    """An error's own text and those of its causes: PySpark prints the Java causes with the first of these."""
+    """Return the texts of an error and of its causes: PySpark prints Java causes with the first one."""
     parts: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(parts) < _MOST_CAUSES:

@@ -19,13 +19,13 @@ from culm_topics.kafka.origin import Origin
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What to run and from where to resume.
+    """The jobs to run, and the checkpoints from which they resume.
 
     `checkpoints` is a directory or any URL that Spark can write; each job has a folder in it. `job_settings`
-    are by the name of the job, each of the kind that its package has. `once` takes what is there now and
-    ends; else micro-batches start at most every `interval_ms`, and those of a job that has timers at most as
-    often as its settings say. A query that has something to read and ends no micro-batch for `stall_seconds`
-    is not ready.
+    maps the names of jobs to settings of their packages' classes. `once` processes the existing records and
+    ends. Otherwise, micro-batches start at most every `interval_ms`, and those of a job with timers at most
+    as often as its settings specify. A query that has data to read and ends no micro-batch for
+    `stall_seconds` is not ready.
     """
 
     kafka: KafkaSettings
@@ -38,12 +38,12 @@ class RunSettings:
     stop_timeout_seconds: float = 60.0
 
     def checkpoint(self, job: str) -> str:
-        """The folder of a job's checkpoint."""
+        """Return the folder of a job's checkpoint."""
         return f"{self.checkpoints.rstrip('/')}/{job}"
 
 
 def open_checkpoint(session: SparkSession, settings: RunSettings, job: str, origin: Origin) -> Checkpoint:
-    """The job's checkpoint, which belongs to these topics.
+    """Open the job's checkpoint, which belongs to these topics.
 
     Raises `OriginChanged`, `StateLayoutError` and `CheckpointError`.
     """
@@ -61,8 +61,8 @@ def start_query(session: SparkSession, settings: RunSettings, job: str) -> Strea
     given = settings.job_settings[job] if job in settings.job_settings else loaded.settings()
     interval_ms = settings.interval_ms
     if loaded.timer_interval_ms is not None and not settings.once:
-        # Timers expire in micro-batches, which must come without records too. A run that is to end has none
-        # of these: they would go on for ever.
+        # Timers expire in micro-batches, which must occur without records, too. A run with `once` has none of
+        # these micro-batches, because they would never end.
         session = session.newSession()
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
         interval_ms = interval_ms or loaded.timer_interval_ms(given)

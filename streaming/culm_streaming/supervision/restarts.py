@@ -1,4 +1,4 @@
-"""One job over its failures: after what passes it starts again, with growing pauses; what lasts is raised."""
+"""Restarts one job after temporary failures, with growing pauses; raises permanent ones."""
 
 import logging
 import time
@@ -18,17 +18,20 @@ logger = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 MOST_FAILURES: Final = 20
-"""So many in a row, without a micro-batch between them, are one that lasts. A Kafka that is away may be away
-for longer than that: it is waited for, unless the run is to end. A machine that is too busy for Spark's wait
-for a worker may be so for longer, too: while another worker takes its time as well, none of these counts."""
+"""This many failures in a row, without a micro-batch between them, count as permanent.
+
+A Kafka cluster may be unreachable for longer than that: the job waits for it, except with `once`. A machine
+may be too busy for Spark's wait for a worker for longer, too: while a trial worker is slow as well, these
+failures do not count.
+"""
 
 
 class SupervisedQuery:
-    """A job, and its query while it has one.
+    """A job, and its query while there is one.
 
-    `start` starts the query; `topics_changed` says why the topics are no longer the job's, when that may be
-    what made it fail; `on_failure` gets the kind of each failure that is retried; `try_worker` starts another
-    worker when one was late.
+    `start` starts the query. `topics_changed` returns an error if the topics are no longer the job's, as a
+    possible reason for a failure. `on_failure` receives the kind of each failure that is retried.
+    `try_worker` starts a trial worker after one was late.
     """
 
     def __init__(
@@ -57,9 +60,9 @@ class SupervisedQuery:
         self._next_start_s = 0.0
 
     def poll(self) -> bool:
-        """Look after the query; returns whether it has done everything that `once` asks for.
+        """Check the query; returns whether it has done everything that `once` requires.
 
-        Raises `JobError` for a failure that lasts, `JobGivenUp` for one that should have passed, and the
+        Raises `JobError` for a permanent failure, `JobGivenUp` for a temporary one that did not pass, and the
         error of `topics_changed`.
         """
         if self.query is None:
@@ -79,19 +82,19 @@ class SupervisedQuery:
         return False
 
     def start(self) -> None:
-        """Start the query; a failure that passes is kept for the next `poll`."""
+        """Start the query; a temporary failure is handled by the next `poll`."""
         try:
             self.query = self._start()
         except Exception as error:
             self._fail(error)
 
     def new_progress(self) -> Iterator[BatchProgress]:
-        """What was done since the last call, without micro-batches that had nothing to read."""
+        """Yield the progress since the last call, without micro-batches that had nothing to read."""
         latest = None if self.query is None else self.query.lastProgress
         if self.query is None or latest is None or str(latest["timestamp"]) <= self._reported:
             return
         for report in self.query.recentProgress:
-            # Not by the batch's number: a trigger that found nothing reports that of the batch to come.
+            # Not by the batch's number: a trigger without new records reports the number of the next batch.
             if str(report["timestamp"]) <= self._reported:
                 continue
             self._reported = str(report["timestamp"])
@@ -103,7 +106,7 @@ class SupervisedQuery:
                 yield progress
 
     def waiting(self) -> str | None:
-        """What the next start waits for, in words; None while the query runs."""
+        """Return what the next start waits for, in words; None while the query runs."""
         if self.query is not None or self.failure is None:
             return None
         if self._trial is not None:
@@ -136,7 +139,7 @@ class SupervisedQuery:
             self._warn(self.failure, 0.0)
 
     def _start_later(self, failure: Failure, error: Exception | None = None) -> None:
-        """Count a failure and have a pause after it. Raises `JobGivenUp` after too many."""
+        """Count a failure and schedule the next start. Raises `JobGivenUp` after too many."""
         self._failures += 1
         waits_for_kafka = failure.kind == "kafka" and not self._once
         if self._failures >= MOST_FAILURES and not waits_for_kafka:

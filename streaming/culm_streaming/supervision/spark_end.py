@@ -14,7 +14,7 @@ from culm_streaming.errors import JobGivenUp, StreamingError
 logger = logging.getLogger(__name__)
 
 _SIGNAL_SECONDS: Final = 1.0
-"""A supervisor stops this process and the JVM at once; the JVM may be the first to end."""
+"""Time to wait for `stop`: a supervisor stops this process and the JVM at once, and the JVM may end first."""
 
 
 def has_ended(session: SparkSession) -> bool:
@@ -22,13 +22,13 @@ def has_ended(session: SparkSession) -> bool:
     try:
         return bool(session.sparkContext._jsc.sc().isStopped())
     except (Py4JError, OSError, AttributeError):
-        # No answer; a context that was stopped from here has no JVM object any more.
+        # No answer; a context that was stopped by this process has no JVM object any more.
         return True
 
 
 @contextmanager
 def spark_may_end(session: SparkSession, stop: Event) -> Iterator[None]:
-    """Run the body; an error that comes from the end of Spark itself counts as a part of a requested stop.
+    """Run the body; an error caused by the end of Spark itself counts as part of a requested stop.
 
     Raises `JobGivenUp` if Spark ended although `stop` is not set; other errors pass through.
     """

@@ -1,8 +1,9 @@
-"""A trial of a Python worker: tells a slow one from a broken one when one did not connect back in time.
+"""A trial of a Python worker: distinguishes a slow one from a broken one after one did not connect back in
+time.
 
-Spark waits ten seconds for a worker that it starts without its daemon, and says the same of one that was
-still importing and of one that had ended. The trial does what such a worker does before it connects, with as
-much time as it takes: what counts is how it ends.
+Spark waits ten seconds for a worker that it starts without its daemon, and reports the same for one that was
+still importing and for one that had ended. The trial does what such a worker does before it connects, without
+a time limit: its outcome tells the difference.
 """
 
 import os
@@ -15,21 +16,21 @@ from typing import IO, Final, Literal
 
 _MODULE: Final = "pyspark.sql.streaming.transform_with_state_driver_worker"
 _IN_TIME_S: Final = 5.0
-"""A worker that is imported in so much, half of what Spark waits, would have connected in time."""
+"""A worker whose imports take at most this time, half of Spark's wait, would have connected in time."""
 
 Outcome = Literal["in_time", "slow", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """How a trial ended. `cause`: the last line that a broken worker printed."""
+    """The outcome of a trial. `cause`: the last line that a broken worker printed."""
 
     outcome: Outcome
     cause: str = ""
 
 
 class WorkerTrial:
-    """One trial under way, as a process of its own."""
+    """One running trial, as a separate process."""
 
     def __init__(self, module: str = _MODULE) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the result
@@ -42,7 +43,7 @@ class WorkerTrial:
         )
 
     def result(self) -> TrialResult | None:
-        """How it ended; None while it runs."""
+        """Return the outcome; None while the trial runs."""
         status = self._process.poll()
         if status is None:
             return None
@@ -53,5 +54,6 @@ class WorkerTrial:
         if status > 0:
             last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
             return TrialResult("broken", last)
-        # One that was killed, by a machine that has no memory left for instance, says nothing about the next.
+        # A worker that was killed, for instance for lack of memory on the machine, says nothing about the
+        # next one.
         return TrialResult("in_time" if status == 0 and took_s <= _IN_TIME_S else "slow")
