@@ -1,10 +1,11 @@
 """DAG replication and publishing, free of I/O: content-addressed graphs, joins, authorised publishing.
 
-`blocks/`: CIDs, hashes and codecs. `car/`: blocks in a file. `ucan/`: who may publish. `replica/`: nodes
-and the states they make. `order/`: the one order of publishes. `publish/`: all of these together. `wire/`:
-messages. `walk/`: what is here of a DAG. `sharding`: cutting one up. `errors` has a class for each code.
-`exchange/`: a connection. `unixfs/`: files as blocks. `paths/`: ways into a DAG, and blocks that
-answer them. `bounds`: what is too large. `verdict`: what of the settings decides verdicts.
+`blocks/`: CIDs, hashes and codecs. `car/`: CAR files. `ucan/`: authorisation to publish. `replica/`: nodes
+and the states that result from them. `order/`: the total order of publishes. `publish/`: the state machine
+that combines these. `wire/`: messages. `walk/`: the blocks of a DAG that are present. `sharding`: splitting a
+DAG into shards. `errors`: one class per code. `exchange/`: a connection. `unixfs/`: files as blocks.
+`paths/`: paths into a DAG and the blocks on them. `bounds`: limits. `verdict`: the settings that decide
+validation.
 
-Numbers of sections (5.3) and of rules (R26) in this room are those of docs/dag-conformance.md.
+Section numbers (5.3) and rule numbers (R26) in this package refer to docs/dag-conformance.md.
 """

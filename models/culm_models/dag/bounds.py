@@ -1,4 +1,4 @@
-"""Bounds that decide verdicts (reference 3.4): by these names in the deployment's record (R28)."""
+"""Limits that decide validation (reference 3.4). The deployment's record uses the same names (R28)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How large, how many and how deep; what exceeds one is refused before memory is taken."""
+    """Limits of sizes (bytes), counts and depths. Excess is refused before memory is allocated for it."""
 
     node: int = 262_144
     shards: int = 4_096

@@ -1,4 +1,4 @@
-"""Why something of DAG replication is refused: one class a code, and the code says it everywhere.
+"""Errors of DAG replication: one class per code. Topics, metrics and messages use the same codes.
 
 The classes follow the chapters of the rules: bytes, CIDs, CARs, shards and files; replica nodes; UCANs;
 messages; the settings of a deployment.
@@ -10,38 +10,38 @@ from culm_models.errors import ModelError
 
 
 class DagError(ModelError, code="dag"):
-    """Bytes or facts that break a rule of DAG replication."""
+    """Base of all errors: data that breaks a rule of DAG replication."""
 
 
 # Bytes, CIDs, blocks, CARs and shards (reference 1.1 to 1.3, 3.5, 3.6).
 
 
 class VarintMalformed(DagError, code="dag.varint"):
-    """An unsigned varint that is cut, longer than 9 bytes, or not the shortest form."""
+    """An unsigned varint that is truncated, longer than 9 bytes, or not in the shortest form."""
 
 
 class CidMalformed(DagError, code="dag.bad_cid"):
-    """A CID, in bytes or as text, that is not exactly one whole CID in its one form (R1)."""
+    """Bytes or text that are not exactly one CID in its canonical form (R1)."""
 
 
 class NonCanonical(DagError, code="dag.non_canonical"):
-    """Bytes that are not the one DAG-CBOR encoding of a value (R2), or a value that has none."""
+    """Bytes that are not the canonical DAG-CBOR of a value (R2), or a value that DAG-CBOR cannot encode."""
 
 
 class DagJsonMalformed(DagError, code="dag.dag_json"):
-    """A value that cannot be written as DAG-JSON, or JSON that is no DAG-JSON."""
+    """A value that cannot be written as DAG-JSON, or text that is not valid DAG-JSON."""
 
 
 class DagPbMalformed(DagError, code="dag.dag_pb"):
-    """Bytes that are no dag-pb node, or no UnixFS message."""
+    """A malformed dag-pb node or UnixFS message."""
 
 
 class BlockTooLarge(DagError, code="dag.too_large"):
-    """More bytes, roots or sections than the bounds of 3.4 allow."""
+    """More bytes, roots or sections than the limits of 3.4 allow."""
 
 
 class HashMismatch(DagError, code="dag.hash"):
-    """A block that does not match its CID, or whose CID has a digest cut short."""
+    """A block that does not match its CID, or whose CID has a truncated digest."""
 
 
 class HashUnsupported(DagError, code="dag.hash_unsupported"):
@@ -49,54 +49,54 @@ class HashUnsupported(DagError, code="dag.hash_unsupported"):
 
 
 class CarHeaderMalformed(DagError, code="dag.car_header"):
-    """A CAR without header, or with one that is not exactly roots and version."""
+    """A CAR without a header, or with a header that is not exactly roots and version."""
 
 
 class CarVersionUnknown(DagError, code="dag.car_version"):
-    """A CAR of another version than 1."""
+    """A CAR whose version is not 1."""
 
 
 class CarV2(DagError, code="dag.car_v2"):
-    """The pragma of CARv2."""
+    """A file that begins with the pragma of CARv2."""
 
 
 class CarSectionMalformed(DagError, code="dag.car_section"):
-    """A section of length 0, zero padding, or a cut last section."""
+    """A section of length 0, zero padding, or a truncated last section."""
 
 
 class ShardMalformed(DagError, code="dag.shard"):
-    """A shard in DAG-CBOR that is not a map of blocks and perhaps roots."""
+    """A shard in DAG-CBOR that is not a map of blocks and, optionally, roots."""
 
 
 class BlockUnknown(DagError, code="dag.unknown_block"):
-    """A block of a codec that is neither node, UCAN nor shard."""
+    """A block whose codec is not that of a node, UCAN or shard."""
 
 
 class BlockMissing(DagError, code="dag.missing_block"):
-    """A block that is needed here and was not given."""
+    """A block that is needed and missing."""
 
 
 class PathUnknown(DagError, code="dag.no_path"):
-    """A path that leads nowhere."""
+    """A path that does not exist in the DAG."""
 
 
 class EntityBytesMalformed(DagError, code="dag.entity_bytes"):
-    """A range of a file's bytes that is not from:to."""
+    """A byte range of a file that is not of the form from:to."""
 
 
 class DirectoryTooLarge(DagError, code="dag.directory_too_large"):
-    """A directory that cannot be sharded (HAMT), since two of its names have the same hash."""
+    """A directory that cannot be sharded (HAMT) because two of its names have the same hash."""
 
 
 class Blocked(DagError, code="dag.blocked"):
     """A shard or a space that this deployment has blocked (R33)."""
 
 
-# Replica nodes and what they are asked (reference 3.1, 3.2).
+# Replica nodes and operations on them (reference 3.1, 3.2).
 
 
 class NodeSchema(DagError, code="dag.schema"):
-    """A map with other keys or kinds than its kind has."""
+    """A map whose keys or value types are not those of its type."""
 
 
 class ChangeUnknown(DagError, code="dag.unknown_change"):
@@ -104,19 +104,19 @@ class ChangeUnknown(DagError, code="dag.unknown_change"):
 
 
 class CidVersionUnfit(DagError, code="dag.cid_version"):
-    """A link that must be a CIDv1 and is none."""
+    """A link that must be a CIDv1 and is not."""
 
 
 class PriorCodec(DagError, code="dag.prior_codec"):
-    """A prior that is not DAG-CBOR with a whole sha2-256."""
+    """A prior whose CID is not DAG-CBOR with a whole sha2-256."""
 
 
 class ForkCodec(DagError, code="dag.fork_codec"):
-    """A fork that is not DAG-CBOR with a whole sha2-256."""
+    """A fork whose CID is not DAG-CBOR with a whole sha2-256."""
 
 
 class OriginCodec(DagError, code="dag.origin_codec"):
-    """An origin that is not DAG-CBOR with a whole sha2-256."""
+    """An origin whose CID is not DAG-CBOR with a whole sha2-256."""
 
 
 class TooManyLinks(DagError, code="dag.too_many"):
@@ -124,7 +124,7 @@ class TooManyLinks(DagError, code="dag.too_many"):
 
 
 class JoinPriorMissing(DagError, code="dag.join_prior_missing"):
-    """A join without prior."""
+    """A join without a prior."""
 
 
 class JoinEmpty(DagError, code="dag.join_empty"):
@@ -148,11 +148,11 @@ class ProofForm(DagError, code="dag.proof_form"):
 
 
 class PriorRefused(DagError, code="dag.prior_refused"):
-    """A node whose prior or fork was refused for good (R25)."""
+    """A node whose prior or fork was refused permanently (R25)."""
 
 
 class ChainMixed(DagError, code="dag.mixed_chain"):
-    """A publish below an append or a join, or the other way round (R11)."""
+    """A publish whose chain contains an append or a join, or the reverse (R11)."""
 
 
 class PublishIdChanged(DagError, code="dag.id_changed"):
@@ -160,77 +160,77 @@ class PublishIdChanged(DagError, code="dag.id_changed"):
 
 
 class NodeMissing(DagError, code="dag.missing"):
-    """A node that is needed here and is not here."""
+    """A node that is needed and missing."""
 
 
 class NothingToJoin(DagError, code="dag.nothing_to_join"):
-    """Fewer than two heads that diverge."""
+    """A join of fewer than two diverging heads."""
 
 
-# Why a UCAN does not authorise (reference 4.2 to 4.5).
+# UCANs that do not authorise (reference 4.2 to 4.5).
 
 
 class UcanVersionUnfit(DagError, code="dag.ucan_version"):
-    """A version that is not accepted, or not in this form (R17)."""
+    """A version that is not accepted at all, or not in this form of UCAN (R17)."""
 
 
 class UcanKey(DagError, code="dag.key"):
-    """An issuer or audience that is no Ed25519 did:key in its one spelling (R19)."""
+    """An issuer or audience that is not an Ed25519 did:key in canonical text (R19)."""
 
 
 class UcanSignature(DagError, code="dag.signature"):
-    """A signature of another kind or length, or one that does not verify."""
+    """A signature of another type or length, or a signature that does not verify."""
 
 
 class JwtMalformed(DagError, code="dag.jwt"):
-    """A text that is no JWT in its one spelling (4.3)."""
+    """A text that is not a JWT in its canonical form (4.3)."""
 
 
 class UcanAudience(DagError, code="dag.audience"):
-    """An audience that may not hand this on."""
+    """A UCAN that was issued to another audience than required."""
 
 
 class UcanAbility(DagError, code="dag.ability"):
-    """No capability has the ability."""
+    """A UCAN in which no capability has the required ability."""
 
 
 class UcanResource(DagError, code="dag.resource"):
-    """No capability is for the resource."""
+    """A UCAN in which no capability is for the required resource."""
 
 
 class UcanUnbound(DagError, code="dag.unbound"):
-    """The leaf does not name what is published (R20)."""
+    """A leaf that does not name the published content (R20)."""
 
 
 class UcanAttenuation(DagError, code="dag.attenuation"):
-    """A delegation that allows less than what is published."""
+    """A delegation whose rights do not cover the publish."""
 
 
 class UcanRootIssuer(DagError, code="dag.root_issuer"):
-    """The chain ends at somebody else than the id."""
+    """A chain whose root was not issued by the id."""
 
 
 class UcanChainTooLong(DagError, code="dag.chain_too_long"):
-    """More delegations on a path than allowed."""
+    """A chain with more delegations than allowed."""
 
 
 class UcanRevoked(DagError, code="dag.revoked"):
-    """A UCAN that the id has revoked before this place of the order (R32)."""
+    """A UCAN that the id revoked before this position of the order (R32)."""
 
 
 class UcanNotYetValid(DagError, code="dag.not_yet_valid"):
-    """Received before a UCAN begins to be valid."""
+    """A UCAN that is not valid yet at the time of receipt."""
 
 
 class UcanExpired(DagError, code="dag.expired"):
-    """Received after a UCAN has expired."""
+    """A UCAN that has expired at the time of receipt."""
 
 
 class UcanProofMissing(DagError, code="dag.proof_missing"):
-    """A proof is not here; with it there may be a good chain."""
+    """A missing proof, with which the chain might be valid."""
 
 
-# Messages, and what an end does with them (reference 6).
+# Messages and their processing (reference 6).
 
 
 class DagFrameTooLarge(DagError, code="dag.frame_too_large"):
@@ -238,7 +238,7 @@ class DagFrameTooLarge(DagError, code="dag.frame_too_large"):
 
 
 class DagUnexpected(DagError, code="dag.unexpected"):
-    """A message out of its place: before HELLO, a second HELLO, or of a space that no HELLO named."""
+    """A message out of sequence: before HELLO, a second HELLO, or for a space that no HELLO named."""
 
 
 class ShardSizeChanged(DagError, code="dag.size_changed"):
@@ -246,50 +246,50 @@ class ShardSizeChanged(DagError, code="dag.size_changed"):
 
 
 class ChunkOverlap(DagError, code="dag.overlap"):
-    """A chunk that came before, of a shard whose transfer goes on."""
+    """A chunk received twice while the transfer of its shard goes on."""
 
 
 class DagUnasked(DagError, code="dag.unasked"):
-    """More was sent without having been asked for than can be an accident."""
+    """A peer that sent more unsolicited data than can be an accident."""
 
 
 class SpoolFull(DagError, code="dag.spool_full"):
-    """No room for a further shard that is on its way: later there may be (R34)."""
+    """No spool capacity for a further shard in transfer; it may be sent later (R34)."""
 
 
 class SpaceNotAllowed(DagError, code="dag.not_allowed"):
-    """Who asks may not do this in the space (R14)."""
+    """A request in a space that the peer has no right to (R14)."""
 
 
 class SpaceFull(DagError, code="dag.space_full"):
-    """A space has all the bytes here that it may have: later there may be room (R33)."""
+    """A space that has reached its limit of bytes; there may be capacity later (R33)."""
 
 
 class WaitingFull(DagError, code="dag.waiting_full"):
-    """No room for a further node that waits for its prior or its proofs: later there may be (3.4)."""
+    """No capacity for a further node that waits for its prior or its proofs; it may be sent later (3.4)."""
 
 
 # The verdict settings of a deployment (R28).
 
 
 class VerdictMalformed(DagError, code="dag.verdict"):
-    """Verdict settings that are no canonical map of exactly their fields."""
+    """Verdict settings that are not a canonical map of exactly the required fields."""
 
 
 class VerdictDiffers(DagError, code="dag.verdict_differs"):
-    """A process whose verdict settings are not those of its deployment."""
+    """A process whose verdict settings differ from those of its deployment."""
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.fields = fields
-        """The fields that differ, a bound as `bounds.node`."""
+        """The fields that differ, a limit by a name such as `bounds.node`."""
 
 
 class VerdictUnsupported(DagError, code="dag.verdict_unsupported"):
-    """Verdict settings that this process cannot act on, as for want of a hash function."""
+    """Verdict settings that this process does not support, such as an unknown hash function."""
 
 
 ERROR_OF_CODE: Final[dict[str, type[DagError]]] = {DagError.code: DagError} | {
     one.code: one for one in DagError.__subclasses__()
 }
-"""The class of each code, where a code alone was kept."""
+"""Class of each code, to restore an error from a stored code."""

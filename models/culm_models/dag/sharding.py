@@ -1,6 +1,6 @@
-"""Cutting a DAG into shards of a wanted size (R31): same input, same CIDs, everywhere.
+"""Splitting of a DAG into shards of a given size (R31). The same input gives the same CIDs everywhere.
 
-Shards come one by one, so that none but the current one is held.
+Shards are produced one at a time, so that only the current shard is in memory.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from culm_models.dag.walk.reach import links_of
 DEFAULT_SIZE: Final = 4_194_304
 LEAST_SIZE: Final = 1_024
 NO_ROOT: Final = make_cid(1, RAW, IDENTITY, b"")
-"""The root of a shard that has none (R4)."""
+"""Placeholder root of a shard that has no root (R4)."""
 PER_APPEND_MAX: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class CutShard:
-    """One CAR of a cut."""
+    """One shard of a DAG, as a CAR."""
 
     cid: Cid
     data: bytes = field(repr=False)
@@ -39,10 +39,10 @@ def blocks_in_order(
     seen: set[Cid] | None = None,
     missing: list[Cid] | None = None,
 ) -> Iterator[tuple[Cid, bytes]]:
-    """Depth first, a block before its children, these as their links stand in it, each CID once.
+    """Yield blocks depth first: a block before its children, these in the order of the links, each CID once.
 
-    Identity CIDs are walked through and not yielded. What is in `seen` is skipped, and what is reached is
-    added to it. A block that is not here is added to `missing`; without that list, `BlockMissing` is raised.
+    Identity CIDs are followed, but not yielded. CIDs in `seen` are skipped, and every CID that is reached is
+    added to it. A missing block is added to `missing`; without that list, `BlockMissing` is raised.
     """
     seen = set() if seen is None else seen
     stack = [root]
@@ -69,9 +69,10 @@ def cut_dag(
     *,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Iterator[CutShard]:
-    """The CARs of a DAG, the root's first; a section larger than any CAR of this size gets one of its own.
+    """Yield the CARs of a DAG. The first names and contains the root.
 
-    Raises when a block is missing, which may be after CARs before it.
+    `size` is the maximum size of a CAR in bytes; a section that exceeds it gets a CAR of its own. Raises
+    `BlockMissing`, possibly after some CARs.
     """
     return cut_blocks(root, blocks_in_order(root, find), size, bounds=bounds)
 
@@ -83,7 +84,7 @@ def cut_blocks(
     *,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Iterator[CutShard]:
-    """The CARs of blocks in their order, the first of which names the root; at least one."""
+    """Yield the CARs of blocks, in the order of the blocks, at least one. The first names the root."""
     pieces = [car_header([root], bounds=bounds)]
     held = len(pieces[0])
     for cid, block in blocks:
@@ -105,7 +106,7 @@ def _shard(pieces: list[bytes]) -> CutShard:
 def appends_of(
     shards: Iterable[Cid], prior: Cid | None = None, *, per_append: int = PER_APPEND_MAX
 ) -> list[ReplicaNode]:
-    """Appends in groups, each on the one before; the last one is the DAG's origin."""
+    """Build a chain of appends of up to `per_append` shards each. The last one is the origin of the DAG."""
     cids = list(dict.fromkeys(shards))
     nodes: list[ReplicaNode] = []
     for at in range(0, len(cids), per_append):

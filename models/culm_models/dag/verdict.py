@@ -1,8 +1,8 @@
-"""The verdict settings of a deployment (R28): one record decides what every process of it refuses.
+"""The verdict settings of a deployment (R28): one record that decides validation in all its processes.
 
-Two processes with different settings would come to different orders from one set of blocks. So the record
-is one for the deployment, and a process whose own settings differ, or that could not act on them, does not
-start.
+Two processes with different settings would derive different orders from the same blocks. The deployment
+therefore has a single record. A process whose own settings differ from it, or that does not support it, does
+not start.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _FIELDS: Final = ("policy", "legacy", "services", "leeway", "hashes", "bounds")
 
 @dataclass(frozen=True, slots=True)
 class VerdictSettings:
-    """What changes a verdict; everything else is free for each process.
+    """The settings that influence validation. All other settings may differ between processes.
 
-    `services` and `hashes` are sets: they are kept ascending and without repeats, so that what means the
-    same has the same bytes.
+    `services` and `hashes` are sets. They are kept ascending and without duplicates, so that equal settings
+    have equal bytes.
     """
 
     policy: str = BOUND
     legacy: bool = False
     services: tuple[bytes, ...] = ()
-    """The did:keys, of 34 bytes each, that may be the audience of a leaf (R22)."""
+    """The did:keys (34 bytes each) that may be the audience of a leaf (R22)."""
     leeway: int = 0
-    """Seconds."""
+    """Tolerance in seconds when times of validity are checked."""
     hashes: tuple[int, ...] = tuple(sorted(DEFAULT_HASHES))
     bounds: Bounds = DEFAULT_BOUNDS
 
@@ -52,7 +52,7 @@ class VerdictSettings:
         _check(self.as_map())
 
     def as_map(self) -> dict[str, Any]:
-        """The record as a value of DAG-CBOR."""
+        """Return the record as a DAG-CBOR value."""
         return {
             "policy": self.policy,
             "legacy": self.legacy,
@@ -63,17 +63,17 @@ class VerdictSettings:
         }
 
     def encode(self) -> bytes:
-        """The one encoding of the record: the value of the topic `dag.settings`."""
+        """Encode the record canonically, as on the topic `dag.settings`."""
         return encode_dag_cbor(self.as_map())
 
     @property
     def digest(self) -> bytes:
-        """The sha2-256 of the record, as HELLO states it."""
+        """The sha2-256 of the record, as sent in HELLO."""
         return hashlib.sha256(self.encode()).digest()
 
     @property
     def chain_policy(self) -> ChainPolicy:
-        """What of the settings decides about chains of UCANs."""
+        """The part of the settings that applies to chains of UCANs."""
         return ChainPolicy(
             bound=self.policy == BOUND,
             services=frozenset(self.services),
@@ -82,7 +82,7 @@ class VerdictSettings:
         )
 
     def require_supported(self) -> None:
-        """Raise unless this process can act on every field."""
+        """Check that this process supports every field. Raises `VerdictUnsupported`."""
         lacking = [code for code in self.hashes if code not in KNOWN_HASHES]
         if lacking:
             raise VerdictUnsupported(f"hashes: this process lacks the function 0x{lacking[0]:x}")
@@ -91,7 +91,10 @@ class VerdictSettings:
 
 
 def decode_verdict(data: bytes) -> VerdictSettings:
-    """The settings of a record, which is canonical and has exactly the fields it has."""
+    """Decode a record.
+
+    Raises `VerdictMalformed` unless it is canonical and has exactly the required fields.
+    """
     try:
         value = decode_dag_cbor(data)
     except DagError as error:
@@ -113,13 +116,16 @@ def decode_verdict(data: bytes) -> VerdictSettings:
 
 
 def verdict_differences(own: VerdictSettings, record: VerdictSettings) -> tuple[str, ...]:
-    """The fields in which two records differ, a bound as `bounds.node`; none when they agree."""
+    """Return the names of the fields that differ, limits by a name such as `bounds.node`."""
     mine, theirs = _flat(own.as_map()), _flat(record.as_map())
     return tuple(name for name, value in mine.items() if theirs[name] != value)
 
 
 def require_verdict(own: VerdictSettings, record: VerdictSettings) -> None:
-    """Raise unless a process with its `own` settings may work where `record` stands."""
+    """Check that a process with its `own` settings can work with the deployment's `record`.
+
+    Raises `VerdictDiffers` if they differ, and `VerdictUnsupported` if the process does not support them.
+    """
     different = verdict_differences(own, record)
     if different:
         mine, theirs = _flat(own.as_map()), _flat(record.as_map())

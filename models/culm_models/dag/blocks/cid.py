@@ -1,7 +1,7 @@
-"""CIDs: content's name in bytes and as text (reference 1.1, R1).
+"""CIDs: content identifiers in bytes and as text (reference 1.1, R1).
 
-CIDs are ordered by their text, never by their bytes: the digits 2 to 7 come before the letters as text, and
-are the highest values.
+CIDs are ordered by their text, never by their bytes. The two orders differ: in base32 the digits 2 to 7 stand
+for the highest values, but as text they sort before the letters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHA2_256_SIZE: Final = 32
 _V0_SIZE: Final = 34
 _V0_TEXT_SIZE: Final = 46
 _V0_START: Final = b"\x12\x20"
-# What nearly every CID begins with: its codec, and where its digest begins.
+# The bytes before the digest in nearly every CID, with the codec that they name.
 _COMMON_STARTS: Final = {
     b"\x01" + write_varint(codec) + _V0_START: codec for codec in (RAW, DAG_PB, DAG_CBOR, DAG_JSON, CAR)
 }
@@ -40,7 +40,7 @@ _COMMON_SIZES: Final = {4 + _SHA2_256_SIZE: 4, 5 + _SHA2_256_SIZE: 5}
 
 @total_ordering
 class Cid:
-    """One CID. Equal when the bytes are; ordered by text."""
+    """A CID. Two CIDs are equal if their bytes are; they are ordered by their text."""
 
     __slots__ = ("_digest_at", "_text", "codec", "hash_code", "raw", "version")
 
@@ -54,12 +54,12 @@ class Cid:
 
     @property
     def digest(self) -> bytes:
-        """What the hash function gave, or the content itself of an identity."""
+        """The digest of the block, or the content itself if the hash function is identity."""
         return self.raw[self._digest_at :]
 
     @property
     def text(self) -> str:
-        """The one spelling of the CID (R1)."""
+        """The canonical text of the CID (R1)."""
         if self._text is None:
             if self.raw[:4] in _COMMON_FOUR and self.is_sha2_256:
                 self._text = libipld.encode_cid(self.raw)
@@ -69,12 +69,12 @@ class Cid:
 
     @property
     def is_identity(self) -> bool:
-        """Whether the CID carries its content itself."""
+        """Whether the CID contains the content itself instead of a digest."""
         return self.hash_code == IDENTITY
 
     @property
     def is_sha2_256(self) -> bool:
-        """Whether the digest is a whole sha2-256."""
+        """Whether the digest is a sha2-256 of full length."""
         return self.hash_code == SHA2_256 and len(self.raw) - self._digest_at == _SHA2_256_SIZE
 
     def __eq__(self, other: object) -> bool:
@@ -94,7 +94,7 @@ class Cid:
 
 
 def common_cid(raw: bytes) -> Cid | None:
-    """The CID of a common codec by sha2-256 that bytes are; None where they are another, or none."""
+    """Parse a CIDv1 with a common codec and sha2-256. Returns None for any other bytes."""
     size = _COMMON_SIZES.get(len(raw))
     if size is None:
         return None
@@ -103,7 +103,7 @@ def common_cid(raw: bytes) -> Cid | None:
 
 
 def common_cid_at(data: bytes, at: int) -> Cid | None:
-    """The CID of a common codec by sha2-256 that begins at `at`, if one does."""
+    """Parse the CIDv1 with a common codec and sha2-256 that begins at `at`. Returns None if there is none."""
     size = 4
     codec = _COMMON_STARTS.get(data[at : at + 4])
     if codec is None:
@@ -116,7 +116,7 @@ def common_cid_at(data: bytes, at: int) -> Cid | None:
 
 
 def cid_from_bytes(raw: bytes | memoryview) -> Cid:
-    """The one CID that bytes are, whole and with nothing behind it."""
+    """Parse bytes that are exactly one CID. Raises `CidMalformed` if not, or if bytes follow."""
     cid, end = read_cid(raw, 0)
     if end != len(raw):
         raise CidMalformed(f"{len(raw) - end} bytes follow the CID")
@@ -124,7 +124,7 @@ def cid_from_bytes(raw: bytes | memoryview) -> Cid:
 
 
 def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
-    """The CID that begins at `at` and where it ends."""
+    """Parse the CID that begins at `at`. Returns it with the offset of its end. Raises `CidMalformed`."""
     for size in (4, 5):
         codec = _COMMON_STARTS.get(bytes(data[at : at + size]))
         end = at + size + _SHA2_256_SIZE
@@ -154,7 +154,7 @@ def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
 
 
 def cid_from_text(text: str) -> Cid:
-    """The CID that a text spells in the one way that R1 allows."""
+    """Parse the canonical text of a CID (R1). Raises `CidMalformed` for any other text."""
     if text.startswith("b"):
         raw = from_base32(text[1:])
         if raw is not None and not raw.startswith(_V0_START):
@@ -167,9 +167,9 @@ def cid_from_text(text: str) -> Cid:
 
 
 def cid_of_any_base(text: str) -> Cid:
-    """The CID of a text that a person typed: also in base36, base58btc, base16 or upper case.
+    """Parse a CID that a person typed: base36, base58btc, base16 and upper case are accepted, too.
 
-    What programs exchange has one spelling: `cid_from_text`.
+    Raises `CidMalformed`. Programs exchange only the canonical text; `cid_from_text` parses that.
     """
     if text.startswith("Qm"):
         return cid_from_text(text)
@@ -180,7 +180,7 @@ def cid_of_any_base(text: str) -> Cid:
 
 
 def make_cid(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:
-    """The CID of a version, a codec, a hash function and its digest."""
+    """Build a CID from its parts. Raises `CidMalformed` if the version cannot express them."""
     if version == 0:
         if codec != DAG_PB or hash_code != SHA2_256 or len(digest) != _SHA2_256_SIZE:
             raise CidMalformed("a CIDv0 is always dag-pb with sha2-256")
@@ -194,12 +194,12 @@ def make_cid(version: int, codec: int, hash_code: int, digest: bytes) -> Cid:
 
 
 def cid_of(codec: int, data: bytes | memoryview) -> Cid:
-    """The CIDv1 of a block, by sha2-256."""
+    """Compute the CIDv1 of a block with sha2-256."""
     return cid_of_digest(codec, hashlib.sha256(data).digest())
 
 
 def cid_of_digest(codec: int, digest: bytes) -> Cid:
-    """The CIDv1 of a codec and a sha2-256."""
+    """Build the CIDv1 of a codec and a sha2-256 digest."""
     start = _STARTS.get(codec)
     if start is None:
         return make_cid(1, codec, SHA2_256, digest)

@@ -1,8 +1,8 @@
-"""Nodes as nearly all are, known at sight: appends of few shards, publishes with the UCAN that Culm issues.
+"""Recognition of the most common nodes by pattern: appends of few shards, publishes with a UCAN of Culm.
 
-A pattern matches canonical DAG-CBOR alone: each head in it is the shortest, each map has its keys in order,
-each link is a whole CID, and nothing may stand behind. It may only say yes, for less than reading a value and
-writing it again costs; what it does not know goes to `fast_dag_cbor`.
+A pattern matches canonical DAG-CBOR only: every head is the shortest, every map has its keys in order, every
+link is a whole CID, and no bytes follow. A match proves that a node is canonical, at a lower cost than
+decoding and encoding it again. All other nodes go to `fast_dag_cbor`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHARD_LINK: Final = rb"\xd8\x2a\x58\x26\x00\x01\x82\x04" + _DIGEST
 _SHARD_LINK_SIZE: Final = 42
 _CID_IN_LINK: Final = 5
 _PRIOR_AT: Final = 12
-"""Where the CID of a prior begins, in a node that has one."""
+"""Offset of the prior's CID in a node that has a prior."""
 _DAG_CBOR_START: Final = b"\x01\x71"
 _START: Final = rb"(?:\xa1|\xa2\x65prior" + _LINK + rb")\x66change"
 
@@ -37,7 +37,7 @@ _NAMED: Final = rb"\x62nb(?:%b)" % b"|".join(
     )
 )
 _CAPABILITY: Final = rb"\xa3" + _NAMED + rb"\x63can\x6bdag/publish\x64with\x78\x38[ -~]{56}"
-# A time of 32 bits, or none.
+# A time of 32 bits, or null.
 _EXPIRES: Final = rb"\x63exp(?:\xf6|\x1a(?!\x00\x00).{4})"
 _KEY: Final = rb"\x58\x22.{34}"
 _PROOF: Final = (
@@ -60,7 +60,7 @@ _PUBLISH: Final = re.compile(
 
 
 def is_common_node(data: bytes) -> bool:
-    """Whether bytes are a node of a kind that is known at sight, and so canonical; False says nothing."""
+    """Whether the bytes match a common node and are therefore canonical. False proves nothing."""
     found = _APPEND.fullmatch(data)
     if found is not None:
         return len(found[2]) == _SHARD_LINK_SIZE * (found[1][0] - 0x80)
@@ -68,9 +68,9 @@ def is_common_node(data: bytes) -> bool:
 
 
 def common_append(data: bytes) -> tuple[bytes | None, list[bytes]] | None:
-    """Prior and shards, as the bytes of their CIDs, of an append that is known at sight; None says nothing.
+    """Return the prior and the shards of a common append, as the bytes of their CIDs.
 
-    Shards ascend by text.
+    The shards ascend by text. Returns None for all other bytes, even if they are a valid append.
     """
     found = _APPEND.fullmatch(data)
     if found is None or len(found[2]) != _SHARD_LINK_SIZE * (found[1][0] - 0x80):

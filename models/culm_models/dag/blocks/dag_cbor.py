@@ -1,8 +1,9 @@
-"""Strict DAG-CBOR (reference 1.2, R2): one encoding a value, and every other one is refused.
+"""Strict DAG-CBOR (reference 1.2, R2): a value has one encoding, and every other encoding is refused.
 
-The scanner here decides. It reads once, from the first byte to the last, so its error is the first fault in
-the order of the bytes, and takes no memory for lengths only claimed. `fast_dag_cbor` is asked first, since it
-takes a small part of the time: it may only say yes; so may `common_nodes`, where no value is wanted.
+The scanner in this module decides. It reads once, from the first byte to the last, so that its error is the
+first fault in the order of the bytes. It allocates no memory for a length that the bytes only claim.
+`fast_dag_cbor` is tried first because it is much faster; it can only confirm that bytes are canonical. If no
+value is needed, `common_nodes` is tried before it in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from culm_models.dag.errors import CidMalformed, NonCanonical
 
 NESTING_MAX: Final = 128
 CID_START: Final = b"\x01\x71\x12\x20"
-"""What the CID of a block begins with: version, codec, hash function and length; its sha2-256 follows."""
+"""First bytes of a block's CID: version, codec, hash function and digest length; its sha2-256 follows."""
 INTEGER_MIN: Final = -(1 << 64)
 INTEGER_MAX: Final = (1 << 64) - 1
 
@@ -32,20 +33,23 @@ _LEAST: Final = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}
 
 
 def decode_dag_cbor(data: bytes) -> Any:
-    """The one value that `data` encodes; links come as `Cid`."""
+    """Decode a value; links become `Cid`. Raises `NonCanonical` or `CidMalformed`."""
     value = fast_value(data, NESTING_MAX)
     return scan_dag_cbor(data) if value is UNSURE else value
 
 
 def dag_cbor_cid(data: bytes) -> bytes:
-    """The bytes of the CID of a canonical block, without making its value; raises as decoding does."""
+    """Return the bytes of a block's CID without building its value.
+
+    Raises `NonCanonical` or `CidMalformed` as `decode_dag_cbor` does.
+    """
     if not is_common_node(data) and not is_surely_canonical(data, NESTING_MAX):
         scan_dag_cbor(data)
     return CID_START + hashlib.sha256(data).digest()
 
 
 def scan_dag_cbor(data: bytes) -> Any:
-    """As `decode_dag_cbor`, by the scanner alone."""
+    """Decode a value like `decode_dag_cbor`, but with the scanner only."""
     value, end = decode_item(data, 0)
     if end != len(data):
         raise NonCanonical(f"{len(data) - end} bytes follow the value")
@@ -53,12 +57,15 @@ def scan_dag_cbor(data: bytes) -> Any:
 
 
 def decode_item(data: bytes, at: int) -> tuple[Any, int]:
-    """The value that begins at `at` and where it ends."""
+    """Decode the value that begins at `at`. Returns it with the offset of its end."""
     return _item(data, at, NESTING_MAX)
 
 
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
-    """Major type, argument and end of a head that is no float or simple value, in its shortest form."""
+    """Read a head that is not a float or simple value, in its shortest form.
+
+    Returns the major type, the argument and the offset of the end.
+    """
     if at >= len(data):
         raise NonCanonical(f"the bytes end where an item must begin, at {at}")
     first = data[at]
@@ -162,7 +169,10 @@ def _map(data: bytes, at: int, count: int, levels: int) -> tuple[dict[str, Any],
 
 
 def encode_dag_cbor(value: Any) -> bytes:
-    """The one encoding of a value: null, booleans, numbers, text, bytes, `Cid`, lists and maps of these."""
+    """Encode a value: null, boolean, number, text, bytes, `Cid`, or a list or map of these.
+
+    Raises `NonCanonical` if DAG-CBOR cannot express the value.
+    """
     out = bytearray()
     _write(out, value, NESTING_MAX)
     return bytes(out)

@@ -1,7 +1,7 @@
 """DAG-JSON: strict JSON in which `{"/": …}` is a link or bytes (reference 1.3, 3.3, 4.3).
 
-`to_dag_json` and `from_dag_json` go between values and what `json` reads, `encode_dag_json` and
-`decode_dag_json` between values and text; `strict_json` reads the text alone.
+`to_dag_json` and `from_dag_json` convert between values and the objects of `json`, `encode_dag_json` and
+`decode_dag_json` between values and text. `strict_json` only parses the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separat
 
 
 def to_dag_json(value: Any) -> Any:
-    """A value as `json` writes it; refuses maps with the key `/`, which DAG-JSON cannot spell."""
+    """Convert a value to objects that `json` can write.
+
+    Raises `DagJsonMalformed` for a map with the key `/`, which DAG-JSON cannot express.
+    """
     kind = type(value)
     if kind is str or kind is int or value is None:
         return value
@@ -42,7 +45,10 @@ def to_dag_json(value: Any) -> Any:
 
 
 def from_dag_json(value: Any, *, levels: int = NESTING_MAX) -> Any:
-    """What `json` read as a value; refuses `/` in any other form than a link or bytes in canonical text."""
+    """Convert the objects that `json` has read to a value.
+
+    Raises `DagJsonMalformed` if the key `/` is used for anything but a link or bytes in canonical text.
+    """
     if isinstance(value, dict):
         if _RESERVED in value:
             return _reserved(value)
@@ -55,7 +61,7 @@ def from_dag_json(value: Any, *, levels: int = NESTING_MAX) -> Any:
 
 
 def encode_dag_json(value: Any) -> bytes:
-    """The canonical text: keys sorted bytewise at every level, no spaces, only the necessary escapes."""
+    """Encode a value canonically: keys sorted bytewise at every level, no spaces, only necessary escapes."""
     try:
         # Code points sort as their UTF-8 does.
         return _CANONICAL.encode(to_dag_json(value)).encode()
@@ -64,7 +70,7 @@ def encode_dag_json(value: Any) -> bytes:
 
 
 def encode_plain_dag_json(value: Any) -> bytes:
-    """As `encode_dag_json`, of a value that is known to hold no map with the key `/`: twice as fast."""
+    """Encode like `encode_dag_json`, twice as fast. The value must not contain a map with the key `/`."""
     try:
         return _PLAIN.encode(value).encode()
     except UnicodeEncodeError:
@@ -72,7 +78,7 @@ def encode_plain_dag_json(value: Any) -> bytes:
 
 
 def _spelled(value: Any) -> Any:
-    """What `json` does not know of itself: links and bytes."""
+    """Convert the values that `json` cannot write: links and bytes."""
     if isinstance(value, Cid):
         return {_RESERVED: value.text}
     if isinstance(value, bytes):
@@ -84,14 +90,15 @@ _PLAIN: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=
 
 
 def decode_dag_json(data: bytes, *, floats: bool = True) -> Any:
-    """The value of a strict JSON text (see `strict_json`)."""
+    """Decode a value from JSON that `strict_json` accepts. Raises `DagJsonMalformed` or `CidMalformed`."""
     return from_dag_json(strict_json(data, floats=floats))
 
 
 def strict_json(data: bytes, *, floats: bool = True) -> Any:
-    """What `json` reads: UTF-8, no repeated key, no NaN, no lone surrogate, nested as values may be.
+    """Parse JSON strictly: UTF-8, no repeated key, no NaN, no lone surrogate, the nesting limit of values.
 
-    With `floats` false, a number with point or exponent, and -0, are refused.
+    If `floats` is false, numbers with a decimal point or an exponent and -0 are refused, too. Raises
+    `DagJsonMalformed`.
     """
     try:
         found = json.loads(
@@ -144,12 +151,12 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_text(value: Any, levels: int) -> None:
-    """Raise where a text holds half a surrogate pair, or where lists and maps nest too deeply."""
+    """Raise `ValueError` if a text holds half a surrogate pair, or if lists and maps nest too deeply."""
     if isinstance(value, str):
         if _SURROGATE.search(value):
             raise ValueError("a text holds half a surrogate pair")
     elif isinstance(value, dict):
-        # The two maps that spell bytes, and the one that spells a link, are no level of the value.
+        # The two maps that express bytes, and the one that expresses a link, are not levels of the value.
         levels += 1 if _RESERVED in value else -1
         _check_text(" ".join(value), levels)
         _check_items(value.values(), levels)

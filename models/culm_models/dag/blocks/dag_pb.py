@@ -1,4 +1,4 @@
-"""dag-pb (reference 3.3): nodes of named links and data; a field that nobody knows is refused."""
+"""dag-pb (reference 3.3): nodes of named links and data. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from culm_models.dag.errors import DagError, DagPbMalformed
 
 @dataclass(frozen=True, slots=True)
 class PbLink:
-    """One link; a name that is absent is not an empty one."""
+    """A link. An absent name differs from an empty name."""
 
     cid: Cid
     name: str | None = None
     size: int | None = None
-    """Tsize: the bytes of all blocks below."""
+    """Tsize: the total size of all blocks below, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PbNode:
-    """A node."""
+    """A dag-pb node."""
 
     links: tuple[PbLink, ...]
     data: bytes | None = field(default=None, repr=False)
 
 
 def decode_dag_pb(block: bytes | memoryview) -> PbNode:
-    """The node of a block: links and data in either order, each group unbroken, data at most once."""
+    """Decode a block. Links and data may come in either order; links are contiguous, data comes at most once.
+
+    Raises `DagPbMalformed`.
+    """
     links: list[PbLink] = []
     data: bytes | None = None
     before: int | None = None
@@ -67,7 +70,7 @@ def _link(data: bytes) -> PbLink:
 
 
 def encode_dag_pb(node: PbNode) -> bytes:
-    """The block of a node: links first, and data behind them."""
+    """Encode a node: the links first, then the data."""
     out = bytearray()
     for link in node.links:
         inner = write_octets(1, link.cid.raw)

@@ -1,12 +1,13 @@
-"""DAG-CBOR by libipld, a library in Rust: a fast yes, or no word at all (R6).
+"""DAG-CBOR with libipld, a library in Rust: a fast confirmation that bytes are canonical, or no answer (R6).
 
-libipld reads links as plain bytes and takes some encodings that are not canonical: numbers and lengths that
-are not the shortest, floats of 32 bits, CIDs with bytes behind them, byte strings in place of links and the
-other way round. So what it read is written again: canonical is only what comes back byte for byte. Two faults
-can survive that, and are looked for: a broken CID (each is read by our own rules), and nesting (counted).
+libipld reads links as plain bytes and accepts some encodings that are not canonical: numbers and lengths that
+are not the shortest, floats of 32 bits, CIDs followed by further bytes, byte strings in place of links and
+links in place of byte strings. Each value is therefore encoded again, and only bytes that come back unchanged
+are canonical. Two faults can survive this and are checked separately: a malformed CID (each CID is parsed
+with the rules of `cid`) and the nesting (counted).
 
-Whether bytes were a link: libipld writes bytes as a link by their content alone. Since the bytes came back, a
-value was a link exactly when libipld writes it as one.
+libipld decides by their content whether it writes bytes as a link. Since the bytes came back unchanged, a
+value was a link exactly if libipld writes it as a link.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from culm_models.dag.blocks.cid import cid_from_bytes, common_cid
 from culm_models.dag.errors import CidMalformed
 
 UNSURE: Final = object()
-"""Not said to be canonical, and not said to be otherwise."""
+"""Result that leaves open whether the bytes are canonical."""
 
 _LINK_FIRST: Final = 0xD8
-# Bytes that may be a link, but not one with a whole sha2-256 in a codec that nodes have.
+# Bytes that may be a link, but not a link with a whole sha2-256 and a codec that occurs in nodes.
 _UNUSUAL_LINK: Final = re.compile(
     rb"\xd8\x2a(?!\x58(?:\x25\x00\x01[\x55\x70\x71]|\x26\x00\x01(?:\x82\x04|\xa9\x02))\x12\x20)"
 )
-# The heads of lists and maps, wherever such bytes stand.
+# The heads of lists and maps; such bytes are counted wherever they occur.
 _NESTING_HEADS: Final = bytes(range(0x80, 0xC0))
-# What a CID can begin with: version 1, `12 20`, or a varint of more bytes, which libipld is asked about.
+# A CID can begin with version 1, `12 20`, or a varint of more bytes; only libipld can decide about the last.
 _NO_CID_FIRSTS: Final = frozenset(range(0x80)) - {0x01, 0x12}
 
 _decode = libipld.decode_dag_cbor
@@ -38,7 +39,7 @@ _encode = libipld.encode_dag_cbor
 
 
 def fast_value(data: bytes, levels: int) -> Any:
-    """The value of canonical bytes with links as `Cid`, or `UNSURE`."""
+    """Decode canonical bytes, with links as `Cid`. Returns `UNSURE` if the bytes may not be canonical."""
     try:
         value = _decode(data)
         if _encode(value) != data:
@@ -49,10 +50,10 @@ def fast_value(data: bytes, levels: int) -> Any:
 
 
 def fast_part(data: bytes, *keys: str) -> bytes | None:
-    """The bytes of a part of a map of canonical bytes; None where that is not said.
+    """Return the bytes of the value under a path of keys in a canonical map, or None if that is not certain.
 
-    What libipld writes of a whole is what it writes of its parts, one behind the other: where the whole comes
-    back byte for byte, so does the part.
+    libipld encodes a whole as the concatenation of its parts. If the whole comes back unchanged, so does
+    every part.
     """
     try:
         value = _decode(data)
@@ -66,14 +67,14 @@ def fast_part(data: bytes, *keys: str) -> bytes | None:
 
 
 def is_surely_canonical(data: bytes, levels: int) -> bool:
-    """Whether bytes are canonical beyond doubt; False says nothing."""
+    """Whether the bytes are certainly canonical. False proves nothing."""
     try:
         if (
             _encode(_decode(data)) == data
             and _UNUSUAL_LINK.search(data) is None
             and len(data) - len(data.translate(None, _NESTING_HEADS)) <= levels
         ):
-            # Most blocks are settled by their bytes alone: links of the usual kinds, few heads.
+            # Most blocks need no further check: they hold only links of the usual kinds and few heads.
             return True
     except (ValueError, RecursionError, OverflowError, TypeError):
         return False

@@ -1,6 +1,6 @@
-"""The two spellings of bytes that CIDs and keys have as text: base32 in lower case, and base58btc.
+"""The two text encodings of CIDs and keys: base32 in lower case, and base58btc.
 
-What people type may come in further bases: `from_multibase`.
+`from_multibase` reads the further bases in which people may type them.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import re
 from typing import Final
 
 _BASE32: Final = re.compile("[a-z2-7]*")
-# RFC 4648's letters as the digits that Python reads.
+# Maps the letters of RFC 4648 to the digits that Python's `int` reads.
 _AS_DIGITS: Final = str.maketrans("abcdefghijklmnopqrstuvwxyz234567", "0123456789abcdefghijklmnopqrstuv")
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE36: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _BASE16: Final = re.compile("(?:[0-9a-f]{2})*")
-# Bases that are no power of two take time with the square of the size.
+# Decoding a base that is not a power of two takes time quadratic in the size.
 _SLOW_TEXT_MAX: Final = 1_024
 _BASE58_DIGITS: Final = {letter: digit for digit, letter in enumerate(_BASE58)}
 
 
 def base32(data: bytes) -> str:
-    """RFC 4648 base32, lower case, without padding."""
+    """Encode bytes in base32 of RFC 4648, in lower case and without padding."""
     return base64.b32encode(data).decode().rstrip("=").lower()
 
 
 def from_base32(text: str) -> bytes | None:
-    """The bytes of a text that `base32` writes; None of any other."""
+    """Decode a text that `base32` has written. Returns None for any other text."""
     size, spare = divmod(5 * len(text), 8)
-    # As many letters as the bytes need, and no bit set that belongs to none of them.
+    # The text has as many letters as the bytes need, and its spare bits are zero.
     if spare > 4 or _BASE32.fullmatch(text) is None:
         return None
     number = int(text.translate(_AS_DIGITS) or "0", 32)
@@ -38,7 +38,7 @@ def from_base32(text: str) -> bytes | None:
 
 
 def from_multibase(text: str) -> bytes | None:
-    """The bytes of a text whose first letter names its base: base16, base32, base36 or base58btc.
+    """Decode a text whose first letter names its base: base16, base32, base36 or base58btc.
 
     Returns None if it is in another base or malformed. All but base58btc may be in upper case.
     """
@@ -58,7 +58,7 @@ def from_multibase(text: str) -> bytes | None:
 
 
 def _from_digits(text: str, alphabet: str) -> bytes | None:
-    """The bytes of a number in the digits of an alphabet; each leading zero is a byte."""
+    """Decode a number in the digits of an alphabet to bytes; each leading zero digit is a zero byte."""
     if len(text) > _SLOW_TEXT_MAX or not set(text) <= set(alphabet):
         return None
     number = 0
@@ -69,7 +69,7 @@ def _from_digits(text: str, alphabet: str) -> bytes | None:
 
 
 def base58(data: bytes) -> str:
-    """Bitcoin's base58. Takes time with the square of the size: for short bytes alone."""
+    """Encode bytes in Bitcoin's base58. Takes time quadratic in the size, so use it for short bytes only."""
     number = int.from_bytes(data, "big")
     letters = []
     while number:
@@ -80,9 +80,9 @@ def base58(data: bytes) -> str:
 
 
 def from_base58(text: str, size: int) -> bytes | None:
-    """The `size` bytes that a text spells; None where it spells no such bytes."""
+    """Decode base58 to exactly `size` bytes. Returns None if the text is not their canonical encoding."""
     number = 0
-    # Every byte takes more than one letter, and none takes two.
+    # A byte takes more than one letter and less than two; a leading zero takes exactly one.
     if not size <= len(text) <= 2 * size:
         return None
     for letter in text:

@@ -1,4 +1,4 @@
-"""Hash functions that prove a block (reference 1.3, R3): which ones, and the proof itself."""
+"""Hash functions that verify blocks (reference 1.3, R3): the supported ones, and the check itself."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ BLAKE3: Final = 0x1E
 BLAKE2B_256: Final = 0xB220
 
 DEFAULT_HASHES: Final = frozenset({IDENTITY, SHA2_256, SHA2_512, BLAKE2B_256})
-"""What a deployment checks unless its verdict settings say otherwise (R28)."""
+"""Hash functions that a deployment checks unless its verdict settings name others (R28)."""
 
 
 class BlockHasher(Protocol):
-    """A hash of bytes that come in parts."""
+    """A hash of bytes that arrive in parts."""
 
     def update(self, data: bytes | memoryview, /) -> object:
-        """Take the next bytes."""
+        """Add the next bytes."""
         ...
 
     def digest(self) -> bytes:
-        """The digest of all bytes so far."""
+        """Return the digest of all bytes so far."""
         ...
 
 
@@ -39,16 +39,20 @@ _FUNCTIONS: Final[dict[int, Callable[[bytes | memoryview], BlockHasher]]] = {
 }
 
 KNOWN_HASHES: Final = frozenset({IDENTITY, *_FUNCTIONS})
-"""All that this process can check, were it asked to."""
+"""Hash functions that this process is able to check."""
 
 
 def can_check(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> bool:
-    """Whether a deployment with these hash functions can prove that bytes are a CID's."""
+    """Whether a deployment with these hash functions can check that bytes match a CID."""
     return cid.hash_code in hashes and cid.hash_code in KNOWN_HASHES
 
 
 def check_block(cid: Cid, data: bytes | memoryview, hashes: Collection[int] = DEFAULT_HASHES) -> None:
-    """Raise unless `data` is the block of `cid`; a digest cut short never proves anything."""
+    """Check that `data` is the block of `cid`.
+
+    Raises `HashMismatch` if it is not, or if the digest is truncated; `HashUnsupported` if the hash function
+    is not among `hashes`.
+    """
     if cid.hash_code == SHA2_256 and SHA2_256 in hashes:
         found = hashlib.sha256(data).digest()
     elif not can_check(cid, hashes):
@@ -57,13 +61,16 @@ def check_block(cid: Cid, data: bytes | memoryview, hashes: Collection[int] = DE
         found = bytes(data)
     else:
         found = _FUNCTIONS[cid.hash_code](data).digest()
-    # Whole digests are compared, so one that was cut short is never equal.
+    # Whole digests are compared, so a truncated digest is never equal.
     if found != cid.digest:
         raise HashMismatch(f"the block is not that of {cid.text[:100]}")
 
 
 def block_hasher(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> BlockHasher:
-    """For a block that comes in parts: its bytes are the CID's when the digest of all is `cid.digest`."""
+    """Return a hasher for a block that arrives in parts. The block matches if the digest is `cid.digest`.
+
+    Raises `HashUnsupported`.
+    """
     if cid.is_identity or not can_check(cid, hashes):
         raise HashUnsupported(f"the hash function 0x{cid.hash_code:x} is not checked in parts here")
     return _FUNCTIONS[cid.hash_code](b"")

@@ -1,4 +1,4 @@
-"""As much of protobuf as dag-pb and UnixFS need: fields with their wire types, in the order of the bytes."""
+"""The subset of protobuf that dag-pb and UnixFS need: fields with wire types, in the order of the bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _VARINT_BYTES_MAX: Final = 10
 
 
 def read_fields(data: bytes | memoryview) -> Iterator[tuple[int, int, int | bytes]]:
-    """Each field as number, wire type and value; refuses other wire types than numbers and bytes."""
+    """Yield each field as its number, wire type and value.
+
+    Raises `DagPbMalformed` for wire types other than numbers and bytes.
+    """
     at = 0
     while at < len(data):
         key, at = _read_number(data, at)
@@ -34,7 +37,7 @@ def read_fields(data: bytes | memoryview) -> Iterator[tuple[int, int, int | byte
 
 
 def read_numbers(data: bytes) -> list[int]:
-    """The numbers of a packed field."""
+    """Decode the numbers of a packed field."""
     found = []
     at = 0
     while at < len(data):
@@ -54,10 +57,10 @@ def _read_number(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def write_number(field: int, number: int) -> bytes:
-    """A field that is a number."""
+    """Encode a field that holds a number."""
     return write_varint(field << 3 | NUMBER) + write_varint(number)
 
 
 def write_octets(field: int, data: bytes) -> bytes:
-    """A field that is bytes."""
+    """Encode a field that holds bytes."""
     return write_varint(field << 3 | OCTETS) + write_varint(len(data)) + data

@@ -1,4 +1,4 @@
-"""Unsigned varints as multiformats has them (1.1): 7 bits a byte, low group first, shortest form."""
+"""Unsigned varints of multiformats (1.1): 7 bits per byte, lowest group first, shortest form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARINT_MAX: Final = (1 << 63) - 1
 
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """The number at `at` and where it ends."""
+    """Read the number at `at`. Returns it with the offset of its end. Raises `VarintMalformed`."""
     try:
         number, end = varint.read_varint(data, at, VARINT_BYTES_MAX)
     except (VarintCutOff, VarintTooLong) as error:
@@ -24,7 +24,7 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def write_varint(number: int) -> bytes:
-    """The bytes of a number."""
+    """Encode a number. Raises `VarintMalformed` if it is not in 0 to 2^63-1."""
     if not 0 <= number <= VARINT_MAX:
         raise VarintMalformed(f"{number} does not fit a varint")
     return varint.write_varint(number)

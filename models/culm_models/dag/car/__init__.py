@@ -1,7 +1,7 @@
-"""CARs of version 1: blocks in a file, each proved by its CID.
+"""CARs of version 1: files of blocks, each verified by its CID.
 
-`reader` reads whole files and streams cut anywhere, and finds the CARv1 in a CARv2; `writer` writes them, and
-the header alone.
+`reader` reads whole files and streams that are split anywhere, and finds the CARv1 in a CARv2. `writer`
+writes whole files, headers and single sections.
 """
 
 from culm_models.dag.car.reader import Car, CarStream, Section, read_car

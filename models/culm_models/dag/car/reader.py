@@ -1,4 +1,4 @@
-"""Reading CARs strictly (reference 1.3, R3): every hash checked, nothing copied but header and CIDs."""
+"""Strict reader of CARs (reference 1.3, R3): checks every hash and copies only the header and the CIDs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from culm_models.dag.errors import (
     VarintMalformed,
 )
 
-# No CID that is not an identity is longer; one that is may be as long as a block.
+# Maximum size of a CID in bytes, except for identity CIDs, which may be as long as a block.
 _CID_ROOM: Final = 256
 # A length of three bytes and a CID of a common kind.
 _HEAD_SIZE: Final = 3 + 5 + 32
@@ -35,9 +35,9 @@ _DATA_AT: Final = len(V2_PRAGMA) + 16
 
 
 class Section:
-    """A block in a CAR: where its bytes lie in the file, too. Small, since there may be a million of them.
+    """A block in a CAR, with its position in the file. Small, since there may be a million sections.
 
-    `end` is where the block ends in the bytes at hand.
+    `end` is the offset of the block's end in the bytes passed to the reader, not in the file.
     """
 
     __slots__ = ("_at", "_base", "_view", "cid", "end")
@@ -51,18 +51,18 @@ class Section:
 
     @property
     def data(self) -> memoryview:
-        """The block."""
+        """The bytes of the block."""
         return self._view[self._at : self.end]
 
     @property
     def offset(self) -> int:
-        """Where in the file the block begins."""
+        """Offset of the block in the file."""
         return self._base + self._at
 
 
 @dataclass(frozen=True, slots=True)
 class Car:
-    """A whole CAR: its roots, and its sections in the order of the file, repeats as well."""
+    """A whole CAR: its roots, and its sections in the order of the file, including repeated ones."""
 
     roots: tuple[Cid, ...]
     sections: tuple[Section, ...]
@@ -74,7 +74,10 @@ def read_car(
     hashes: Collection[int] = DEFAULT_HASHES,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Car:
-    """A whole file, checked. The sections' bytes are views into `data`."""
+    """Read and check a whole file. The sections' bytes are views into `data`.
+
+    Raises `DagError` with the code of the first fault.
+    """
     if len(data) > bounds.car:
         raise BlockTooLarge(f"a CAR over {bounds.car} bytes")
     view = memoryview(data)
@@ -112,14 +115,14 @@ def _take_common(
     most: int,
     found: list[Section],
 ) -> int:
-    """Take sections from a place on while they are as nearly all are, whole and good; where another begins.
+    """Add sections to `found` from `at` on while they are complete, valid and of the common form.
 
-    As nearly all are: a length of two or three bytes, a CID of a common codec by sha2-256. Of the first other
-    one nothing is said: it may be whole and good as well.
+    The common form has a length of two or three bytes and a CID with a common codec and sha2-256. Returns the
+    offset of the first section that is not added; it may still be complete and valid.
     """
     length, limit = len(view), bounds.block
     whole = view.obj
-    # Slices of bytes are cheaper than those of a view.
+    # Slices of bytes are cheaper than slices of a view.
     source = whole if isinstance(whole, bytes) and len(whole) == length else None
     for _ in range(most - len(found) if SHA2_256 in hashes else 0):
         head = bytes(view[at : at + _HEAD_SIZE]) if source is None else source[at : at + _HEAD_SIZE]
@@ -147,7 +150,7 @@ def _take_common(
 def _section(
     view: memoryview, start: int, end: int, base: int, hashes: Collection[int], bounds: Bounds
 ) -> Section:
-    """The section whose bytes are those from `start` to before `end`."""
+    """Read and check the section in the bytes from `start` up to, not including, `end`."""
     cid, size = read_cid(view[start:end], 0)
     block = view[start + size : end]
     if len(block) > bounds.block:
@@ -211,9 +214,9 @@ def _roots(header: bytes, bounds: Bounds) -> tuple[Cid, ...]:
 
 
 class CarStream:
-    """A CAR that comes in pieces cut anywhere: sections as soon as they are whole, at the end the verdict.
+    """Reader of a CAR that arrives in pieces split anywhere; it returns each section once it is complete.
 
-    What it answers does not depend on where the pieces were cut. It holds one unfinished section at most.
+    The results do not depend on where the pieces are split. At most one unfinished section is buffered.
     """
 
     __slots__ = ("_bounds", "_buffer", "_count", "_error", "_hashes", "_needed", "_taken", "roots")
@@ -222,7 +225,7 @@ class CarStream:
         self._hashes = hashes
         self._bounds = bounds
         self._buffer = bytearray()
-        # How many bytes the next step wants: until they are here, looking again is in vain.
+        # Bytes that the next step needs. Parsing again before they have arrived would be wasted work.
         self._needed = 1
         self._taken = 0
         self._count = 0
@@ -230,7 +233,11 @@ class CarStream:
         self.roots: tuple[Cid, ...] | None = None
 
     def feed(self, data: bytes | memoryview) -> list[Section]:
-        """The sections that are whole now; an error ends the stream, after the sections before it."""
+        """Add the next bytes. Returns the sections that are now complete.
+
+        Raises `DagError` for a fault that no new section precedes. Otherwise the sections before the fault
+        are returned and the next call raises it. After an error, every call raises it again.
+        """
         if self._error is not None:
             raise self._error
         self._buffer += data
@@ -238,7 +245,7 @@ class CarStream:
             return []
         found: list[Section] = []
         try:
-            # What was taken stays behind as views of these bytes.
+            # The returned sections keep these bytes alive as views.
             self._take(bytes(self._buffer), found)
         except DagError as error:
             self._error = error
@@ -248,7 +255,7 @@ class CarStream:
         return found
 
     def finish(self) -> None:
-        """The end of the file: raises what a whole file that ends here would be refused for."""
+        """Mark the end of the file. Raises the `DagError` that a whole file ending here is refused with."""
         if self._error is not None:
             raise self._error
         if self.roots is None:
@@ -293,7 +300,7 @@ class CarStream:
     def _take_common(self, view: memoryview, at: int, found: list[Section]) -> int:
         before = len(found)
         most = before + self._bounds.sections - self._count
-        # No section reaches beyond what a file may have: that one is looked at below, and refused.
+        # Sections beyond the maximum size of a file are left for the caller's loop, which refuses them.
         room = view[: max(at, self._bounds.car - self._taken)]
         at = _take_common(room, at, self._taken, self._hashes, self._bounds, most, found)
         self._count += len(found) - before
@@ -305,16 +312,17 @@ class CarStream:
 
 
 def _varint_is_there(view: memoryview, at: int) -> bool:
-    """Whether a varint, or a fault in it, can be seen already."""
+    """Whether enough bytes are present to read a varint or to see that it is malformed."""
     head = view[at : at + VARINT_BYTES_MAX]
     return len(head) == VARINT_BYTES_MAX or any(byte < 0x80 for byte in head)
 
 
 def find_payload(head: bytes, file_size: int) -> tuple[int, int]:
-    """Where the CARv1 in a file begins and before where it ends, by the first `V2_HEAD_SIZE` bytes.
+    """Find the CARv1 in a file from the file's first `V2_HEAD_SIZE` bytes.
 
-    Header and index of a CARv2 are neither trusted nor needed. A file of another version is all CARv1.
-    Raises `CarHeaderMalformed`.
+    Returns the offsets of its begin and end. A file that does not begin with the pragma of CARv2 is a CARv1
+    as a whole. The index and the characteristics of a CARv2 are neither trusted nor needed. Raises
+    `CarHeaderMalformed`.
     """
     if not head.startswith(V2_PRAGMA):
         return 0, file_size

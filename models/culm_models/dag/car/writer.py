@@ -1,4 +1,4 @@
-"""Writing CARs: a header, and sections whose hashes are checked."""
+"""Writer of CARs: a header, and sections whose hashes are checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_car(
     hashes: Collection[int] = DEFAULT_HASHES,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> bytes:
-    """A whole file, every block checked against its CID."""
+    """Write a whole file. Raises `DagError` if a block does not match its CID or a limit is exceeded."""
     out = bytearray(car_header(roots, bounds=bounds))
     for sections, (cid, data) in enumerate(blocks, 1):
         check_block(cid, data, hashes)
@@ -30,7 +30,7 @@ def write_car(
 
 
 def car_header(roots: Sequence[Cid], *, bounds: Bounds = DEFAULT_BOUNDS) -> bytes:
-    """What a file with these roots begins with."""
+    """Write the header of a file with these roots. Raises `BlockTooLarge`."""
     if len(roots) > bounds.car_roots:
         raise BlockTooLarge(f"a CAR with more than {bounds.car_roots} roots")
     header = encode_dag_cbor({"roots": list(roots), "version": 1})
@@ -40,7 +40,7 @@ def car_header(roots: Sequence[Cid], *, bounds: Bounds = DEFAULT_BOUNDS) -> byte
 
 
 def car_section(cid: Cid, data: bytes | memoryview, *, bounds: Bounds = DEFAULT_BOUNDS) -> bytes:
-    """One section; its block is not checked here."""
+    """Write a section without checking the block against its CID. Raises `BlockTooLarge`."""
     if len(data) > bounds.block:
         raise BlockTooLarge(f"a block over {bounds.block} bytes")
     return b"".join((write_varint(len(cid.raw) + len(data)), cid.raw, data))

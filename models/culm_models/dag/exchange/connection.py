@@ -54,9 +54,10 @@ _FED_BYTES: Final = 65_536
 
 
 class Exchange:
-    """One end of a connection. For one thread; who drives it owes `settle` for nodes and spooled shards.
+    """One end of a connection. Not thread-safe.
 
-    `peer` is the other end's proven key: spools belong to it.
+    The driver must call `settle` for every node and spooled shard that an event reports. `peer` is the proven
+    key of the other end; the spools belong to this key.
     """
 
     def __init__(
@@ -68,11 +69,11 @@ class Exchange:
         access: SpaceAccess = open_to_all,
     ) -> None:
         self.dropped: DagError | None = None
-        """The violation that ended the connection: say no more, close it with the code."""
+        """The violation that ended the connection. The driver sends nothing more and closes with its code."""
         self.hello: DagHello | None = None
-        """What the other end has said of itself."""
+        """The HELLO of the other end, once it has been received."""
         self.received_bytes = self.sent_bytes = 0
-        """Of chunks."""
+        """Bytes of chunks received and sent."""
         self._store = store
         self._settings = settings
         self._peer = peer
@@ -92,14 +93,17 @@ class Exchange:
         self._unasked = Unasked(settings, peer)
         self._out.append(DagHello(settings.max_frame, settings.spaces, settings.policy, settings.verdict))
 
-    # What the driver does.
+    # Calls of the driver.
 
     def receive(self, data: bytes) -> list[ExchangeEvent]:
-        """Take bytes from the other end, cut anywhere. A violation sets `dropped`, and is not raised."""
+        """Receive bytes from the other end, split anywhere. A violation sets `dropped` and is not raised."""
         return [event for events in self.receive_steps(data) for event in events]
 
     def receive_steps(self, data: bytes) -> Iterator[list[ExchangeEvent]]:
-        """As `receive`, in short steps; the events of each are to be dealt with before the next."""
+        """Receive bytes in short steps.
+
+        The caller handles the events of each step before it takes the next.
+        """
         if self.dropped is not None or self._is_reading:
             return
         self._is_reading = True
@@ -110,7 +114,7 @@ class Exchange:
                     events: list[ExchangeEvent] = []
                     self._read(self._held.popleft(), events)
                     yield events
-            # A fault behind whole messages is known by now.
+            # Raises a fault that follows the complete messages.
             self._reader.feed(b"")
         except DagError as error:
             self.dropped = error
@@ -118,9 +122,10 @@ class Exchange:
             self._is_reading = False
 
     def access_changed(self, space: bytes) -> list[ExchangeEvent]:
-        """The access may say of a space what it did not say before: offers are made anew.
+        """Send offers again, because the access rights for a space may have changed.
 
-        Also owed after `TokenReceived`, whatever came of it; what was held back is read then.
+        The driver must also call this after each `TokenReceived`, valid or not. The messages that were held
+        back since then are read now; their events are returned.
         """
         found = self._spaces.get(space)
         if found is not None and self.hello is not None:
@@ -129,9 +134,9 @@ class Exchange:
         return self.receive(b"")
 
     def settle(self, space: bytes, results: Iterable[tuple[Cid, AckStatus, str | None]]) -> None:
-        """Say what became of reported nodes and shards: the other end is told now, and not before.
+        """Report the results of received nodes and shards. Only now are they acknowledged to the other end.
 
-        What was REFUSED, or comes LATER, is not asked for again on this connection.
+        Links with the status REFUSED or LATER are not requested again on this connection.
         """
         found = self._spaces[space]
         for cid, status, code in results:
@@ -150,7 +155,7 @@ class Exchange:
         publish_heads: Iterable[Cid] = (),
         shards: Iterable[tuple[Cid, int]] = (),
     ) -> None:
-        """Tell the other end of what is new here; what was here before, it was told by itself."""
+        """Offer new heads and shards to the other end. Earlier ones are offered without this call."""
         found = self._spaces.get(space)
         if found is None or self.hello is None or self._access(space, SpaceAbility.READ) is not None:
             return
@@ -160,23 +165,32 @@ class Exchange:
         )
 
     def cancel(self, space: bytes, links: Iterable[Cid]) -> None:
-        """Want these no longer, as a shard that came from someone else."""
+        """Cancel requests, for example for a shard that has arrived from another peer."""
         asked = tuple(cid for cid in links if self._nodes.cancel((space, cid)) | self._shards.drop(cid))
         if asked:
             self._out.append(DagCancel(space, asked))
 
     def show(self, space: bytes, block: bytes) -> None:
-        """Show a UCAN of this end's own key, before anything is offered if HELLO has not come yet (R14)."""
+        """Send a UCAN that proves the rights of this end's key (R14).
+
+        It precedes all offers if the other end's HELLO has not been received yet.
+        """
         self._out.append(DagBlocks(space, (block,)))
         self._nodes.forget_absent()
         self._shards.forget_absent()
 
     def close(self) -> None:
-        """The connection has ended: nothing is kept for what was on its way and has not begun to come."""
+        """End all transfers when the connection has ended.
+
+        The store drops the reservations of shards of which no chunk has arrived.
+        """
         self._shards.close()
 
     def next_frame(self) -> bytes:
-        """The next frame to send; empty while there is none. Chunks are read from the store as they go."""
+        """Return the next frame to send, or empty bytes if there is none.
+
+        Chunks are read from the store only when they are sent.
+        """
         if self.dropped is not None:
             return b""
         message = self._next_message()
@@ -188,27 +202,30 @@ class Exchange:
 
     @property
     def waiting_bytes(self) -> int:
-        """About how many bytes of answers wait for `next_frame`: while there are many, read no more."""
+        """Approximate bytes of answers that wait for `next_frame`.
+
+        The driver stops reading if it is large.
+        """
         return sum(link_size(cid) for one in self._spaces.values() for cid, _, _ in one.acks)
 
     @property
     def wanted_shards(self) -> tuple[int, int]:
-        """How many offered shards have not come yet, and their bytes: for progress."""
+        """Number and total bytes of the offered shards that have not arrived yet, to show progress."""
         return self._shards.wanted
 
     @property
     def spaces(self) -> tuple[bytes, ...]:
-        """The spaces that either end named; empty until the other end's HELLO is here."""
+        """The spaces that either end has named; empty until the other end's HELLO has been received."""
         return tuple(self._spaces)
 
     def is_done(self, space: bytes) -> bool:
-        """Whether both ends have all that they want of a space, of what the other one has."""
+        """Whether each end has received everything in a space that it wants and the other end has."""
         found = self._spaces.get(space)
         return (
             found is not None and found.has_said_all and found.other_is_done and self._serving.is_idle(space)
         )
 
-    # What comes in.
+    # Received messages.
 
     def _hello(self, message: DagHello, events: list[ExchangeEvent]) -> None:
         if self.hello is not None:
@@ -312,7 +329,7 @@ class Exchange:
             if here is not None:
                 found.acks.append((here, AckStatus.HAD, None))
             elif token := self._unasked.token(cids, block):
-                # What was read before has its place before the token.
+                # Nodes that precede the token are reported before it.
                 if taken:
                     events.append(NodesReceived(space, tuple(taken)))
                     taken = []
@@ -349,7 +366,7 @@ class Exchange:
                     found.is_done_due = True
             events.append(DagAcknowledged(found.space, cid, status, code))
 
-    # What goes out.
+    # Messages to send.
 
     @property
     def _max_frame(self) -> int:
@@ -375,7 +392,7 @@ class Exchange:
             or first_message(one.next_done(self._store, room) for one in spaces if self._is_idle(one.space))
             or self._serving.next_nodes(room)
             or self._serving.next_chunk(room)
-            # What could not be served, or is not taken, is known by now.
+            # Serving and requesting above may have added acknowledgements.
             or first_message(one.next_ack(room) for one in spaces)
         )
 

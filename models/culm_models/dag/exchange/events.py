@@ -1,4 +1,4 @@
-"""What a connection reports to whoever drives it."""
+"""Events that a connection reports to its driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from culm_models.dag.wire.messages import AckStatus
 
 @dataclass(frozen=True, slots=True)
 class HelloReceived:
-    """The other end has said who it is; its verdicts are its own, so another policy refuses nobody."""
+    """The other end's HELLO. Its validation is its own, so a different policy is no reason to refuse it."""
 
     spaces: tuple[bytes, ...]
     policy: str
@@ -20,9 +20,9 @@ class HelloReceived:
 
 @dataclass(frozen=True, slots=True)
 class NodesReceived:
-    """Nodes and UCANs that were asked for or offered: their hashes are right, all else is to be judged.
+    """Requested or offered nodes and UCANs. Their hashes are verified; nothing else is.
 
-    A child may come before its parents. `Exchange.settle` is owed for each of them.
+    A child may arrive before its parents. The driver must call `Exchange.settle` for each block.
     """
 
     space: bytes
@@ -31,9 +31,9 @@ class NodesReceived:
 
 @dataclass(frozen=True, slots=True)
 class TokenReceived:
-    """A UCAN that nobody asked for, whose issuer is the other end's key (R14); it is to be verified.
+    """An unsolicited, unverified UCAN whose issuer is the other end's key (R14).
 
-    What follows is looked at when `Exchange.access_changed` is called, which is owed.
+    Further messages wait until the driver calls `Exchange.access_changed`, which it must do.
     """
 
     space: bytes
@@ -43,7 +43,7 @@ class TokenReceived:
 
 @dataclass(frozen=True, slots=True)
 class ShardSpooled:
-    """All chunks of a shard are in the store's spool, unverified. `Exchange.settle` is owed for it."""
+    """All chunks of a shard are in the store's spool, unverified. The driver must call `Exchange.settle`."""
 
     space: bytes
     shard: Cid
@@ -52,7 +52,7 @@ class ShardSpooled:
 
 @dataclass(frozen=True, slots=True)
 class DagAcknowledged:
-    """What the other end says became of something that it was sent, was offered, or was asked for."""
+    """The other end's result for a link that was sent to it, offered to it or requested from it."""
 
     space: bytes
     link: Cid
@@ -62,7 +62,7 @@ class DagAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class DoneReceived:
-    """All that the other end wants of a space has come to it, for now."""
+    """The other end has, for now, received everything that it wants of a space."""
 
     space: bytes
     dag_heads: tuple[Cid, ...]

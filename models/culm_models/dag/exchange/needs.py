@@ -1,4 +1,4 @@
-"""What a node or UCAN names and cannot do without: what is asked for when it is not here."""
+"""Links that a node or UCAN depends on; an exchange requests them if they are missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from culm_models.dag.ucan.forms import ucan_from_map, ucan_from_raw
 from culm_models.dag.ucan.token import Ucan
 
 _NODE_CODECS: Final = (DAG_CBOR, RAW)
-# What a map whose first key is one of a node goes on with, so that most are decoded once.
+# First keys of a node's map, behind its head. They save decoding most blocks twice.
 _NODE_STARTS: Final = (b"\x65prior", b"\x66change")
 
 
@@ -27,7 +27,7 @@ def may_be_node(cid: Cid) -> bool:
 def read_block(
     cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
 ) -> ReplicaNode | Ucan:
-    """The node or UCAN, by its form; no signature is verified. Raises `DagError`."""
+    """Decode a node or UCAN, told apart by its form. No signature is verified. Raises `DagError`."""
     if cid.codec == RAW:
         return ucan_from_raw(block, legacy=legacy, bounds=bounds)
     if block[1:].startswith(_NODE_STARTS) or len(block) > bounds.node:
@@ -39,13 +39,13 @@ def read_block(
 
 
 def needs_of(found: ReplicaNode | Ucan) -> tuple[Cid, ...]:
-    """Prior, forks, origin and proofs."""
+    """Return the CIDs of the prior, forks, origin and proofs."""
     if isinstance(found, Ucan):
         return found.claims.proofs
     change = found.change
     if not isinstance(change, PublishChange):
         return found.parents
-    # A leaf of the id itself needs no proof.
+    # A leaf issued by the id itself needs no proof.
     claims = change.proof.claims
     proofs = () if claims.issuer == did_key(change.id) else claims.proofs
     return (*found.parents, change.origin, *proofs)
@@ -54,7 +54,7 @@ def needs_of(found: ReplicaNode | Ucan) -> tuple[Cid, ...]:
 def needs_of_block(
     cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
 ) -> tuple[Cid, ...]:
-    """What the block needs; nothing where it breaks a rule of form."""
+    """Return the CIDs that a block depends on; empty if the block is malformed."""
     try:
         return needs_of(read_block(cid, block, legacy=legacy, bounds=bounds))
     except DagError:

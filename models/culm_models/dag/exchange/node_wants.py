@@ -1,4 +1,4 @@
-"""Nodes that one end lacks and the other may have: to be asked for, asked for, and come but not settled."""
+"""Missing nodes that the other end may have: queued, requested, and received but not yet settled."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import AckStatus
 
 PlacedNode: TypeAlias = tuple[bytes, Cid]
-"""A space, and a node in it."""
+"""A space and the CID of a node in it."""
 
 
 class NodeWants:
-    """What is wanted of nodes, of all spaces of one connection."""
+    """The missing nodes of all spaces of one connection."""
 
     def __init__(self, store: ExchangeStore, most: int) -> None:
         self._store = store
         self._most = most
         self._queue: deque[PlacedNode] = deque()
-        # Those that were asked for and then put off or cancelled are still in the queue, but not here.
+        # Nodes to request. A cancelled node stays in the queue, but is no longer in this set.
         self._waiting: set[PlacedNode] = set()
         self._asked: set[PlacedNode] = set()
         self._unsettled: set[PlacedNode] = set()
@@ -35,15 +35,18 @@ class NodeWants:
 
     @property
     def in_flight(self) -> int:
-        """How many are asked for and have not come."""
+        """Number of nodes that are requested and have not arrived."""
         return len(self._asked)
 
     def is_idle(self, space: bytes) -> bool:
-        """Whether nothing of a space is wanted, on its way, or not settled."""
+        """Whether no node of a space is missing, in flight or unsettled."""
         return not self._counts.get(space) and space not in self._overflowed
 
     def add(self, space: bytes, cids: Sequence[Cid]) -> Sequence[Cid]:
-        """Want what is not here, each once on a connection; what there is no room for is given back."""
+        """Queue the missing nodes among `cids`, each at most once per connection.
+
+        Returns the nodes that exceed the capacity.
+        """
         for number, cid in enumerate(cids):
             place = (space, cid)
             if place in self._waiting or place in self._asked or place in self._unsettled:
@@ -51,7 +54,7 @@ class NodeWants:
             if place in self._absent or not may_be_node(cid) or self._store.has_node(space, cid):
                 continue
             if len(self._waiting) + len(self._asked) >= self._most:
-                # The store knows what is missing: it is asked when there is room.
+                # The store knows what is missing; it is queried again once there is capacity.
                 self._overflowed.add(space)
                 return cids[number:]
             self._waiting.add(place)
@@ -60,15 +63,15 @@ class NodeWants:
         return ()
 
     def is_wanted(self, place: PlacedNode) -> bool:
-        """Whether a node is to come."""
+        """Whether a node is queued or requested."""
         return place in self._waiting or place in self._asked
 
     def is_unsettled(self, place: PlacedNode) -> bool:
-        """Whether a node has come, and it is not known what became of it."""
+        """Whether a node has been received and its result is not known yet."""
         return place in self._unsettled
 
     def take(self, place: PlacedNode) -> None:
-        """A node has come, asked for or offered."""
+        """Record that a node has been received."""
         if self.is_wanted(place):
             self._waiting.discard(place)
             self._asked.discard(place)
@@ -78,7 +81,7 @@ class NodeWants:
         self._came_since = True
 
     def settle(self, place: PlacedNode, status: AckStatus) -> bool:
-        """It is known what became of a node; False where nobody waited for that."""
+        """Record the result of a received node. Returns False if the node is not unsettled."""
         if place not in self._unsettled:
             return False
         self._unsettled.remove(place)
@@ -88,7 +91,7 @@ class NodeWants:
         return True
 
     def next_to_ask(self, most: int) -> list[PlacedNode]:
-        """Nodes of one space to ask for now: they are in flight from here on."""
+        """Take up to `most` nodes of one space to request now. They count as in flight from here on."""
         if not self._queue and not self._waiting:
             self._look_again()
         found: list[PlacedNode] = []
@@ -104,7 +107,7 @@ class NodeWants:
         return found
 
     def _look_again(self) -> None:
-        """Nothing is queued: what was put off, and what there was no room for."""
+        """Queue nodes that were postponed or that exceeded the capacity. Called while nothing is queued."""
         if self._put_off and not self._asked:
             put_off, self._put_off = self._put_off, []
             for place in put_off:
@@ -120,7 +123,10 @@ class NodeWants:
                 self.add(space, self._store.missing_nodes(space, self._most))
 
     def not_coming(self, place: PlacedNode, *, later: bool) -> bool:
-        """The other end does not send a node (now); False where it was not asked for."""
+        """Record that the other end does not send a node, or (`later`) not now.
+
+        Returns False if the node was not requested.
+        """
         if place not in self._asked:
             return False
         self._asked.remove(place)
@@ -132,7 +138,7 @@ class NodeWants:
         return True
 
     def cancel(self, place: PlacedNode) -> bool:
-        """Want a node no longer; True when the other end was asked for it."""
+        """Stop waiting for a node. Returns True if it was requested from the other end."""
         if not self.is_wanted(place):
             return False
         was_asked = place in self._asked
@@ -143,7 +149,7 @@ class NodeWants:
         return was_asked
 
     def forget_absent(self) -> None:
-        """Whoever did not have something, or may not have sent it, is asked again."""
+        """Allow nodes that the other end did not have, or was not allowed to send, to be requested again."""
         self._absent = RecentSet(self._most)
 
     def _count(self, space: bytes, change: int) -> None:

@@ -1,4 +1,4 @@
-"""Lists cut into messages that fit a frame, and which message is next."""
+"""Splitting of lists into messages that fit a frame, and of long messages into short steps."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from culm_models.dag.wire.messages import (
 )
 
 FRAME_ROOM: Final = 128
-"""What a message takes beside its lists."""
+"""Bytes reserved in a frame for everything but the lists of the message."""
 _LINK_ROOM: Final = 8
 _SIZE_ROOM: Final = 6
 _LINKS: Final = 256
 _BLOCKS: Final = 32
-"""How many links, or blocks, one message has when it is sent in pieces."""
+"""Links (`_LINKS`) or blocks (`_BLOCKS`) per piece when a long message is split."""
 
 _T = TypeVar("_T")
 
 
 def link_size(cid: Cid) -> int:
-    """Bytes of a link in a list, at most."""
+    """Return the maximum size of a link in a list, in bytes."""
     return len(cid.raw) + _LINK_ROOM
 
 
 def in_frames(items: Iterable[_T], size_of: Callable[[_T], int], max_frame: int) -> Iterator[tuple[_T, ...]]:
-    """As many items as fit each time; none of them gives nothing."""
+    """Yield the items in batches that fit a frame. Yields nothing if there are no items."""
     batch: list[_T] = []
     room = max_frame - FRAME_ROOM
     for item in items:
@@ -55,7 +55,11 @@ def offers_of(
     publish_heads: Sequence[Cid],
     max_frame: int,
 ) -> Iterator[DagOffer]:
-    """One offer in frames: shards first, heads in the last ones, so that who has these has seen them all."""
+    """Yield an offer as messages that fit a frame.
+
+    The shards come first and the heads last, so that a peer that knows the heads has received the whole
+    offer.
+    """
     for batch in in_frames(shards, lambda one: link_size(one[0]) + _SIZE_ROOM, max_frame):
         yield DagOffer(space, (), (), batch)
     heads = [(cid, False) for cid in dag_heads] + [(cid, True) for cid in publish_heads]
@@ -71,19 +75,19 @@ def offers_of(
 
 
 def offer_of_store(store: ExchangeStore, space: bytes, max_frame: int) -> Iterator[DagOffer]:
-    """All that is here of a space, looked up when the first message is wanted."""
+    """Yield an offer of everything that the store holds of a space, read when the first message is needed."""
     yield from offers_of(
         space, store.shards(space), store.dag_heads(space), store.publish_heads(space), max_frame
     )
 
 
 def first_message(messages: Iterable[DagMessage | None]) -> DagMessage | None:
-    """The first that there is; those behind it are not made."""
+    """Return the first message that is not None, without producing those after it."""
     return next((message for message in messages if message is not None), None)
 
 
 def in_pieces(messages: Iterable[DagMessage]) -> Iterator[DagMessage]:
-    """Yield the messages in order, long ones as several that say the same: each is read in a short step."""
+    """Yield the messages in order, with long messages split, so that each is processed in a short step."""
     for message in messages:
         match message:
             case DagBlocks(space, blocks) if len(blocks) > _BLOCKS:
@@ -103,5 +107,5 @@ def in_pieces(messages: Iterable[DagMessage]) -> Iterator[DagMessage]:
 
 
 def _cut(items: Sequence[_T], count: int = _LINKS) -> list[tuple[_T, ...]]:
-    """Pieces of a list; of an empty one, an empty piece."""
+    """Split a list into pieces of up to `count` items. An empty list gives one empty piece."""
     return [tuple(items[start : start + count]) for start in range(0, len(items), count)] or [()]

@@ -1,4 +1,4 @@
-"""Which chunks of a shard are here (R27): a bit each, so that any order of them takes a few bytes."""
+"""Chunks of a shard as bits of an integer (R27), so that any subset of them takes a few bytes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ Range: TypeAlias = tuple[int, int]
 
 
 def chunk_count(size: int) -> int:
-    """How many chunks a shard of this size has."""
+    """Return the number of chunks in a shard of `size` bytes."""
     return -(-size // CHUNK_SIZE)
 
 
 def chunk_length(size: int, offset: int) -> int:
-    """The length of the chunk at an offset."""
+    """Return the length of the chunk at an offset, in bytes."""
     return min(CHUNK_SIZE, size - offset)
 
 
 def chunk_bit(offset: int) -> int:
-    """The bit of the chunk at an offset."""
+    """Return the bit of the chunk at an offset."""
     return 1 << (offset // CHUNK_SIZE)
 
 
 def all_chunks(size: int) -> int:
-    """The bits of a whole shard."""
+    """Return the bits of all chunks of a shard."""
     return (1 << chunk_count(size)) - 1
 
 
 def ranges_of(bits: int, size: int) -> tuple[Range, ...]:
-    """The runs of chunks that are set, ascending, as bytes of a shard of this size."""
+    """Convert the bits of chunks to ascending byte ranges in a shard of `size` bytes."""
     found: list[Range] = []
     start = None
     for chunk in range(chunk_count(size) + 1):
@@ -46,7 +46,10 @@ def ranges_of(bits: int, size: int) -> tuple[Range, ...]:
 
 
 def bits_of(ranges: Iterable[Range], size: int) -> int | None:
-    """The chunks of ranges; None unless each begins at a chunk and ends at a chunk or with the shard."""
+    """Convert byte ranges to the bits of chunks.
+
+    Returns None unless each range begins at a chunk and ends at the end of a chunk or of the shard.
+    """
     bits = 0
     for offset, length in ranges:
         end = offset + length

@@ -1,4 +1,4 @@
-"""What the other end wants of this one: nodes with their ancestors, and chunks of shards as they go."""
+"""Answers to the other end's requests: nodes with their ancestors, and chunks of shards."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, DagBlocks, DagChunk
 _SENT_REMEMBERED: Final = 16_384
 _AHEAD_BYTES: Final = 262_144
 _FRAME_ROOM: Final = 256
-"""What a message of one block or chunk takes beside it: head, space, CID, numbers."""
+"""Bytes reserved in a message for everything but the block or chunk: head, space, CID, numbers."""
 _ITEM_ROOM: Final = 5
 NotServed = Callable[[bytes, Cid, bool], None]
-"""Is told of a space and a link that cannot be sent: it is not here, or (True) no frame is large enough."""
+"""Receives a space and a link that cannot be sent: it is missing here, or (True) too large for a frame."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class _ServedShard:
 
 
 class Serving:
-    """Queues of one connection; as many links as the other end may have in flight."""
+    """Queues of requested nodes and shards of one connection, up to a limit of links (`most`)."""
 
     def __init__(self, store: ExchangeStore, not_served: NotServed, *, most: int, legacy: bool) -> None:
         self._store = store
@@ -40,42 +40,42 @@ class Serving:
         self._legacy = legacy
         self._nodes: OrderedDict[tuple[bytes, Cid], None] = OrderedDict()
         self._shards: OrderedDict[Cid, _ServedShard] = OrderedDict()
-        # Nobody is sent the same ancestors again and again, or what it has said to have.
+        # Nodes sent before, and nodes that the other end has: they are not sent again as ancestors.
         self._known: RecentSet[tuple[bytes, Cid]] = RecentSet(_SENT_REMEMBERED)
 
     def is_idle(self, space: bytes) -> bool:
-        """Whether nothing of a space is to be sent."""
+        """Whether nothing is queued for a space."""
         return not any(place[0] == space for place in self._nodes) and not any(
             one.space == space for one in self._shards.values()
         )
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is taken on for now."""
+        """Whether the queues have reached their limit."""
         return len(self._nodes) + len(self._shards) >= self._most
 
     def want_node(self, space: bytes, cid: Cid) -> None:
-        """Send a node."""
+        """Queue a node."""
         self._nodes[space, cid] = None
 
     def want_shard(self, space: bytes, cid: Cid, size: int, bits: int) -> None:
-        """Send chunks of a shard that is here; those that were wanted before stay wanted."""
+        """Queue chunks of a shard in addition to the chunks already queued. `bits` of 0 means all chunks."""
         found = self._shards.setdefault(cid, _ServedShard(space, size, 0))
         found.bits |= bits or all_chunks(size)
 
     def cancel(self, space: bytes, cid: Cid) -> None:
-        """Send something no longer."""
+        """Remove a node or shard from the queues."""
         self._nodes.pop((space, cid), None)
         found = self._shards.get(cid)
         if found is not None and found.space == space:
             del self._shards[cid]
 
     def other_end_has(self, space: bytes, cid: Cid) -> None:
-        """The other end has a node: it need not be sent ahead."""
+        """Record that the other end has a node, so that it is not sent as an ancestor."""
         self._known.add((space, cid))
 
     def next_nodes(self, max_frame: int) -> DagBlocks | None:
-        """As many wanted nodes of one space as fit a frame, each with what it builds on."""
+        """Take as many queued nodes of one space as fit a frame, followed by ancestors in the rest of it."""
         while self._nodes:
             space = next(iter(self._nodes))[0]
             blocks = self._nodes_of(space, max_frame - _FRAME_ROOM)
@@ -110,7 +110,7 @@ class Serving:
         return blocks
 
     def _ahead(self, space: bytes, sent: deque[tuple[Cid, bytes]]) -> Iterator[tuple[Cid, bytes]]:
-        """What sent nodes name, children before parents, while the other end may lack it."""
+        """Yield dependencies of sent nodes that the other end may be missing, children before parents."""
         while sent:
             cid, block = sent.popleft()
             for need in needs_of_block(cid, block, legacy=self._legacy):
@@ -121,7 +121,7 @@ class Serving:
                 sent.append((need, found))
 
     def next_chunk(self, max_frame: int) -> DagChunk | None:
-        """The next chunk of the shard that has been wanted for longest."""
+        """Take the next chunk of the shard that was queued first."""
         while self._shards:
             cid, one = next(iter(self._shards.items()))
             offset = ((one.bits & -one.bits).bit_length() - 1) * CHUNK_SIZE

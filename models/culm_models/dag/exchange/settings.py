@@ -1,4 +1,4 @@
-"""What one end says of itself in HELLO, and how much it remembers on another's word."""
+"""Settings of one end: the content of its HELLO, and limits on what it stores for the other end."""
 
 from __future__ import annotations
 
@@ -13,57 +13,60 @@ from culm_models.dag.wire.messages import FRAME_MAX
 
 
 class SpaceAbility(StrEnum):
-    """What may be done in a space (R14)."""
+    """A right in a space (R14)."""
 
     APPEND = "dag/append"
     READ = "dag/read"
 
 
 SpaceAccess: TypeAlias = Callable[[bytes, SpaceAbility], str | None]
-"""Judges what the other end wants to do in a space: None, or the code that it is refused with."""
+"""Checks a right of the other end in a space. Returns None, or the code with which it is refused."""
 
 
 def open_to_all(space: bytes, ability: SpaceAbility) -> str | None:
-    """The access that refuses nothing."""
+    """Grant every right."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSettings:
-    """One end of a connection. What the other one says beyond a bound is not remembered, never an error."""
+    """Settings of one end of a connection.
+
+    Data from the other end beyond a limit is ignored, not an error.
+    """
 
     policy: str
     verdict: bytes
-    """sha2-256 of the record of verdict settings (R28)."""
+    """The sha2-256 of the record of verdict settings (R28)."""
     spaces: tuple[bytes, ...] = ()
-    """What HELLO names. Spaces that only the other end names are exchanged as well, where access allows."""
+    """Spaces named in HELLO. Spaces that only the other end names are exchanged, too, if access allows it."""
     legacy: bool = False
     hashes: frozenset[int] = DEFAULT_HASHES
-    """Of the record of verdict settings: a shard of another hash function cannot be verified."""
+    """Hash functions of the verdict settings. Shards with another hash function cannot be verified."""
     max_frame: int = FRAME_MAX
     takes_shards: bool = True
-    """False: nodes alone are asked for."""
+    """If false, only nodes are requested."""
     spaces_max: int = 4_096
-    """Spaces in one connection."""
+    """Limit of the spaces accepted from the other end's HELLO."""
     wants_in_flight: int = 256
-    """Nodes and shards that are asked for and have not come, on either side."""
+    """Limit of nodes and shards that are requested and have not arrived, in each direction."""
     wanted_bytes: int = 67_108_864
-    """Bytes of shards that are asked for and have not come; one shard always may be."""
+    """Limit of the bytes of shards that are requested and have not arrived. One shard is always allowed."""
     nodes_known_of: int = 10_000
-    """Nodes that are to be asked for, in all spaces."""
+    """Limit of nodes that wait to be requested or to arrive, in all spaces together."""
     shards_known_of: int = 65_536
-    """Offered shards that are not here, in all spaces."""
+    """Limit of offered shards that have not arrived, in all spaces together."""
     unasked_bytes: int = 67_108_864
-    """What may come unasked, as after a CANCEL: it is dropped. More than this ends the connection."""
+    """Limit of unsolicited bytes, such as those after a CANCEL. They are dropped; more end the connection."""
     tokens: int = 16
-    """UCANs of the other end's own key that it may show on one connection."""
+    """Limit of UCANs issued by its own key that the other end may send without a request."""
 
 
 _T = TypeVar("_T")
 
 
 class RecentSet(Generic[_T]):
-    """The last `most` things that were added."""
+    """Set of the last `most` items that were added."""
 
     __slots__ = ("_held", "_most")
 
@@ -72,13 +75,13 @@ class RecentSet(Generic[_T]):
         self._held: OrderedDict[_T, None] = OrderedDict()
 
     def add(self, item: _T) -> None:
-        """Remember something; the oldest may be forgotten."""
+        """Add an item. Removes the oldest item if the set is full."""
         self._held[item] = None
         if len(self._held) > self._most:
             self._held.popitem(last=False)
 
     def discard(self, item: _T) -> None:
-        """Forget something."""
+        """Remove an item if it is in the set."""
         self._held.pop(item, None)
 
     def __contains__(self, item: object) -> bool:

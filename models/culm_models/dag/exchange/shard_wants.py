@@ -1,4 +1,4 @@
-"""Shards that one end lacks and the other has offered: their transfers, chunk by chunk (R27, R34)."""
+"""Missing shards that the other end has offered, and their transfers, chunk by chunk (R27, R34)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from culm_models.dag.exchange.settings import RecentSet
 from culm_models.dag.exchange.store import ExchangeStore, NotReserved
 from culm_models.dag.wire.messages import AckStatus, DagChunk
 
-# So that a WANT fits the smallest frame; what is missing beyond them is asked for next.
+# Ranges per WANT, so that it fits the smallest frame. Further missing chunks are requested next.
 _RUNS_MAX: Final = 16
 _CID_BYTES_MAX: Final = 128
 
 
 class ChunkFate(Enum):
-    """What became of a chunk."""
+    """The result of receiving a chunk."""
 
     UNASKED = "unasked"
     KEPT = "kept"
     WHOLE = "whole"
-    """Kept, and its shard is whole now."""
+    """Kept, and all chunks of its shard have now arrived."""
     NOT_KEPT = "not_kept"
-    """Its shard is wanted no longer."""
+    """Not kept, because the spool has no capacity. Its shard is no longer requested."""
 
 
 @dataclass(slots=True)
 class Transfer:
-    """A shard that is wanted; `missing` and `asked` are chunks, a bit each."""
+    """The transfer of one shard. `missing` and `asked` (requested) are chunks, one bit each."""
 
     space: bytes
     size: int
@@ -46,17 +46,17 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class ShardStep:
-    """A shard to ask for now, or one that is not taken."""
+    """A shard to request now, or (`not_taken`) a shard that the store does not accept."""
 
     shard: Cid
     space: bytes
     ranges: tuple[Range, ...] = ()
-    """None of them: all of it."""
+    """Ranges to request; empty for the whole shard."""
     not_taken: NotReserved | None = None
 
 
 class ShardWants:
-    """What is wanted of shards, of all spaces of one connection."""
+    """The missing shards of all spaces of one connection."""
 
     def __init__(
         self, store: ExchangeStore, peer: bytes, hashes: Collection[int], *, most: int, bytes_max: int
@@ -76,20 +76,20 @@ class ShardWants:
 
     @property
     def in_flight(self) -> int:
-        """How many are asked for and have not come."""
+        """Number of shards that are requested and have not arrived."""
         return len(self._asked)
 
     @property
     def wanted(self) -> tuple[int, int]:
-        """How many shards are wanted and have not come, and their bytes."""
+        """Number and total bytes of the shards that have not arrived."""
         return len(self._transfers), sum(one.size for one in self._transfers.values())
 
     def is_idle(self, space: bytes) -> bool:
-        """Whether nothing of a space is wanted, on its way, or not settled."""
+        """Whether no shard of a space is missing, in flight or unsettled."""
         return not self._counts.get(space)
 
     def add(self, space: bytes, shard: Cid, size: int) -> None:
-        """The other end offers a shard. Raises `ShardSizeChanged`."""
+        """Queue a shard that the other end offers, if it is missing. Raises `ShardSizeChanged`."""
         known = self._transfers.get(shard) or self._unsettled.get(shard)
         if known is not None:
             _require_size(shard, known, size)
@@ -103,13 +103,16 @@ class ShardWants:
         self._count(space, 1)
 
     def _may_be_shard(self, cid: Cid) -> bool:
-        """Whether it can be received: what cannot be verified is never taken."""
+        """Whether the shard can be requested. Shards that cannot be verified are not."""
         if cid.version != 1 or cid.is_identity or len(cid.raw) > _CID_BYTES_MAX:
             return False
         return can_check(cid, self._hashes)
 
     def next_step(self, room: int) -> ShardStep | None:
-        """The next shard to ask for, where so many more may be in flight."""
+        """Take the next shard to request. Returns None if none is queued or the limits are reached.
+
+        `room` is the number of further links that may be in flight.
+        """
         while self._queue:
             shard = self._queue[0]
             one = self._transfers.get(shard)
@@ -127,7 +130,7 @@ class ShardWants:
                 one.is_begun = True
                 one.missing = all_chunks(one.size) & ~reserved.bits
                 if not one.missing:
-                    # All is here and nobody verified it: its last chunk comes again, and the verdict with it.
+                    # All chunks are here, but unverified: receiving the last one again triggers the check.
                     one.missing = 1 << (chunk_count(one.size) - 1)
             return ShardStep(shard, one.space, self._ask(shard, one))
         return None
@@ -141,7 +144,7 @@ class ShardWants:
         return () if one.asked == all_chunks(one.size) else ranges
 
     def take(self, chunk: DagChunk) -> ChunkFate:
-        """A chunk has come. Raises `ShardSizeChanged`, `ChunkOverlap`."""
+        """Store a received chunk. Raises `ShardSizeChanged` and `ChunkOverlap`."""
         one = self._transfers.get(chunk.shard)
         if one is None or not one.is_begun:
             return ChunkFate.UNASKED
@@ -168,7 +171,7 @@ class ShardWants:
         return ChunkFate.WHOLE
 
     def settle(self, shard: Cid, status: AckStatus) -> bool:
-        """It is known what became of a whole shard; False where nobody waited for that."""
+        """Record the result of a received shard. Returns False if the shard is not unsettled."""
         one = self._unsettled.pop(shard, None)
         if one is None:
             return False
@@ -178,7 +181,7 @@ class ShardWants:
         return True
 
     def drop(self, shard: Cid) -> bool:
-        """Want a shard no longer on this connection; True when the other end was asked for it."""
+        """Stop the transfer of a shard on this connection. Returns True if it was requested."""
         was_asked = shard in self._asked
         if shard in self._transfers:
             self._drop(shard)
@@ -194,12 +197,12 @@ class ShardWants:
         self._count(one.space, -1)
 
     def close(self) -> None:
-        """Nothing comes any more."""
+        """Stop all transfers, because the connection has ended."""
         for shard in tuple(self._transfers):
             self._drop(shard)
 
     def forget_absent(self) -> None:
-        """What was not sent, or was not taken, is wanted again when it is offered."""
+        """Allow shards that were not sent or not accepted to be requested when they are offered again."""
         self._absent = RecentSet(self._most)
 
     def _count(self, space: bytes, change: int) -> None:

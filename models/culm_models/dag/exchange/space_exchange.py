@@ -1,4 +1,4 @@
-"""Where one connection stands with one space: what was offered, what is to be acknowledged, who is done."""
+"""State of one space on one connection: offers, acknowledgements and which end is done."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import AckStatus, DagAck, DagDone, DagOffer
 
 WHOLE_SPACE: Final = make_cid(1, RAW, IDENTITY, b"")
-"""Stands for the space itself in an ACK that refuses to show it."""
+"""Link that stands for the space itself in an ACK that refuses reading it."""
 _ACK_ROOM: Final = 8
 
 
 @dataclass(slots=True)
 class SpaceExchange:
-    """One space of one connection."""
+    """The state of one space on one connection."""
 
     space: bytes
     offers: list[Iterator[DagOffer]] = field(default_factory=list)
-    """To be sent."""
+    """Offers to send."""
     acks: list[tuple[Cid, AckStatus, str | None]] = field(default_factory=list)
-    """To be sent."""
+    """Acknowledgements to send."""
     unanswered: set[Cid] = field(default_factory=set)
-    """Heads that the other end was told of, and has said nothing of."""
+    """Heads offered to the other end that it has not answered."""
     was_offered: bool = False
     """Whether the other end has made an offer."""
     is_done_due: bool = True
-    """Whether DONE has not been said since something changed."""
+    """Whether DONE has to be sent because something has changed since the last one."""
     was_other_done: bool = False
-    """Whether the other end has said DONE since it was offered something."""
+    """Whether the other end has sent DONE since the last offer to it."""
 
     @property
     def other_is_done(self) -> bool:
-        """Whether the other end has all that it wants of what it was offered.
+        """Whether the other end has received everything that it wants of the offers to it.
 
-        DONE may have been said before the last offer came: who has answered its heads, or names them, has
-        seen that.
+        The other end may have sent DONE before it received the last offer. It has received that offer once it
+        has answered the offer's heads or named them in DONE.
         """
         return self.was_other_done and not self.unanswered
 
@@ -50,13 +50,16 @@ class SpaceExchange:
         return not (self.offers or self.acks or self.is_done_due)
 
     def done(self, message: DagDone) -> None:
-        """The other end has what it wants, and these heads."""
+        """Record the other end's DONE and the heads in it."""
         self.was_other_done = True
         self.unanswered.difference_update(message.dag_heads)
         self.unanswered.discard(message.tip or WHOLE_SPACE)
 
     def offer_all(self, store: ExchangeStore, refusal: str | None, max_frame: int) -> None:
-        """Offer all that is here, in place of what was to be offered; nothing to whom reading is refused."""
+        """Replace the offers to send by an offer of the whole store.
+
+        If reading is refused (`refusal` is a code), the offer is empty and an ACK carries the code.
+        """
         self.was_other_done = False
         if refusal is None:
             self.offers = [offer_of_store(store, self.space, max_frame)]
@@ -65,7 +68,7 @@ class SpaceExchange:
             self.offers = [offers_of(self.space, (), (), (), max_frame)]
 
     def not_served(self, cid: Cid, *, is_too_large: bool) -> None:
-        """A link that was wanted cannot be sent: it is not here, or no frame is large enough."""
+        """Answer a request that cannot be served: the link is missing here, or too large for a frame."""
         self.unanswered.discard(cid)
         if is_too_large:
             self.acks.append((cid, AckStatus.REFUSED, DagFrameTooLarge.code))
@@ -73,7 +76,7 @@ class SpaceExchange:
             self.acks.append((cid, AckStatus.NOT_HERE, None))
 
     def next_ack(self, max_frame: int) -> DagAck | None:
-        """As many acknowledgements as fit a frame."""
+        """Take as many acknowledgements as fit a frame. Returns None if there are none."""
         if not self.acks:
             return None
         batch = next(in_frames(self.acks, _ack_size, max_frame))
@@ -81,7 +84,7 @@ class SpaceExchange:
         return DagAck(self.space, tuple((cid, int(status), code) for cid, status, code in batch))
 
     def next_offer(self) -> DagOffer | None:
-        """The next offer; DONE counts from here on."""
+        """Take the next offer. The other end's earlier DONE does not cover it."""
         while self.offers:
             message = next(self.offers[0], None)
             if message is not None:
@@ -92,7 +95,10 @@ class SpaceExchange:
         return None
 
     def next_done(self, store: ExchangeStore, max_frame: int) -> DagDone | None:
-        """DONE, where it is due and all else was said; as many heads as fit a frame."""
+        """Take the DONE message, with as many heads as fit a frame.
+
+        Returns None if no DONE is due, or if offers or acknowledgements must precede it.
+        """
         if not self.is_done_due or not self.was_offered or self.offers or self.acks:
             return None
         self.is_done_due = False

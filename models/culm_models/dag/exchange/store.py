@@ -1,7 +1,7 @@
-"""What a connection needs of the end that it belongs to: what is here, and where chunks go.
+"""Interface between a connection and the store of its end: nodes and shards that are held, and spools.
 
-Verdicts do not come from here: nodes and whole shards are reported as events, whoever drives the connection
-judges and keeps them, and says with `Exchange.settle` what became of them.
+The store does not validate. Nodes and complete shards are reported as events; the driver of the connection
+validates and stores them, and reports the results with `Exchange.settle`.
 """
 
 from __future__ import annotations
@@ -16,87 +16,93 @@ from culm_models.dag.wire.messages import AckStatus
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """There is room for a shard of a peer."""
+    """Capacity is reserved for a shard from a peer."""
 
     bits: int
-    """The chunks that this peer has brought before (`ranges.chunk_bit`); 0 for none. Where these are all, the
-    last one is asked for again, so that the shard is reported once more."""
+    """Chunks that this peer has sent before (`ranges.chunk_bit`); 0 if there are none.
+
+    If all are present, the last chunk is requested again, so that the shard is reported once more.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class NotReserved:
-    """A shard is not taken from a peer: refused (with a code), had, or later (with or without a code)."""
+    """A shard is not accepted: REFUSED (with a code), HAD, or LATER (with or without a code)."""
 
     status: AckStatus
     code: str | None = None
 
 
 class ExchangeStore(Protocol):
-    """What is here, asked and changed by one thread. Spaces are 32 bytes.
+    """The nodes and shards that this end holds. Used by one thread. Spaces are 32 bytes.
 
     A *node* is the block of an append, join or publish, or of a UCAN (a map, 0x71, or a JWT's text, 0x55).
     A publish belongs to the space that is its id. Shards are found by CID in every space.
     """
 
     def dag_heads(self, space: bytes) -> Sequence[Cid]:
-        """Appends and joins of a space that nothing else in it builds on, ascending."""
+        """Return the appends and joins of a space that no other node in it builds on, ascending."""
         ...
 
     def publish_heads(self, space: bytes) -> Sequence[Cid]:
-        """Publishes to the id `space` that no other one builds on, in the order or waiting, ascending.
+        """Return the publishes to the id `space` that no other publish builds on, in the order or waiting.
 
-        Among them UCANs of the space that nothing else in it leans on yet, such as a new delegation.
+        UCANs of the space that no node in it depends on yet, such as a new delegation, are included. The
+        result ascends.
         """
         ...
 
     def tip(self, space: bytes) -> Cid | None:
-        """The last publish in the order of the id `space`."""
+        """Return the last publish in the order of the id `space`, or None if there is none."""
         ...
 
     def missing_nodes(self, space: bytes, most: int) -> Sequence[Cid]:
-        """Priors, forks, origins and proofs that what is here of a space names, and that are not here."""
+        """Return up to `most` missing priors, forks, origins and proofs that nodes of a space name."""
         ...
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
-        """Whether a node is here in this space, or was refused for good: nobody is asked for it."""
+        """Whether a node is held in this space or was refused permanently. Such nodes are not requested."""
         ...
 
     def refused_with(self, cid: Cid) -> str | None:
-        """The code with which a node was refused for good."""
+        """Return the code with which a node was refused permanently, or None if it was not."""
         ...
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
-        """The block of a node of this space."""
+        """Return the block of a node of this space, or None if it is missing."""
         ...
 
     def shards(self, space: bytes) -> Iterable[tuple[Cid, int]]:
-        """The shards of a space that are here whole, with their sizes."""
+        """Return the complete shards of a space, with their sizes in bytes."""
         ...
 
     def has_shard(self, cid: Cid) -> bool:
-        """Whether a shard is here whole."""
+        """Whether a shard is held completely."""
         ...
 
     def shard_size(self, space: bytes, cid: Cid) -> int | None:
-        """The size of a shard that is here whole and belongs to this space: it came in it, or it is named."""
+        """Return the size in bytes of a complete shard that was received in this space or is named in it.
+
+        Returns None for all other shards.
+        """
         ...
 
     def read_shard(self, cid: Cid, offset: int, length: int) -> bytes:
-        """Bytes of a shard that is here whole; fewer where it was dropped meanwhile."""
+        """Read bytes of a complete shard. Returns fewer if the shard has been dropped meanwhile."""
         ...
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
-        """Begin to take a shard that a peer is going to send, if there is capacity for all of it (R34).
+        """Reserve capacity for a whole shard that a peer is going to send (R34).
 
-        Asked before each WANT. A spool of this peer and size that is here goes on; one of another size is
-        dropped.
+        Called before the first WANT for a shard. An existing spool of this peer is continued if the size is
+        equal, and dropped otherwise.
         """
         ...
 
     def release(self, peer: bytes, shard: Cid) -> None:
-        """Nothing of a reserved shard is on its way any more: it is forgotten, unless some of it is here."""
+        """End the transfer of a reserved shard. The reservation is dropped unless chunks have arrived."""
         ...
 
     def spool(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
-        """Keep one chunk of a reserved shard, which was not here; False: there is no capacity for it."""
+        """Store a new chunk of a reserved shard. Returns False if there is no capacity for it."""
         ...

@@ -1,4 +1,4 @@
-"""What came without having been asked for: UCANs that the other end shows, and what is dropped."""
+"""Unsolicited data: UCANs that prove the other end's rights, and bytes that are dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from culm_models.dag.ucan.token import Ucan
 
 
 class Unasked:
-    """How much of it there may be on one connection."""
+    """Limits of unsolicited data on one connection."""
 
     def __init__(self, settings: ExchangeSettings, peer: bytes) -> None:
         self._settings = settings
@@ -22,13 +22,16 @@ class Unasked:
         self._tokens = 0
 
     def count(self, count: int) -> None:
-        """So many bytes are dropped. Raises `DagUnasked` when it cannot be an accident any more."""
+        """Count dropped bytes. Raises `DagUnasked` when their total exceeds the limit."""
         self._bytes += count
         if self._bytes > self._settings.unasked_bytes:
             raise DagUnasked(f"{self._bytes} bytes came that nobody had asked for")
 
     def token(self, cids: Sequence[Cid], block: bytes) -> Cid | None:
-        """Which of these CIDs is that of a UCAN that the other end has issued by its own key (R14)."""
+        """Return the CID under which the block is a UCAN issued by the other end's own key (R14).
+
+        Returns None if there is none, or if the limit of UCANs is reached.
+        """
         if self._tokens >= self._settings.tokens:
             return None
         for cid in cids:

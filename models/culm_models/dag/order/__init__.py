@@ -1,5 +1,6 @@
-"""The total order of publishes (reference 5): everywhere the same, whatever came first.
+"""The total order of publishes (reference 5), which does not depend on the order of arrival.
 
-`ranks`: the sort key of an operation, as a linked stack. `ranked_list`: operations in order, with places.
-`total_order`: operations in any order of arrival, from which place on the order changed, tip and heads.
+`ranks`: the sort key of an operation, as a linked stack. `ranked_list`: sorted operations with their
+positions. `total_order`: takes operations in any order of arrival; reports the first changed position, the
+tip and heads.
 """

@@ -1,4 +1,4 @@
-"""Operations in their order, in pieces, so that one in the middle does not move all that follow."""
+"""Sorted list of operations, stored in pieces, so that an insertion does not move all that follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PIECE: Final = 512
 
 
 class RankedList:
-    """Ranks in order. Adding says at which place."""
+    """Sorted list of ranks. Adding a rank returns its position."""
 
     __slots__ = ("_length", "_pieces")
 
@@ -31,11 +31,11 @@ class RankedList:
             yield from reversed(piece)
 
     def last(self) -> Rank | None:
-        """The last one; None while there is none."""
+        """Return the last rank, or None if the list is empty."""
         return self._pieces[-1][-1] if self._length else None
 
     def add(self, rank: Rank) -> int:
-        """Put a rank where it belongs; the place, counted from 0."""
+        """Insert a rank. Returns its position, counted from 0."""
         self._length += 1
         last = self._pieces[-1]
         if not last or sorts_before(last[-1], rank):
@@ -51,7 +51,7 @@ class RankedList:
         return place
 
     def starting_at(self, place: int) -> list[Rank]:
-        """All from a place on."""
+        """Return all ranks from a position on."""
         found: list[Rank] = []
         before = self._length
         for piece in reversed(self._pieces):
@@ -62,7 +62,7 @@ class RankedList:
         return found
 
     def _piece_of(self, rank: Rank) -> int:
-        """The first piece whose last rank stands behind this one."""
+        """Return the index of the first piece whose last rank sorts after this rank."""
         low, high = 0, len(self._pieces) - 1
         while low < high:
             middle = (low + high) // 2

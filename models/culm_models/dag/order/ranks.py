@@ -1,11 +1,12 @@
 """Sort keys of operations (reference 5.3): the suffix maxima of the path from the root, as linked stacks.
 
-The key of an operation is the key of its prior without the trailing CIDs that are smaller, and then its own.
-Keys compare element by element, a prefix first; sorted by key, operations stand in the greedy order of 5.2.
+The key of an operation is the key of its prior, without the trailing CIDs that are smaller than the
+operation's, followed by the operation's own CID. Keys are compared element by element, and a prefix sorts
+first. Operations sorted by key are in the greedy order of 5.2.
 
-Keys are shared: each element points to the one before it, and far back to another one (skew-binary jumps). So
-pushing and comparing take O(log n) steps however long keys are: whoever grinds a long falling run of CIDs and
-hangs many children on its end gains nothing.
+Keys share their elements: each element points to the one before it and to one far back (skew-binary jumps).
+Pushing and comparing therefore take O(log n) steps for keys of any length. An attacker who grinds a long
+descending run of CIDs and adds many children at its end gains nothing.
 """
 
 from __future__ import annotations
@@ -14,34 +15,34 @@ from typing import Final
 
 from culm_models.dag.blocks.cid import IDENTITY, RAW, Cid, make_cid
 
-# Keys up to this length are tuples as well.
+# Keys up to this length are stored as tuples, too.
 _SHORT: Final = 32
-# Behind every text.
+# Sorts after the text of every CID.
 _TOP: Final = "\U0010ffff"
 
 
 class Rank:
-    """One operation, and its place in the tree of keys and in that of priors."""
+    """An operation with its position in the tree of keys and in the tree of priors."""
 
     __slots__ = ("below", "chain_depth", "chain_jump", "cid", "depth", "jump", "prior", "short", "text")
 
     cid: Cid
     text: str
-    """The CID's; the order is that of texts."""
+    """Text of the CID; CIDs are ordered by their text."""
     below: Rank
-    """The key without its last element, the CID itself; the root's where nothing is left."""
+    """Rank of the key without its last element (the CID itself); `ROOT` if no element is left."""
     jump: Rank
     depth: int
-    """How many elements the key has."""
+    """Number of elements of the key."""
     short: tuple[str, ...] | None
-    """The texts of the key, where it is short, as nearly all are: these are compared at once."""
+    """Texts of the key if it is short, as nearly all are. Short keys are compared directly."""
     prior: Rank
     chain_depth: int
     chain_jump: Rank | None
-    """An ancestor far back; made when somebody asks whether one operation builds on another."""
+    """An ancestor far back; computed when `builds_on` first needs it."""
 
     def key(self) -> list[Cid]:
-        """The elements of the key."""
+        """Return the elements of the key."""
         found = []
         at = self
         while at.depth:
@@ -61,11 +62,11 @@ def _root() -> Rank:
 
 
 ROOT: Final = _root()
-"""The virtual prior of all operations without one; before every key."""
+"""Virtual prior of all operations without a prior. It sorts before every key."""
 
 
 def rank_of(cid: Cid, prior: Rank) -> Rank:
-    """The rank of an operation on another, or on `ROOT`."""
+    """Build the rank of an operation whose prior has the rank `prior`, or `ROOT` if it has no prior."""
     text = cid.text
     below = prior
     while below.text < text:
@@ -86,7 +87,7 @@ def rank_of(cid: Cid, prior: Rank) -> Rank:
 
 
 def sorts_before(one: Rank, other: Rank) -> bool:
-    """Whether `one` stands before `other` in the order."""
+    """Whether `one` sorts before `other`."""
     if one.short is not None and other.short is not None:
         return one.short < other.short
     if one.depth > other.depth:
@@ -112,7 +113,7 @@ def _climb(rank: Rank, depth: int) -> Rank:
 
 
 def builds_on(one: Rank, other: Rank) -> bool:
-    """Whether `other` is `one` or stands above it in its chain of priors."""
+    """Whether `other` is `one` or an ancestor in its chain of priors."""
     if one is other or one.prior is other:
         return True
     depth = other.chain_depth
@@ -123,7 +124,7 @@ def builds_on(one: Rank, other: Rank) -> bool:
 
 
 def _chain_jump(rank: Rank) -> Rank:
-    """The jump of an operation, after those of all ancestors that have none yet: each is made once."""
+    """Return the jump of an operation. Computes it first for all ancestors that have none, once each."""
     waiting = []
     at = rank
     while at.chain_jump is None:
@@ -131,7 +132,7 @@ def _chain_jump(rank: Rank) -> Rank:
         at = at.prior
     found: Rank = at.chain_jump
     for one in reversed(waiting):
-        # What is found so far is the jump of the prior; all above a jump that was made are made as well.
+        # `found` is the jump of the prior; all ancestors of a rank with a jump have jumps, too.
         prior, far = one.prior, found
         beyond = far.chain_jump or far
         even = prior.chain_depth - far.chain_depth == far.chain_depth - beyond.chain_depth

@@ -1,4 +1,4 @@
-"""Operations of one id in any order of arrival: their order, and from where on it changed (5.3)."""
+"""Total order of the operations of one id, built in any order of arrival (5.3)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from culm_models.dag.order.ranks import ROOT, Rank, builds_on, rank_of
 
 @dataclass(frozen=True, slots=True)
 class OrderChange:
-    """What an operation did to the order, those counted that had waited for it."""
+    """Change of the order by an operation and by the operations that had waited for it."""
 
     added: tuple[Cid, ...]
-    """The operations that are in the order now and were not before, each behind its prior."""
+    """Operations that entered the order, each after its prior."""
     start: int
-    """The first place that changed; the length of the order when none did."""
+    """First position that changed; the length of the order if nothing changed."""
     changed: int
-    """How many places from there to the new end."""
+    """Number of positions from `start` to the new end."""
     superseded: Cid | None
-    """The former tip, when it is no ancestor of the new one."""
+    """The previous tip, if the new tip does not build on it."""
 
 
 class TotalOrder:
-    """All operations of one id; those whose prior is not in the order wait for it."""
+    """All operations of one id. An operation waits until its prior is in the order."""
 
     __slots__ = ("_heads", "_held", "_priors", "_ranked", "_ranks", "_waiting")
 
@@ -35,12 +35,12 @@ class TotalOrder:
         self._ranked = RankedList()
         self._waiting: dict[Cid, list[Cid]] = {}
         self._held: set[Cid] = set()
-        # Those in the order on which none builds.
+        # Operations in the order that no other operation builds on.
         self._heads: set[Cid] = set()
 
     @property
     def priors(self) -> dict[Cid, Cid | None]:
-        """Every operation with its prior, held ones too."""
+        """The prior of every operation, including the waiting ones."""
         return self._priors
 
     def __contains__(self, cid: Cid) -> bool:
@@ -50,7 +50,7 @@ class TotalOrder:
         return len(self._ranked)
 
     def add(self, cid: Cid, prior: Cid | None) -> OrderChange:
-        """Take an operation; one that is here already changes nothing."""
+        """Add an operation. Adding it again changes nothing."""
         before = self._ranked.last()
         added: list[Cid] = []
         start: int | None = None
@@ -89,38 +89,38 @@ class TotalOrder:
 
     @property
     def tip(self) -> Cid | None:
-        """The last operation; None while there is none."""
+        """The last operation, or None if the order is empty."""
         last = self._ranked.last()
         return None if last is None else last.cid
 
     def tip_key(self) -> list[Cid]:
-        """The key of the tip."""
+        """Return the sort key of the tip; empty if the order is empty."""
         last = self._ranked.last()
         return [] if last is None else last.key()
 
     def order(self, start: int = 0) -> list[Cid]:
-        """The operations from a place on, first to last."""
+        """Return the operations from a position on, first to last."""
         return [rank.cid for rank in self._ranked.starting_at(start)]
 
     def newest_first(self) -> Iterator[Cid]:
-        """The operations, last to first."""
+        """Yield the operations, last to first."""
         return (rank.cid for rank in reversed(self._ranked))
 
     def builds_on(self, one: Cid, other: Cid) -> bool:
-        """Of two in the order: whether `other` is `one` or an ancestor of it."""
+        """Whether `other` is `one` or an ancestor of it. Both must be in the order."""
         return builds_on(self._ranks[one], self._ranks[other])
 
     def heads(self) -> list[Cid]:
-        """Those in the order on which none builds, ascending."""
+        """Return the operations in the order that no other operation builds on, ascending."""
         return sorted(self._heads)
 
     def held(self) -> list[Cid]:
-        """Those that wait for a prior, ascending."""
+        """Return the operations that wait for a prior, ascending."""
         return sorted(self._held)
 
 
 def order_of(operations: Iterable[tuple[Cid, Cid | None]]) -> TotalOrder:
-    """The order of a whole set of operations."""
+    """Build the order of operations, each given with its prior."""
     order = TotalOrder()
     for cid, prior in operations:
         order.add(cid, prior)

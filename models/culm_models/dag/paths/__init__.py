@@ -1,5 +1,5 @@
-"""Paths that lead into a DAG, and what a reader needs to follow them without trusting anybody.
+"""Paths into a DAG, and the blocks that a reader needs to verify them.
 
-`resolve`: `CID/segment/…` to the block in which it ends, and what that is. `scopes`: the blocks that answer a
-request of the trustless gateway.
+`resolve`: follows `CID/segment/…` to the block in which it ends and determines its kind. `scopes`: the blocks
+that answer a request to the trustless gateway.
 """

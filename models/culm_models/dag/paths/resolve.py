@@ -1,6 +1,7 @@
-"""Following a path (3.6): map keys and list indexes, names in directories, fields of other dag-pb nodes.
+"""Resolution of paths (3.6): map keys and list indexes, names in directories, fields of other dag-pb nodes.
 
-A link met on the way or at the end is followed. A symlink is not: what goes on behind one leads nowhere.
+Links are followed, on the path and at its end. Symlinks are not followed; a path that continues after a
+symlink does not resolve.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _INDEX_DIGITS_MAX: Final = 10
 
 
 class ContentKind(StrEnum):
-    """What stands at the end of a path."""
+    """The kind of content at the end of a path."""
 
     FILE = "file"
     RAW = "raw"
@@ -34,28 +35,34 @@ class ContentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathEnd:
-    """Where a path leads."""
+    """The end of a resolved path."""
 
     cid: Cid
     """The block in which it ends."""
     kind: ContentKind
     block: bytes = field(repr=False)
     passed: tuple[Cid, ...]
-    """The blocks that show the way, each once and in its order; the one in which it ends is the last."""
+    """Blocks that prove the path, each once and in order; the block in which it ends is the last."""
     value: Any = None
-    """Of a value: that to which the path leads. Of a symlink: its target."""
+    """The value at the end of the path, or the target of a symlink."""
     roots: tuple[Cid, ...] = ()
-    """Of `passed` those to which a segment or a link leads: the shards of directories are left out."""
+    """The blocks of `passed` to which a segment or a link leads, without the inner shards of directories."""
 
 
 def parse_path(text: str) -> tuple[Cid, tuple[str, ...]]:
-    """The root and the segments of `CID/segment/…`; empty segments do not count, as elsewhere."""
+    """Parse `CID/segment/…` into the root and the segments. Empty segments are ignored, as elsewhere.
+
+    Raises `CidMalformed`.
+    """
     root, *segments = text.split("/")
     return cid_from_text(root), tuple(segment for segment in segments if segment)
 
 
 def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd:
-    """Follow segments from a root. Raises where one of them names nothing, or a block is not here."""
+    """Follow segments from a root.
+
+    Raises `PathUnknown` if a segment names nothing, and `BlockMissing` if a block is missing.
+    """
     steps = path_steps(root, segments, find)
     while True:
         try:
@@ -66,7 +73,7 @@ def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd
 
 
 def path_steps(root: Cid, segments: Sequence[str], find: FindBlock) -> Generator[None, None, PathEnd]:
-    """As `resolve_path`; one step reads one block."""
+    """Follow segments like `resolve_path`, but as a generator that reads one block per step."""
     passed: dict[Cid, None] = {}
     roots: list[Cid] = []
     at, rest = root, list(segments)[::-1]
@@ -96,7 +103,7 @@ def path_steps(root: Cid, segments: Sequence[str], find: FindBlock) -> Generator
 
 
 def _open(cid: Cid, block: bytes) -> tuple[Any, UnixFsNode | None]:
-    """The value of a block, and what it is in UnixFS. Of a codec that has no values: its bytes."""
+    """Decode a block to its value and, for dag-pb, its UnixFS node. Other codecs give the bytes."""
     if cid.codec == DAG_CBOR:
         return decode_dag_cbor(block), None
     if cid.codec == DAG_JSON:
@@ -121,7 +128,7 @@ def _pb_value(node: PbNode) -> dict[str, Any]:
 
 
 def _descend(cid: Cid, value: Any, rest: list[str]) -> Any:
-    """Take segments off `rest` up to a link, or up to the end."""
+    """Follow and remove segments of `rest` until a link or the end. Returns the link or the value."""
     while rest and not isinstance(value, Cid):
         segment = rest.pop()
         if isinstance(value, dict) and segment in value:
@@ -134,7 +141,7 @@ def _descend(cid: Cid, value: Any, rest: list[str]) -> Any:
 
 
 def _index(segment: str) -> int | None:
-    """A list index: decimal, without leading zeros."""
+    """Parse a list index: decimal, without leading zeros. Returns None for any other segment."""
     if len(segment) > _INDEX_DIGITS_MAX or not (segment.isascii() and segment.isdigit()):
         return None
     return int(segment) if segment == "0" or segment[0] != "0" else None

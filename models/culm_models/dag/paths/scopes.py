@@ -1,7 +1,7 @@
-"""The blocks that answer a request of the trustless gateway, and no others (9).
+"""The blocks that answer a request to the trustless gateway, and no others (9).
 
-A client checks every block that it gets by its CID, and follows the path itself: so the blocks on the way
-come first, and then, by the scope, nothing else, the one thing at its end, or all below it.
+A client checks every block by its CID and follows the path itself. The blocks on the path therefore come
+first. Depending on the scope, nothing follows, or the file or directory at its end, or everything below it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _ENTITY_BYTES: Final = re.compile(r"(-?[0-9]{1,19}):(\*|-?[0-9]{1,19})")
 
 
 class DagScope(StrEnum):
-    """How much below the end of a path is wanted."""
+    """The requested part of the DAG below the end of a path."""
 
     BLOCK = "block"
     ENTITY = "entity"
-    """The file, or the names of the directory, that is there."""
+    """The file, or the names in the directory, at the end."""
     ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class EntityBytes:
-    """A range of a file's bytes, both ends in it; negative ones count from the end, and None is the end."""
+    """An inclusive byte range of a file. Negative offsets count from the end; `last` of None is the end."""
 
     first: int
     last: int | None
 
     def within(self, size: int) -> tuple[int, int]:
-        """Where the range begins and before where it stops, in a file of so many bytes."""
+        """Return the offsets of the range in a file of `size` bytes: the first, and one past the last."""
         first = max(0, size + self.first) if self.first < 0 else min(self.first, size)
         last = size - 1 if self.last is None else self.last
         stop = (size + last if last < 0 else last) + 1
@@ -47,7 +47,7 @@ class EntityBytes:
 
 
 def parse_entity_bytes(text: str) -> EntityBytes:
-    """The range that `from:to` says, where to may be `*`."""
+    """Parse a range `from:to`, in which `to` may be `*`. Raises `EntityBytesMalformed`."""
     found = _ENTITY_BYTES.fullmatch(text)
     if found is None:
         raise EntityBytesMalformed(f"{text[:60]!r} is not from:to")
@@ -66,17 +66,17 @@ def blocks_of_end(
     repeats: bool = False,
     most: int | None = None,
 ) -> Iterator[Cid]:
-    """The blocks that a client needs, each once: those of the path, and then those of the scope.
+    """Yield the blocks that a client needs: those of the path, and then those of the scope.
 
-    Raises when a block below is not here, where it would stand. Identity CIDs are not given: they are their
-    blocks. `repeats`: give a block wherever the walk comes to it, and not once. `most`: how many blocks and
-    links may be gone through; beyond it `TooManyLinks` is raised.
+    Each block is yielded once, or with `repeats` every time that the walk reaches it. Identity CIDs are
+    skipped, because they contain their blocks. Raises `BlockMissing` at the position of a missing block, and
+    `TooManyLinks` after `most` blocks and links.
     """
     for cid in end.passed:
         if not cid.is_identity:
             yield cid
     below = _below(end, find, scope, entity_bytes, repeats, most)
-    # The block in which the path ends, which was given. Those on the way are above it, and never below.
+    # The end of the path was yielded already. The other blocks of the path are above it, never below.
     next(below, None)
     for count, cid in enumerate(below, len(end.passed) + 1):
         _require_room(count, most)
@@ -92,11 +92,11 @@ def _below(
     repeats: bool,
     most: int | None,
 ) -> Iterator[Cid]:
-    """The block in which a path ends, and those below it that a scope wants."""
+    """Yield the block in which a path ends and the blocks of the scope below it."""
     if scope == DagScope.ALL:
         return _all(end.cid, find, repeats, most)
     if scope == DagScope.ENTITY and end.kind == ContentKind.DIRECTORY:
-        # No shard of a directory stands in two places: its names have other hashes there.
+        # A shard of a directory occurs only once: at another position its names would have other hashes.
         return directory_blocks(end.cid, find)
     is_file = end.kind == ContentKind.FILE or (end.kind == ContentKind.RAW and end.cid.codec == RAW)
     if scope == DagScope.ENTITY and is_file:
@@ -113,7 +113,7 @@ def _require_room(count: int, most: int | None) -> None:
 
 
 def _all(root: Cid, find: FindBlock, repeats: bool, most: int | None) -> Iterator[Cid]:
-    """All that can be reached, depth first; a block that nothing can be seen below is a leaf."""
+    """Yield all reachable blocks, depth first. A block whose links cannot be read is a leaf."""
     seen: set[Cid] = set()
     waiting = [root]
     while waiting:

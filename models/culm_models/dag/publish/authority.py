@@ -1,4 +1,4 @@
-"""UCANs that are here, and who may publish by them at which receipt (reference 4.5, R24, R25)."""
+"""Received UCANs, and the authorisation of publishes at their times of receipt (reference 4.5, R24, R25)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NOT_FINAL: Final = (UcanNotYetValid, UcanExpired, UcanProofMissing)
 
 
 def is_final(error: DagError) -> bool:
-    """Whether a refusal is a function of bytes alone, so that it stays whatever comes (R25)."""
+    """Whether a refusal depends on the bytes only, so that no later block can change it (R25)."""
     return not isinstance(error, _NOT_FINAL)
 
 
 class Authority:
-    """All UCANs that came, refused ones as well: nobody waits for those."""
+    """All received UCANs, including refused ones, so that no publish waits for those."""
 
     __slots__ = ("_leaves", "_policy", "_settings", "_ucans")
 
@@ -30,11 +30,11 @@ class Authority:
         self._settings = settings
         self._policy = settings.chain_policy
         self._ucans: dict[Cid, Ucan | DagError] = {}
-        # Of leaves, those whose signatures were verified: no block is verified twice.
+        # Leaves whose signatures were verified, so that no signature is verified twice.
         self._leaves: set[Cid] = set()
 
     def take(self, cid: Cid, data: bytes) -> DagError | None:
-        """Take a UCAN's block; why it is refused, if it is."""
+        """Add the block of a UCAN. Returns the error with which it is refused, or None."""
         found = self._ucans.get(cid)
         if found is None:
             try:
@@ -44,18 +44,21 @@ class Authority:
         return self.put(cid, found)
 
     def put(self, cid: Cid, ucan: Ucan | DagError) -> DagError | None:
-        """As `take`, for a UCAN that was verified elsewhere, or refused there."""
+        """Add a UCAN that was verified or refused elsewhere. Returns the error, or None."""
         found = self._ucans.setdefault(cid, ucan)
         return found if isinstance(found, DagError) else None
 
     def put_leaf(self, cid: Cid) -> None:
-        """The signature of a leaf was verified elsewhere."""
+        """Record that the signature of a leaf was verified elsewhere."""
         self._leaves.add(cid)
 
     def judge(
         self, node: ReplicaNode, received: int, revoked: frozenset[Cid] = frozenset()
     ) -> ChainRefusal | None:
-        """None when a publish, received at this time, is authorised by what is here."""
+        """Check whether the received UCANs authorise a publish received at this time (seconds).
+
+        Returns None if they do, and the refusal otherwise. UCANs in `revoked` do not count.
+        """
         change = node.change
         if not isinstance(change, PublishChange):
             raise TypeError("only publishes are judged")
@@ -78,7 +81,10 @@ class Authority:
 def is_authorised_alone(
     prior: Cid | None, change: PublishChange, received: int, settings: VerdictSettings
 ) -> bool:
-    """Whether a leaf, whose signature is good, authorises its publish at a receipt whatever else is here."""
+    """Whether a leaf authorises its publish at a time of receipt without any other UCAN.
+
+    The signature of the leaf must have been verified.
+    """
     published = _published(prior, change)
     return authorise(change.proof, published, _find_none, received, policy=settings.chain_policy) is None
 

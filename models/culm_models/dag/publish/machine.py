@@ -1,7 +1,7 @@
-"""The publish machine: blocks in any order, orders of ids out (reference 3.3, 4.5, 5.4).
+"""The publish state machine: blocks in any order go in, orders of ids come out (reference 3.3, 4.5, 5.4).
 
-A publish is in the order when it is authorised at one of its receipts and its prior is in the order. What the
-machine says is a function of the set of blocks with their receipts, not of the order in which they came.
+A publish is in the order if it is authorised at one of its times of receipt and its prior is in the order.
+The result depends on the set of blocks with their times of receipt, not on the order of arrival.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from culm_models.dag.walk.shard_blocks import open_shard
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """How the order of an id changed."""
+    """Change of the order of an id."""
 
     tip: Cid
     start: int
     changed: int
     superseded: Cid | None
-    """The former tip, when it is no ancestor of the new one."""
+    """The previous tip, if the new tip does not build on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a block."""
+    """The result of adding a block."""
 
     kind: str
-    """append, join, publish, ucan or shard."""
+    """`append`, `join`, `publish`, `ucan` or `shard`."""
     missing: tuple[Cid, ...] = ()
     is_admitted: bool | None = None
-    """Of a publish: whether it is in the order now, or waits."""
+    """True if a publish is in the order now, False if it waits. None for other blocks."""
     orders: dict[bytes, Reordered] = field(default_factory=dict)
 
 
 class PublishMachine:
-    """All that publishing needs, in memory: nodes, UCANs, shards, and an order for each id.
+    """The state of publishing in memory: nodes, UCANs, shards, and an order for each id.
 
-    A publish that only a clock refuses is forgotten, and so is not here for what builds on it; with
-    `keeps_all` it stays and waits, as it would if it had come before its proofs.
+    A publish that is refused only because of its time of receipt is discarded, so that nodes that build on it
+    miss it. With `keeps_all` it is kept and waits, as if it had arrived before its proofs.
     """
 
     def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT, *, keeps_all: bool = False) -> None:
@@ -63,30 +63,30 @@ class PublishMachine:
         self._authority = Authority(settings)
         self._shards: dict[Cid, HeldShard] = {}
         self._orders: dict[bytes, TotalOrder] = {}
-        # Times of receipt that no clock has refused: of what is in an order, too. A revocation may take away
-        # what authorised one of them, and another one still stands (R24, R32).
+        # Times of receipt at which a publish is authorised or waits for proofs, also of publishes in an
+        # order. A revocation may invalidate what authorised it at one time, but not at another (R24, R32).
         self._receipts: dict[Cid, list[int]] = {}
         self._authorised: set[Cid] = set()
         self._revoking: set[bytes] = set()
-        # By each proof that is not here, the publishes that it may help.
+        # For each missing proof, the publishes that it may authorise.
         self._awaiting: dict[Cid, set[Cid]] = {}
 
     @property
     def nodes(self) -> dict[Cid, ReplicaNode]:
-        """Nodes that are here and not refused, in an order or waiting."""
+        """Nodes that are held and not refused, in an order or waiting."""
         return self._store.nodes
 
     @property
     def refused(self) -> dict[Cid, DagError]:
-        """Nodes refused for good."""
+        """Nodes that were refused permanently, with the error."""
         return self._store.refused
 
     def order(self, id: bytes) -> TotalOrder:
-        """The order of an id; empty while nothing is in it."""
+        """Return the order of an id; it is empty if the id has no publish in it."""
         return self._orders.get(id) or TotalOrder()
 
     def add(self, cid: Cid, data: bytes, now: int) -> Taken:
-        """Take a block, received at `now` (seconds). Raises why it is refused."""
+        """Add a block received at `now` (seconds). Raises the `DagError` with which it is refused."""
         if cid.codec not in (CAR, DAG_CBOR, RAW):
             raise BlockUnknown("a block that is neither node, UCAN nor shard")
         limit = self._settings.bounds.car
@@ -102,7 +102,7 @@ class PublishMachine:
         try:
             value = decode_dag_cbor(data)
         except DagError:
-            # No node: what is left is that it may pose as a proof.
+            # Not a node, so the block can only be a proof.
             return self._add_ucan(cid, data)
         keys = value if isinstance(value, dict) else {}
         if "change" in keys and cid.is_sha2_256:
@@ -122,7 +122,7 @@ class PublishMachine:
         return self._taken_ucan(cid, self._authority.take(cid, data))
 
     def put_ucan(self, cid: Cid, ucan: Ucan | DagError) -> Taken:
-        """As `add`, for a UCAN that was verified elsewhere, or refused there."""
+        """Add a UCAN that was verified or refused elsewhere. Raises the error if it was refused."""
         return self._taken_ucan(cid, self._authority.put(cid, ucan))
 
     def _taken_ucan(self, cid: Cid, error: DagError | None) -> Taken:
@@ -134,9 +134,10 @@ class PublishMachine:
     def put_node(
         self, node: ReplicaNode, now: int, *, is_verified: bool, is_authorised: bool = False
     ) -> Taken:
-        """As `add`, for a node that was decoded elsewhere; its proof may have been verified there, too.
+        """Add a node that was decoded elsewhere. Raises the `DagError` with which it is refused.
 
-        `is_authorised`: it was found there that the proof authorises alone, at this receipt.
+        `is_verified`: the signature of its proof was verified there. `is_authorised`: the proof authorises
+        the publish at this time of receipt without other UCANs (`is_authorised_alone`).
         """
         self._store.put(node)
         if is_verified and isinstance(node.change, PublishChange):
@@ -144,7 +145,10 @@ class PublishMachine:
         return self._taken_node(node, now, is_authorised=is_authorised)
 
     def refuse(self, cid: Cid, error: DagError) -> DagError:
-        """A node was refused for good elsewhere, by its bytes alone: why it is refused here."""
+        """Record that a node was refused permanently elsewhere because of its bytes.
+
+        Returns the error with which it is refused here, which may be an earlier one.
+        """
         self._store.refuse(cid, error)
         return self._store.refused[cid]
 
@@ -183,7 +187,7 @@ class PublishMachine:
         return Taken("publish", tuple(sorted(missing)), False, orders)
 
     def _forget(self, node: ReplicaNode, error: DagError) -> None:
-        """After a refusal: for good, or of this receipt alone."""
+        """Drop a refused publish: permanently, or, if another receipt may stand, only this one."""
         if is_final(error):
             self._store.refuse(node.cid, error)
         elif node.cid not in self._receipts and not self._keeps_all:
@@ -194,7 +198,7 @@ class PublishMachine:
             self._awaiting.setdefault(proof, set()).add(cid)
 
     def _review(self, proof: Cid) -> dict[bytes, Reordered]:
-        """Judge again what waited for a UCAN, each at its own receipts."""
+        """Check the publishes that waited for a UCAN again, each at its own times of receipt."""
         good = []
         for cid in sorted(self._awaiting.pop(proof, ())):
             node = self._store.nodes.get(cid)
@@ -212,7 +216,7 @@ class PublishMachine:
         return self._authorise(good)
 
     def _authorise(self, nodes: list[ReplicaNode]) -> dict[bytes, Reordered]:
-        """Put authorised publishes into their orders, and those that waited for them."""
+        """Add authorised publishes to their orders, and with them the publishes that waited for them."""
         self._authorised.update(node.cid for node in nodes)
         before: dict[bytes, Cid | None] = {}
         starts: dict[bytes, int] = {}
@@ -244,7 +248,7 @@ class PublishMachine:
         return Reordered(tip, start, len(order) - start, before if lost else None)
 
     def waiting(self, id: bytes) -> list[Cid]:
-        """Publishes of an id that are here and not in its order, ascending."""
+        """Return the publishes of an id that are held and not in its order, ascending."""
         order = self.order(id)
         return sorted(
             cid
@@ -254,32 +258,32 @@ class PublishMachine:
 
     @property
     def store(self) -> ReplicaStore:
-        """All nodes, for who asks what is below some of them."""
+        """The store of all nodes, for queries about the states of replicas."""
         return self._store
 
     @property
     def shards(self) -> Mapping[Cid, HeldShard]:
-        """Shards that are here."""
+        """Shards that are held."""
         return self._shards
 
     def put_shard(self, cid: Cid, shard: HeldShard) -> None:
-        """A shard that was opened elsewhere is here."""
+        """Add a shard that was opened elsewhere."""
         self._shards[cid] = shard
 
     def drop_shard(self, cid: Cid) -> None:
-        """A shard is here no more; it may come again (R33)."""
+        """Remove a shard. It may be added again (R33)."""
         self._shards.pop(cid, None)
 
     def content_state(self, cid: Cid) -> PublishState:
-        """What of a publish is here (R15), revocations aside."""
+        """Return the state of a publish without regard to revocations (R15)."""
         return content_state(self.publish(cid), self._store, self._shards, self._settings)
 
     def states(
         self, id: bytes, content: Callable[[Cid], PublishState] | None = None
     ) -> dict[Cid, PublishState]:
-        """The state of each publish in the order of an id (R15), revocations in their places (R32).
+        """Return the state of each publish in the order of an id (R15), with revocations applied (R32).
 
-        `content` says it of one that is not revoked, where somebody knows sooner than `content_state`.
+        `content` returns the state of a publish that is not revoked; the default is `content_state`.
         """
         content = content or self.content_state
         found: dict[Cid, PublishState] = {}
@@ -302,7 +306,10 @@ class PublishMachine:
         return id in self._revoking
 
     def _revocation(self, node: ReplicaNode, revoked: frozenset[Cid]) -> PublishState | None:
-        """What revocations before a publish make of it: revoked, or pending while a proof may help."""
+        """Return the effect of earlier revocations on a publish.
+
+        Returns None if it is still authorised, PENDING if a missing proof may authorise it, else REVOKED.
+        """
         state = PublishState.REVOKED
         for time in self._receipts[node.cid]:
             refused = self._authority.judge(node, time, revoked)
@@ -313,7 +320,7 @@ class PublishMachine:
         return state
 
     def publish(self, cid: Cid) -> PublishChange:
-        """What a publish that is here says."""
+        """Return the change of a publish that is held."""
         change = self._store.nodes[cid].change
         if not isinstance(change, PublishChange):
             raise TypeError(f"{cid} is no publish")

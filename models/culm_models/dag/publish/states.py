@@ -1,4 +1,4 @@
-"""What of a publish is here (R15): a function of what is here, which never moves its place in the order."""
+"""State of a publish (R15): depends on the blocks that are present, and never changes the order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from culm_models.dag.walk.reach import links_of, reach_by_links
 from culm_models.dag.walk.shard_blocks import ShardBlocks, ShardLinks, is_opaque, open_shard
 
 HeldShard = ShardBlocks | ShardLinks
-"""A shard that is here, with the bytes of its blocks or with their links alone."""
+"""A shard that is held, with the bytes of its blocks or only with their links."""
 
 
 class PublishState(StrEnum):
-    """The state of a publish; only a complete one is read."""
+    """The state of a publish. Only complete publishes can be read."""
 
     REVOKED = "revoked"
     BROKEN = "broken"
@@ -34,7 +34,7 @@ def content_state(
     shards: Mapping[Cid, HeldShard],
     settings: VerdictSettings = DEFAULT_VERDICT,
 ) -> PublishState:
-    """The state of a publish that is not revoked."""
+    """Compute the state of a publish that is not revoked."""
     hashes = settings.hashes
     origin = store.state((change.origin,))
     here = {cid: found for cid in origin.shards if (found := _shard(cid, shards, settings)) is not None}
@@ -70,7 +70,7 @@ def content_state(
 def _is_broken(
     change: PublishChange, origin: DagState, shards: Mapping[Cid, HeldShard], settings: VerdictSettings
 ) -> bool:
-    """Whether the shard that a publish names is none of its origin, or does not hold the link."""
+    """Whether the shard that a publish names does not belong to its origin or does not hold the link."""
     if change.shard is None:
         return False
     if not origin.missing and change.shard not in origin.shards:
@@ -84,7 +84,7 @@ def _holds(shard: HeldShard, link: Cid) -> bool:
 
 
 def _shard(cid: Cid, shards: Mapping[Cid, HeldShard], settings: VerdictSettings) -> HeldShard | None:
-    """An opened shard that is here; one whose CID carries its bytes always is."""
+    """Return a shard that is held, or None. A shard with an identity CID is always present."""
     if cid.is_identity and not is_opaque(cid, settings.hashes):
         try:
             return open_shard(cid, cid.digest, hashes=settings.hashes, bounds=settings.bounds)

@@ -1,5 +1,5 @@
-"""Replicas: nodes that each change a prior state, and what a set of them says.
+"""Replicas: nodes that each change a prior state, and the states that result from a set of nodes.
 
-`node`: the kinds of nodes. `codec`: their bytes and their rules. `store`: nodes in any order, what
-they lack, what falls, heads, states and the one join.
+`node`: the types of nodes. `codec`: their encoding and rules. `store`: nodes in any order, with missing
+parents, refused descendants, heads, states and the join of heads.
 """

@@ -1,4 +1,4 @@
-"""Nodes and their bytes (reference 3.1): checks run in one order, and the first that fails decides."""
+"""Encoding of nodes (reference 3.1). Checks run in a fixed order, and the first that fails decides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PUBLISH_KEYS: Final = frozenset({"type", "id", "link", "origin", "proof"})
 
 
 def decode_node(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> ReplicaNode:
-    """The node of a block."""
+    """Decode a node. Raises the `DagError` of the first rule that it breaks."""
     if len(data) > bounds.node:
         raise BlockTooLarge(f"a node over {bounds.node} bytes")
     value = decode_dag_cbor(data)
@@ -56,24 +56,24 @@ def decode_node(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
 def encode_node(
     change: dict[str, Any], prior: Cid | None, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
 ) -> ReplicaNode:
-    """The node of a change, as a map; refuses what `decode_node` refuses."""
+    """Encode a node from the map of its change. Raises `DagError` as `decode_node` does."""
     value = {"change": change} if prior is None else {"prior": prior, "change": change}
     return decode_node(encode_dag_cbor(value), legacy=legacy, bounds=bounds)
 
 
 def encode_append(shards: Iterable[Cid], prior: Cid | None = None) -> ReplicaNode:
-    """An append of shards, in any order."""
+    """Encode an append of shards, which may be in any order."""
     return encode_node({"type": "append", "shards": sorted(set(shards))}, prior)
 
 
 def encode_join(heads: Iterable[Cid]) -> ReplicaNode:
-    """The one join of heads: prior is the smallest, the others are its forks."""
+    """Encode the join of heads: the smallest is its prior, the others are its forks."""
     prior, *forks = sorted(set(heads))
     return encode_node({"type": "join", "forks": forks}, prior)
 
 
 def proof_value(ucan: Ucan) -> Any:
-    """A UCAN as a publish carries it: the map, or the text of a JWT (R23)."""
+    """Return a UCAN in the form that a publish carries: the map, or the text of a JWT (R23)."""
     return decode_dag_cbor(ucan.block) if ucan.cid.codec == DAG_CBOR else ucan.block.decode()
 
 

@@ -1,4 +1,4 @@
-"""Replica nodes as their fields say it (reference 3.1)."""
+"""Replica nodes as decoded fields (reference 3.1)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from culm_models.dag.ucan.token import Ucan
 
 @dataclass(frozen=True, slots=True)
 class AppendChange:
-    """More shards."""
+    """A change that adds shards."""
 
     shards: tuple[Cid, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinChange:
-    """All that the forks have, beside the prior."""
+    """A change that merges the states of the forks into that of the prior."""
 
     forks: tuple[Cid, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PublishChange:
-    """A state of a DAG, with its root, under an id."""
+    """A change that publishes a root of a DAG, and the state that holds it, under an id."""
 
     id: bytes
-    """The Ed25519 public key."""
+    """An Ed25519 public key of 32 bytes."""
     link: Cid
     origin: Cid
     shard: Cid | None
     proof: Ucan
-    """Its form is checked, its signature is not."""
+    """The UCAN that authorises the publish. Its form is checked, its signature is not."""
 
 
 Change: TypeAlias = AppendChange | JoinChange | PublishChange
@@ -41,7 +41,7 @@ Change: TypeAlias = AppendChange | JoinChange | PublishChange
 
 @dataclass(frozen=True, slots=True)
 class ReplicaNode:
-    """One node: its change to a prior state. Its identity is its bytes."""
+    """A node: a change to a prior state, identified by its bytes."""
 
     cid: Cid
     prior: Cid | None
@@ -50,16 +50,16 @@ class ReplicaNode:
 
     @property
     def parents(self) -> tuple[Cid, ...]:
-        """Prior and forks."""
+        """The prior and the forks."""
         priors = () if self.prior is None else (self.prior,)
         return priors + self.change.forks if isinstance(self.change, JoinChange) else priors
 
     @property
     def shards(self) -> tuple[Cid, ...]:
-        """The shards that this node adds by itself."""
+        """The shards that this node itself adds."""
         return self.change.shards if isinstance(self.change, AppendChange) else ()
 
     @property
     def is_publish(self) -> bool:
-        """Whether the node stands in a chain of publishes."""
+        """Whether the node is a publish."""
         return isinstance(self.change, PublishChange)

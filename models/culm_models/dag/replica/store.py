@@ -1,6 +1,6 @@
-"""Nodes in any order, in memory (reference 3.1, 3.2): what they lack, what falls with what, heads and states.
+"""Store of nodes in memory (reference 3.1, 3.2): missing parents, refused descendants, heads and states.
 
-What a set of nodes says does not depend on the order in which they came.
+Nodes may be added in any order; the result does not depend on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from culm_models.dag.replica.node import PublishChange, ReplicaNode
 
 @dataclass(frozen=True, slots=True)
 class Fallen:
-    """A node that was taken while its parents were not here, and is refused since."""
+    """A node that was accepted while its parents were missing and is now refused."""
 
     cid: Cid
     error: DagError
@@ -32,37 +32,40 @@ class Fallen:
 
 @dataclass(frozen=True, slots=True)
 class DagState:
-    """What is below some nodes: the shards they name, and the nodes that are named and not here."""
+    """The state of some nodes: all shards named by them and their ancestors, and the missing ancestors."""
 
     shards: frozenset[Cid]
     missing: frozenset[Cid]
     broken: bool
-    """Whether a publish or a refused node is among what is named: nothing that arrives mends that."""
+    """Whether a publish or a refused node is among the ancestors. No later node can repair that."""
 
 
 class ReplicaStore:
-    """Replica nodes by CID. Publishes are kept as well: their chains have rules, but no part in states."""
+    """Replica nodes by CID, including publishes, whose chains have rules but do not take part in states."""
 
     def __init__(self, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self._legacy = legacy
         self._bounds = bounds
         self._nodes: dict[Cid, ReplicaNode] = {}
         self._refused: dict[Cid, DagError] = {}
-        # By each node that is named, here or not: the nodes here that name it as prior or fork.
+        # For each parent, held or missing: the held nodes that name it as prior or fork.
         self._children: dict[Cid, set[Cid]] = {}
 
     @property
     def nodes(self) -> dict[Cid, ReplicaNode]:
-        """All nodes that are here and not refused, publishes too."""
+        """All nodes that are held and not refused, including publishes."""
         return self._nodes
 
     @property
     def refused(self) -> dict[Cid, DagError]:
-        """All nodes that were refused for good, and why."""
+        """All nodes that were refused permanently, with the error."""
         return self._refused
 
     def add(self, data: bytes) -> tuple[ReplicaNode, list[Fallen]]:
-        """Take a node, and say which ones fell since it came. Raises why it is refused, for good."""
+        """Add a node. Returns it with the nodes that are now refused because of it.
+
+        Raises the `DagError` with which the node is refused permanently.
+        """
         cid = cid_of(DAG_CBOR, data)
         if cid in self._refused:
             raise self._refused[cid]
@@ -76,7 +79,7 @@ class ReplicaStore:
         return node, self.put(node)
 
     def put(self, node: ReplicaNode) -> list[Fallen]:
-        """As `add`, for a node that was decoded elsewhere, by the same settings."""
+        """Add a node that was decoded elsewhere with the same settings. Returns and raises as `add` does."""
         cid = node.cid
         if cid in self._refused:
             raise self._refused[cid]
@@ -100,7 +103,10 @@ class ReplicaStore:
         return fallen
 
     def refuse(self, cid: Cid, error: DagError) -> list[Fallen]:
-        """Refuse a node for good, and with it all that build on it."""
+        """Refuse a node permanently, with all nodes that build on it.
+
+        Returns these nodes and their errors.
+        """
         fallen: list[Fallen] = []
         waiting = [(cid, error)]
         while waiting:
@@ -140,27 +146,27 @@ class ReplicaStore:
                 raise PublishIdChanged("the prior publishes to another id")
 
     def children_of(self, cid: Cid) -> list[Cid]:
-        """The nodes here that name a node as prior or fork, ascending."""
+        """Return the held nodes that name a node as prior or fork, ascending."""
         return sorted(self._children.get(cid, ()))
 
     def discard(self, cid: Cid) -> None:
-        """Forget a node as if it had never come."""
+        """Remove a node as if it had never been added."""
         node = self._nodes.pop(cid)
         for parent in node.parents:
             self._drop_child(parent, cid)
 
     def missing_parents(self, node: ReplicaNode) -> list[Cid]:
-        """Prior and forks of a node that are not here."""
+        """Return the prior and forks of a node that are missing."""
         return [parent for parent in node.parents if parent not in self._nodes]
 
     def heads(self) -> list[Cid]:
-        """Appends and joins that no other node here builds on, ascending."""
+        """Return the appends and joins that no other held node builds on, ascending."""
         return sorted(
             cid for cid, node in self._nodes.items() if not node.is_publish and cid not in self._children
         )
 
     def state(self, roots: Iterable[Cid] | None = None) -> DagState:
-        """What is below some nodes; without them, below all heads."""
+        """Return the state of some nodes and their ancestors; by default, of all heads."""
         shards: set[Cid] = set()
         missing: set[Cid] = set()
         broken = False
@@ -174,7 +180,7 @@ class ReplicaStore:
         return DagState(frozenset(shards), frozenset(missing), broken)
 
     def _below(self, roots: Iterable[Cid]) -> Iterator[tuple[Cid, ReplicaNode | None]]:
-        """Nodes and all they build on, each once, with None for what is not here; never by recursion."""
+        """Yield nodes and all their ancestors, each once, with None for missing nodes. Does not recurse."""
         stack = list(roots)
         seen = set(stack)
         while stack:
@@ -189,7 +195,11 @@ class ReplicaStore:
                     stack.append(parent)
 
     def join(self, heads: Iterable[Cid] | None = None) -> ReplicaNode:
-        """The one join of heads (all of them), less those that others are above; it is not added."""
+        """Build the join of heads (by default all), without heads that other heads build on. Does not add it.
+
+        Raises `NodeMissing` if a head or one of its ancestors is missing, and `NothingToJoin` if fewer than
+        two diverging heads remain.
+        """
         wanted = set(self.heads() if heads is None else heads)
         above = [cid for cid in wanted if cid in self._nodes and not self._nodes[cid].is_publish]
         if len(above) < len(wanted) or self.state(wanted).missing:

@@ -1,7 +1,7 @@
-"""Does a leaf, with the delegations below it, authorise a publish? (reference 4.4, 4.5, R20, R22, R24, R32)
+"""Authorisation of a publish by a leaf and its chain of delegations (reference 4.4, 4.5, R20, R22, R24, R32).
 
-The search is first made without a clock: what fails then fails for ever. What is missing may still authorise,
-so it stands last among the reasons.
+The search is first made without regard to time: a failure there is permanent. A missing proof may still
+authorise, so it ranks last among the reasons of a refusal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from culm_models.dag.ucan.token import Capability, Ucan
 
 PUBLISH: Final = "dag/publish"
 
-# The reason that stands last is given.
+# If a search fails for several reasons, the one that ranks last here is reported.
 _RANKED: Final = (
     ProofForm,
     BlockTooLarge,
@@ -67,22 +67,22 @@ _RANKED: Final = (
 _RANK: Final = {kind: place for place, kind in enumerate(_RANKED)}
 
 FindUcan = Callable[[Cid], Ucan | DagError | None]
-"""A UCAN whose form and signature are good, why they are not, or None while it is not here."""
+"""Returns a UCAN with valid form and signature, the error if it is invalid, or None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publish says, and what its proof must allow."""
+    """The content of a publish, which its proof must allow."""
 
     id: bytes
     """The 34 bytes of the id's did:key."""
     fields: dict[str, Cid]
-    """link, origin, and prior and shard where the publish has them."""
+    """The fields `link` and `origin`, and `prior` and `shard` if the publish has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainPolicy:
-    """What of a deployment's verdict settings decides about chains (R28)."""
+    """The part of a deployment's verdict settings that applies to chains (R28)."""
 
     bound: bool = True
     services: frozenset[bytes] = frozenset()
@@ -92,7 +92,7 @@ class ChainPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ChainRefusal:
-    """No good path: why, and what is not here but might make one."""
+    """No valid path: the reason, and the missing proofs that might complete one."""
 
     error: DagError
     missing: frozenset[Cid]
@@ -107,7 +107,11 @@ def authorise(
     policy: ChainPolicy,
     revoked: frozenset[Cid] = frozenset(),
 ) -> ChainRefusal | None:
-    """None when the leaf authorises. Without a time of receipt: the part of the verdict without clock."""
+    """Check whether a leaf authorises a publish received at a time (seconds).
+
+    Returns None if it does, and the refusal otherwise. If `received` is None, times of validity are not
+    checked.
+    """
     for time in (None,) if received is None else (None, received):
         search = _Search(published, find, time, policy, revoked)
         if not search.leaf_is_good(leaf, (published.id, leaf.claims.issuer, *policy.services)):
@@ -118,10 +122,11 @@ def authorise(
 def authorise_access(
     leaf: Ucan, space: bytes, ability: str, find: FindUcan, now: int, *, policy: ChainPolicy
 ) -> ChainRefusal | None:
-    """None when the leaf, whose form and signature are good, allows `dag/append` or `dag/read` now (R14).
+    """Check whether a leaf with valid form and signature allows `dag/append` or `dag/read` now (R14).
 
-    It names exactly this ability and the space, which is the 34 bytes of a did:key, under both policies, and
-    is for a service of the deployment: so a proof of a publish opens nothing, and what opens is no proof.
+    Returns None if it does, and the refusal otherwise. Under both policies the leaf must name exactly this
+    ability and the space (the 34 bytes of a did:key), and its audience must be a service of the deployment.
+    The proof of a publish therefore grants no access, and an access token proves no publish.
     """
     for time in (None, now):
         search = _Search(Published(space, {}), find, time, policy, frozenset(), ability)
@@ -131,7 +136,7 @@ def authorise_access(
 
 
 class _Search:
-    """One search for a good path."""
+    """A search for a valid path from the leaf to the id."""
 
     __slots__ = (
         "_ability",
@@ -167,11 +172,11 @@ class _Search:
         self.missing: set[Cid] = set()
 
     def error(self) -> DagError:
-        """The failure that stands last in the list."""
+        """Return the failure that ranks last in `_RANKED`."""
         return max(self._failures.values(), key=lambda error: _RANK.get(type(error), -1))
 
     def leaf_is_good(self, leaf: Ucan, audiences: tuple[bytes, ...]) -> bool:
-        """Whether the leaf is for what it is shown for, and its issuer entitled."""
+        """Whether the leaf has the required audience and capability and its issuer has the right."""
         claims = leaf.claims
         if claims.issuer == self._published.id:
             try:
@@ -210,7 +215,7 @@ class _Search:
         )
 
     def _entitled(self, ucan: Ucan, depth: int) -> bool:
-        """Whether the issuer of a UCAN whose capability fits may do what it says."""
+        """Whether the issuer of a UCAN with a fitting capability has the right that it delegates."""
         claims = ucan.claims
         if self._time is not None:
             if claims.not_before is not None and claims.not_before > self._time + self._policy.leeway:

@@ -1,4 +1,4 @@
-"""The rules of a UCAN's fields (reference 4.2, R18), which both forms obey."""
+"""Rules of a UCAN's fields (reference 4.2, R18), which apply to both forms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CAPABILITY_KEYS: Final = frozenset({"can", "with", "nb"})
 
 
 def check_fields(fields: dict[str, Any], bounds: Bounds) -> None:
-    """Raise unless every field but the key of the issuer and that of the audience is as it must be."""
+    """Check every field, but not the form of the keys of issuer and audience. Raises `NodeSchema`."""
     for name in ("iss", "aud"):
         _require(isinstance(fields[name], bytes), f"{name} is no key")
     _check_capabilities(fields["att"])
@@ -46,21 +46,21 @@ def check_fields(fields: dict[str, Any], bounds: Bounds) -> None:
 
 
 def check_keys(fields: dict[str, Any]) -> None:
-    """Raise unless issuer and audience are Ed25519 did:keys."""
+    """Check that issuer and audience are Ed25519 did:keys. Raises `UcanKey`."""
     for name in ("iss", "aud"):
         if not is_did_key(fields[name]):
             raise UcanKey(f"{name} is no Ed25519 did:key")
 
 
 def is_proof_link(value: Any) -> bool:
-    """Whether a value links to what may be a UCAN's block."""
+    """Whether a value is a link whose CID may be that of a UCAN."""
     return (
         isinstance(value, Cid) and value.version == 1 and value.codec in (DAG_CBOR, RAW) and value.is_sha2_256
     )
 
 
 def claims_of(version: str, fields: dict[str, Any]) -> Claims:
-    """The claims of fields that were checked."""
+    """Build the claims from checked fields."""
     return Claims(
         version,
         fields["iss"],
@@ -75,7 +75,10 @@ def claims_of(version: str, fields: dict[str, Any]) -> Claims:
 
 
 def revoked_by(claims: Claims) -> tuple[Cid, ...]:
-    """The UCANs that a leaf of the id itself revokes (R32); refuses the fact in any other form."""
+    """Return the UCANs that a leaf issued by the id itself revokes (R32).
+
+    Raises `NodeSchema` if the fact `dag/revoke` is malformed.
+    """
     found = [fact for fact in claims.facts if REVOKE in fact]
     if not found:
         return ()
@@ -91,7 +94,10 @@ def revoked_by(claims: Claims) -> tuple[Cid, ...]:
 
 
 def check_ascending(links: list[Cid] | tuple[Cid, ...]) -> None:
-    """Raise unless CIDs strictly ascend by text: the first neighbouring pair at fault decides."""
+    """Check that CIDs strictly ascend by text.
+
+    Raises `LinkRepeated` or `LinksUnsorted`, whichever applies to the first pair of neighbours at fault.
+    """
     for before, after in pairwise(links):
         if before == after:
             raise LinkRepeated(f"{after} is named twice")
@@ -125,14 +131,17 @@ def _check_capabilities(value: Any) -> None:
 
 
 def is_ability(text: str) -> bool:
-    """Whether a text is an ability: `*`, or a namespace and what is in it."""
+    """Whether a text is an ability: `*`, or a namespace and a name separated by `/`."""
     if text == "*":
         return True
     return _ABILITY.fullmatch(text) is not None and 0 < text.find("/") < len(text) - 1
 
 
 def _check_plain(value: Any) -> None:
-    """Raise where a float or a map key "/" stands: JSON could spell them in two ways."""
+    """Check that a value has no float and no map key "/", whose JSON would be ambiguous.
+
+    Raises `NodeSchema`.
+    """
     if isinstance(value, float):
         raise NodeSchema("a float")
     if isinstance(value, dict):

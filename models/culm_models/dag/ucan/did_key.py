@@ -1,4 +1,4 @@
-"""Ed25519 keys as did:key (R19): 34 bytes, and one text."""
+"""Ed25519 keys as did:key (R19): 34 bytes, with one canonical text."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _TEXT_START: Final = "did:key:z"
 
 
 def did_key(public_key: bytes) -> bytes:
-    """The 34 bytes of a public key of 32."""
+    """Convert a public key of 32 bytes to the 34 bytes of its did:key."""
     return _START + public_key
 
 
 def is_did_key(data: bytes) -> bool:
-    """Whether bytes are an Ed25519 did:key in its one spelling."""
+    """Whether bytes are an Ed25519 did:key."""
     return len(data) == DID_KEY_SIZE and data.startswith(_START)
 
 
 @lru_cache(maxsize=4096)
 def did_text(key: bytes) -> str:
-    """The text of a did:key of 34 bytes."""
+    """Return the text of a did:key of 34 bytes."""
     return _TEXT_START + base58(key)
 
 
 def did_from_text(text: str) -> bytes:
-    """The 34 bytes that a did:key text spells, when it is the one text that spells them."""
+    """Parse the canonical text of an Ed25519 did:key to its 34 bytes. Raises `UcanKey`."""
     if text.startswith(_TEXT_START):
         key = from_base58(text[len(_TEXT_START) :], DID_KEY_SIZE)
         if key is not None and is_did_key(key):

@@ -41,13 +41,13 @@ _JWT_PARTS: Final = 3
 
 
 def ucan_from_block(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
-    """The UCAN of a 0x71 block."""
+    """Decode the UCAN in a block of codec 0x71. Raises `DagError`."""
     _require_room(len(data), bounds)
     return ucan_from_map(decode_dag_cbor(data), data, legacy=legacy, bounds=bounds)
 
 
 def ucan_from_map(value: Any, data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
-    """The UCAN of a map whose canonical bytes are `data`."""
+    """Decode a UCAN from a map whose canonical bytes are `data`. Raises `DagError`."""
     _require_room(len(data), bounds)
     if not isinstance(value, dict):
         raise NodeSchema("a UCAN is a map")
@@ -77,11 +77,11 @@ def ucan_from_map(value: Any, data: bytes, *, legacy: bool = False, bounds: Boun
 
 
 def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
-    """The UCAN of a JWT; its block is the text, as raw bytes."""
+    """Decode a UCAN from a JWT. Its block is the text, as raw bytes. Raises `DagError`."""
     try:
         data = text.encode("ascii")
     except UnicodeEncodeError:
-        # A letter of more bytes is counted as what it takes in UTF-8.
+        # The size limit counts characters that are not ASCII by their size in UTF-8.
         _require_room(len(text.encode(errors="surrogatepass")), bounds)
         raise JwtMalformed("letters that no JWT has") from None
     _require_room(len(data), bounds)
@@ -109,7 +109,7 @@ def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
 
 
 def ucan_from_raw(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
-    """The UCAN of a 0x55 block: a JWT's text."""
+    """Decode the UCAN in a block of codec 0x55, which holds the text of a JWT. Raises `DagError`."""
     _require_room(len(data), bounds)
     try:
         text = data.decode()
@@ -119,7 +119,7 @@ def ucan_from_raw(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT
 
 
 def signed_text(claims: Claims) -> bytes:
-    """The text that a signature of these claims is over, in its canonical formatting."""
+    """Return the text that a signature of these claims covers, in canonical formatting."""
     payload: dict[str, Any] = {
         "att": [one.as_map() for one in claims.capabilities],
         "aud": did_text(claims.audience),
@@ -142,17 +142,17 @@ def _header(version: str) -> bytes:
 
 
 def jwt_text(ucan: Ucan) -> str:
-    """The UCAN as a JWT, over the text that is signed."""
+    """Return a UCAN as a JWT: the signed text, followed by the signature."""
     return (ucan.signed_text + b"." + base64url(ucan.signature)).decode()
 
 
 def is_canonical(ucan: Ucan) -> bool:
-    """Whether what is signed is formatted as the map form has it."""
+    """Whether the signed text has the canonical formatting, so that the map form can represent the UCAN."""
     return ucan.signed_text == signed_text(ucan.claims)
 
 
 def map_of(claims: Claims, signature: bytes) -> bytes:
-    """The block of claims in the short form."""
+    """Encode claims and their signature as a block in the short form."""
     value: dict[str, Any] = {
         "v": claims.version,
         "s": _EDDSA + signature,
@@ -172,7 +172,7 @@ def map_of(claims: Claims, signature: bytes) -> bytes:
 
 
 def base64url(data: bytes) -> bytes:
-    """Base64 for URLs, without padding."""
+    """Encode bytes in base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
@@ -181,7 +181,7 @@ def _from_base64url(part: bytes) -> bytes:
         data = base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
     except (binascii.Error, ValueError):
         raise JwtMalformed("a part that is no base64url") from None
-    # Python's decoder passes over foreign characters and unused bits.
+    # Python's decoder ignores foreign characters and unused bits.
     if base64url(data) != part:
         raise JwtMalformed("a part that is not spelled in the one way")
     return data
@@ -215,7 +215,7 @@ def _fields_of(payload: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
         links = [cid_from_text(text) for text in proofs]
     except DagError as error:
         raise NodeSchema(f"a proof: {error}") from None
-    # The other fields first: their code stands before that of the keys.
+    # The keys are checked last: the codes of the other fields take precedence.
     check_fields({**fields, "iss": b"", "aud": b"", "prf": links}, bounds)
     return {**fields, "prf": links, **{name: did_from_text(text) for name, text in keys.items()}}
 

@@ -1,4 +1,4 @@
-"""Signatures of UCANs: issuing one, and verifying it by libsodium's rule of acceptance (R21)."""
+"""Signatures of UCANs: issuing, and verification by libsodium's acceptance rule (R21)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from culm_models.keys import KeyPair, verify
 
 
 def verify_signature(ucan: Ucan) -> None:
-    """Raise unless the issuer signed."""
+    """Verify the issuer's signature. Raises `UcanSignature`."""
     if not verify(ucan.claims.issuer[2:], ucan.signature, ucan.signed_text):
         raise UcanSignature("the issuer did not sign this")
 
 
 def verified_ucan(cid: Cid, data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
-    """The UCAN of a block, whose form and signature are checked; that the block is the CID's is not."""
+    """Decode a block and verify the UCAN's form and signature. Raises `DagError`.
+
+    The caller has checked that the block matches its CID.
+    """
     if cid.codec == RAW:
         ucan = ucan_from_raw(data, legacy=legacy, bounds=bounds)
     elif cid.codec == DAG_CBOR:
@@ -33,16 +36,16 @@ def verified_ucan(cid: Cid, data: bytes, *, legacy: bool = False, bounds: Bounds
 
 
 def issue_ucan(private_key: bytes, fields: dict[str, Any], *, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
-    """A UCAN of fields att, aud, exp, prf and perhaps fct, nbf, nnc, in the map form.
+    """Issue a UCAN in map form from the fields att, aud, exp, prf and, optionally, fct, nbf, nnc.
 
-    What a reader would refuse is refused here with the same code.
+    Raises the `DagError` with which a reader would refuse the UCAN.
     """
     key = KeyPair(private_key)
     fields = {**fields, "iss": did_key(key.public_key)}
     check_fields(fields, bounds)
     check_keys(fields)
     claims = claims_of(VERSION, fields)
-    # First as DAG-CBOR: what has no encoding is refused as such.
+    # Encoded as DAG-CBOR first, so that a value without an encoding is refused with that code.
     map_of(claims, bytes(SIGNATURE_SIZE))
     signature = key.sign(signed_text(claims))
     return ucan_from_block(map_of(claims, signature), bounds=bounds)

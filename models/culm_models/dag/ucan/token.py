@@ -1,4 +1,4 @@
-"""A UCAN as its fields say it, whichever form it came in (reference 4.2)."""
+"""A UCAN as decoded fields, independent of its form (reference 4.2)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ LEGACY_VERSION: Final = "0.8.1"
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What may be done, to what, and with which caveats."""
+    """A right: the ability (`can`), the resource, and the caveats (`nb`)."""
 
     can: str
     resource: str
     nb: dict[str, Any] | None = None
 
     def as_map(self) -> dict[str, Any]:
-        """The capability as forms have it."""
+        """Return the capability as the map that both forms encode."""
         plain: dict[str, Any] = {"can": self.can, "with": self.resource}
         return plain if self.nb is None else {**plain, "nb": self.nb}
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """All that is signed, but for the spelling of the text."""
+    """The signed fields. The formatting of the signed text is not part of them."""
 
     version: str
     issuer: bytes
@@ -42,7 +42,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Ucan:
-    """One UCAN: its claims, the text that is signed, and the block that has its CID."""
+    """A UCAN: its claims, the signed text, and the block with its CID."""
 
     claims: Claims
     signature: bytes

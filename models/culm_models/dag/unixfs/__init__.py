@@ -1,5 +1,6 @@
-"""UnixFS (reference 3.6): files and directories as blocks, with the CIDs that other tools give them.
+"""UnixFS (reference 3.6): files and directories as blocks, with the same CIDs as in other tools.
 
-`importing`: writing both by a named profile. `message`: what stands in a node. `files`: the bytes of a file,
-or a range of them, and the blocks that hold it. `directories`: names, in one node or over many.
+`importing`: writing files and directories by a named profile. `message`: the content of a node. `files`:
+reading a file or a range of it, and the blocks that hold it. `directories`: reading names, in one node or in
+many.
 """

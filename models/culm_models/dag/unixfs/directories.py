@@ -1,4 +1,4 @@
-"""Directories (3.6): in one node, or spread over many by the hashes of their names (HAMT)."""
+"""Reading of directories (3.6): in one node, or sharded over many by the hashes of their names (HAMT)."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ _DIRECTORIES: Final = (NodeKind.DIRECTORY, NodeKind.SHARDED_DIRECTORY)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """One name."""
+    """A name in a directory, and its content."""
 
     name: str
     cid: Cid
     size: int | None
-    """Tsize: the bytes of all blocks below."""
+    """Tsize: the total size of all blocks below, in bytes."""
 
 
 def list_directory(cid: Cid, find: FindBlock) -> Iterator[DirectoryEntry]:
-    """The entries of a directory as they are stored: those of a further shard where it is linked to."""
+    """Yield the entries of a directory in stored order, the entries of a shard in the place of its link."""
     for one in DirectoryWalk(cid, find).steps():
         if isinstance(one, DirectoryEntry):
             yield one
 
 
 def directory_blocks(cid: Cid, find: FindBlock) -> Iterator[Cid]:
-    """The blocks that hold the names of a directory, each once."""
+    """Yield the blocks that hold the names of a directory, each once."""
     for one in DirectoryWalk(cid, find).steps():
         if isinstance(one, Cid):
             yield one
 
 
 def entry_steps(cid: Cid, name: str, find: FindBlock) -> Generator[None, None, tuple[Cid | None, list[Cid]]]:
-    """What a name in a directory links to, if there is such a name; and the blocks that say so, in order.
+    """Look up a name in a directory, as a generator that reads one block per step.
 
-    One step reads one block.
+    Returns the CID of the entry, or None if there is no such name, and the blocks that prove it, in order.
     """
     at: Cid = cid
     passed: list[Cid] = []
@@ -73,12 +73,12 @@ def entry_steps(cid: Cid, name: str, find: FindBlock) -> Generator[None, None, t
 
 
 def is_directory(message: UnixFsNode) -> bool:
-    """Whether a node is a directory of either kind."""
+    """Whether a node is a directory, sharded or not."""
     return message.kind in _DIRECTORIES
 
 
 def _named(node: PbNode, name: str) -> Cid | None:
-    # Of two entries of one name, the first counts.
+    # If a name occurs twice, the first entry counts.
     return next((link.cid for link in node.links if link.name == name), None)
 
 
@@ -91,7 +91,7 @@ def _digits(fanout: int) -> int:
 
 
 def _entry_name(link: PbLink, message: UnixFsNode) -> str | None:
-    """The name of an entry; None of a link to a further shard."""
+    """Return the name of an entry, or None if the link leads to a further shard."""
     name = link.name or ""
     if message.kind == NodeKind.DIRECTORY:
         return name
@@ -110,17 +110,17 @@ def _directory(cid: Cid, find: FindBlock) -> tuple[PbNode, UnixFsNode]:
 
 @dataclass(slots=True)
 class _Level:
-    """One node of a directory on the way down, and the link in it at which the walk is."""
+    """A node of a directory that the walk has entered, and the index of its current link."""
 
     message: UnixFsNode
     links: tuple[PbLink, ...]
     width: int
-    """Bits of a name's hash that are taken down to here."""
+    """Bits of a name's hash that are used down to this node, including it."""
     at: int = 0
 
 
 class DirectoryWalk:
-    """The walk over a directory, from its beginning or from a place at which another walk stood."""
+    """A walk over a directory, from its beginning or from the `place` of an earlier walk."""
 
     def __init__(self, cid: Cid, find: FindBlock, place: Sequence[int] = ()) -> None:
         self._cid = cid
@@ -130,18 +130,18 @@ class DirectoryWalk:
 
     @property
     def place(self) -> tuple[int, ...]:
-        """The next link in each node on the way down; empty behind the last one."""
+        """Index of the next link in each entered node, from the root down; empty after the last entry."""
         return tuple(level.at for level in self._levels)
 
     @property
     def has_more(self) -> bool:
-        """Whether anything is behind the place of a walk that has begun."""
+        """Whether entries follow the current place. The walk must have begun."""
         return any(level.at + (level is not self._levels[-1]) < len(level.links) for level in self._levels)
 
     def steps(self) -> Iterator[Cid | DirectoryEntry]:
-        """The nodes of the directory, each once, and its entries, those of a shard in its place.
+        """Yield the nodes of the directory, each once, and its entries, those of a shard in its place.
 
-        One step reads one block at most. Raises `PathUnknown` where the place at which to begin is none.
+        Each step reads at most one block. Raises `PathUnknown` if the start place does not exist.
         """
         seen: set[Cid] = set()
         yield from self._descend(seen)
@@ -163,7 +163,7 @@ class DirectoryWalk:
                 yield self._open(link.cid, seen)
 
     def _descend(self, seen: set[Cid]) -> Iterator[Cid]:
-        """Open the nodes down to the place at which to begin."""
+        """Open the nodes from the root down to the start place."""
         cid = self._cid
         for depth, at in enumerate(self._start, 1):
             yield self._open(cid, seen)
@@ -191,5 +191,5 @@ class DirectoryWalk:
 
 
 def _width(message: UnixFsNode) -> int:
-    """How many bits of a name's hash a node takes."""
+    """Return the number of bits of a name's hash that a node uses."""
     return 0 if message.kind == NodeKind.DIRECTORY else message.fanout.bit_length() - 1

@@ -1,7 +1,8 @@
-"""Reading files (3.6): their bytes in order, ranges of them, and the blocks that hold a range.
+"""Reading of files (3.6): their bytes in order, ranges of them, and the blocks that hold a range.
 
-What a node says about the sizes below it is checked against what is found there. Nothing recurses, and links
-to parts of no bytes are not followed, so that a small DAG cannot keep a reader busy without giving it bytes.
+The sizes that a node states for its children are checked against the children. The functions do not recurse,
+and links to parts of zero bytes are not followed, so that a small DAG cannot occupy a reader without yielding
+bytes.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from culm_models.dag.unixfs.message import NodeKind, read_unixfs
 from culm_models.dag.walk.reach import FindBlock, block_of
 
 DEPTH_MAX: Final = 128
-"""How many blocks may stand above a leaf; balanced trees of any size have fewer than ten."""
+"""Maximum number of blocks above a leaf. Balanced trees of any size have fewer than ten."""
 
 _FILES: Final = (NodeKind.FILE, NodeKind.RAW)
 
 PENDING_MAX: Final = 262_144
-"""How many parts may be known of and not read yet; balanced trees have the width of a node for each level."""
+"""Maximum number of parts that are known and not read yet. A balanced tree has one node width per level."""
 
 
 class FilePart:
-    """One block of a file: its own bytes, and the parts below it with their sizes."""
+    """A block of a file: its own bytes, and the parts below it with their sizes."""
 
     __slots__ = ("data", "links", "size", "sizes")
 
@@ -47,7 +48,7 @@ class FilePart:
 
 
 def file_part(cid: Cid, find: FindBlock, announced: int | None = None) -> FilePart:
-    """A block of a file, which has as many bytes of it below as its parent says."""
+    """Read a block of a file. Raises `DagPbMalformed` if its size is not the one that its parent states."""
     part = FilePart(cid, block_of(cid, find))
     if announced is not None and part.size != announced:
         raise DagPbMalformed(f"{cid} has {part.size} bytes of the file, not {announced}")
@@ -55,12 +56,12 @@ def file_part(cid: Cid, find: FindBlock, announced: int | None = None) -> FilePa
 
 
 def file_size(cid: Cid, find: FindBlock) -> int:
-    """The bytes of a file, by its first block."""
+    """Return the size of a file in bytes, according to its first block."""
     return file_part(cid, find).size
 
 
 def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file from `start` to before `stop`, in pieces of a block at most."""
+    """Yield the bytes of a file from `start` up to, not including, `stop`, in pieces of at most one block."""
     root = file_part(cid, find)
     stop = root.size if stop is None else min(stop, root.size)
     parts: list[tuple[FilePart | Cid, int, int, int]] = [(root, 0, root.size, 0)]
@@ -78,10 +79,11 @@ def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None
 def file_blocks(
     cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None, *, repeats: bool = False
 ) -> Iterator[Cid]:
-    """The blocks that hold a range of a file, a block before those below it; the first one in any case.
+    """Yield the blocks that hold a range of a file, a block before those below it.
 
-    Each is given once, or with `repeats` wherever it stands. Without it, parts that are wholly in the range
-    are gone through once for each CID, so the work is that of the blocks and not that of their bytes.
+    The first block always comes. Each block is yielded once, or with `repeats` at each of its positions.
+    Without `repeats`, a part that is entirely in the range is walked once per CID, so that the work depends
+    on the number of blocks, not of bytes.
     """
     root = file_part(cid, find)
     stop = root.size if stop is None else min(stop, root.size)
@@ -105,7 +107,7 @@ def file_blocks(
 
 
 def _add(parts: list[Any], part: FilePart, at: int, depth: int) -> None:
-    """Know of the parts below a block that have bytes, with where they begin; the last one first."""
+    """Push the non-empty parts below a block with their offsets, in reverse, so that the first is on top."""
     if part.links and depth == DEPTH_MAX:
         raise DagPbMalformed(f"a file of more than {DEPTH_MAX} levels")
     at += len(part.data)

@@ -1,4 +1,4 @@
-"""Files and directories as blocks, by a named profile (R30): the same file has the same CID everywhere."""
+"""Import of files and directories by a named profile (R30): the same file has the same CID everywhere."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _HASH_BITS: Final = 64
 _LEVEL_BITS: Final = 8
 
 PutNode = Callable[[PbNode], PbLink]
-"""Keeps a node; returns a link to it, with the bytes of all blocks below as its size."""
+"""Stores a node. Returns a link to it, whose size is that of the node and all blocks below it, in bytes."""
 _TYPE, _DATA, _FILE_SIZE, _BLOCK_SIZE = 1, 2, 3, 4
 
 
 def write_shards(entries: Iterable[PbLink], put: PutNode) -> PbLink:
-    """Write the nodes of a directory, which are a function of its entries and not of their order.
+    """Write the nodes of a sharded directory. They depend on its entries, not on the order of the entries.
 
     Raises `DirectoryTooLarge` if two names have the same hash, so that no level tells them apart.
     """
@@ -33,7 +33,7 @@ def write_shards(entries: Iterable[PbLink], put: PutNode) -> PbLink:
 
 
 def _write(entries: list[tuple[int, PbLink]], shift: int, put: PutNode) -> PbLink:
-    """One node and those below it; `shift` is where the bits of this level begin in a hash."""
+    """Write a node and the nodes below it. `shift` is the lowest bit of a hash that this level uses."""
     places: dict[int, list[tuple[int, PbLink]]] = {}
     for entry in entries:
         places.setdefault(entry[0] >> shift & FANOUT - 1, []).append(entry)
@@ -59,16 +59,16 @@ def _write(entries: list[tuple[int, PbLink]], shift: int, put: PutNode) -> PbLin
 
 @dataclass(frozen=True, slots=True)
 class ImportProfile:
-    """How files are cut: chunks of a fixed size as raw leaves, under nodes of so many links.
+    """The shape of a file: chunks of `chunk_size` bytes as raw leaves, under nodes of up to `width` links.
 
-    A directory over `directory_max` bytes is spread over many nodes (HAMT).
+    A directory over `directory_max` bytes is sharded over many nodes (HAMT).
     """
 
     chunk_size: int
     width: int
     directory_max: int = 262_144
     counts_blocks: bool = False
-    """Whether the size of a directory is that of its block, or else that of its names and CIDs."""
+    """Whether a directory's size is that of its block; otherwise it is that of its names and CIDs."""
 
 
 PROFILES: Final = {
@@ -79,39 +79,40 @@ DEFAULT_PROFILE: Final = "ipfs-cid-v1"
 
 PutBlock = Callable[[Cid, bytes], None]
 FileChunks: TypeAlias = Callable[[int], Iterable[bytes]]
-"""Gives a file in chunks of a size, so that memory need not hold it."""
+"""Returns a file in chunks of a size in bytes, so that it need not be in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symlink:
-    """A symbolic link, which is stored and not followed."""
+    """A symbolic link. It is stored as such and not followed."""
 
     target: bytes
 
 
 FileTree: TypeAlias = Mapping[str, "bytes | FileChunks | Symlink | FileTree"]
-"""Names with the bytes of a file, with the target of a symbolic link, or with what is in a directory."""
+"""Names with their content: the bytes or chunks of a file, a symbolic link, or the tree of a directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A file, a part of one, or a directory, as its parent links to it."""
+    """An imported file, part of a file, or directory, as its parent links to it."""
 
     cid: Cid
     content: int
-    """Bytes of the file."""
+    """Size of the file's content in bytes; 0 for directories and symbolic links."""
     total: int
-    """Bytes of all blocks below, its own as well: Tsize."""
+    """Tsize: the total size of its own block and all blocks below, in bytes."""
 
     def as_link(self, name: str) -> PbLink:
-        """The link of its parent to it."""
+        """Return the link with which a parent names it."""
         return PbLink(self.cid, name, self.total)
 
 
 def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) -> Imported:
-    """A file from its chunks, all but the last one of the profile's size. One chunk is the raw leaf itself.
+    """Import a file from its chunks, which all but the last have the profile's size.
 
-    Nodes are put as soon as they are full, so memory is that of one node a level.
+    A single chunk becomes a raw leaf without a node above it. Nodes are stored as soon as they are full, so
+    that at most one node per level is in memory.
     """
     levels: list[list[Imported]] = [[]]
     for chunk in chunks:
@@ -121,7 +122,7 @@ def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) 
     at = 0
     while at < len(levels) - 1 or len(levels[at]) > 1:
         if levels[at]:
-            # Even one child alone stands under a node: all leaves are equally deep.
+            # Even a single child gets a node above it, so that all leaves have the same depth.
             _push(levels, at + 1, _node(levels[at], put), profile, put)
         at += 1
     return levels[at][0]
@@ -130,7 +131,7 @@ def import_file(chunks: Iterable[bytes], profile: ImportProfile, put: PutBlock) 
 def _push(
     levels: list[list[Imported]], at: int, child: Imported, profile: ImportProfile, put: PutBlock
 ) -> None:
-    """Put a child on its level; a level that is full makes room only when another child comes."""
+    """Add a child to its level. A full level becomes a node only when a further child arrives."""
     while True:
         if at == len(levels):
             levels.append([])
@@ -142,13 +143,13 @@ def _push(
 
 
 def import_bytes(data: bytes, profile: ImportProfile, put: PutBlock) -> Imported:
-    """A file that is in memory."""
+    """Import a file that is in memory."""
     size = profile.chunk_size
     return import_file((data[at : at + size] for at in range(0, len(data), size)), profile, put)
 
 
 def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> Imported:
-    """A directory with all that is in it, its links sorted by their names' bytes, or by the hashes of these.
+    """Import a directory with its content. Links are sorted by the names, or in a HAMT by their hashes.
 
     Raises `DirectoryTooLarge` if a HAMT is needed and two names have the same hash.
     """
@@ -176,7 +177,7 @@ def import_directory(tree: FileTree, profile: ImportProfile, put: PutBlock) -> I
 
 
 def import_symlink(link: Symlink, put: PutBlock) -> Imported:
-    """A symbolic link."""
+    """Import a symbolic link."""
     return _put(PbNode((), write_number(_TYPE, NodeKind.SYMLINK) + write_octets(_DATA, link.target)), 0, put)
 
 

@@ -1,6 +1,6 @@
-"""The message of UnixFS, which stands in the data of a dag-pb node (3.6).
+"""The message of UnixFS in the data of a dag-pb node (3.6).
 
-Fields that are known must be well made; unknown ones are passed over, as other readers do.
+Known fields must be well-formed. Unknown fields are skipped, as in other readers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from culm_models.dag.blocks.protobuf import NUMBER, OCTETS, read_fields, read_nu
 from culm_models.dag.errors import DagError, DagPbMalformed
 
 HAMT_HASH: Final = 0x22
-"""murmur3-x64-64, the one hash function of sharded directories."""
+"""murmur3-x64-64, the only hash function of sharded directories."""
 FANOUT_MAX: Final = 1_024
 
 
 class NodeKind(IntEnum):
-    """What a node is."""
+    """The type of a UnixFS node."""
 
     RAW = 0
     DIRECTORY = 1
@@ -31,24 +31,24 @@ class NodeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnixFsNode:
-    """One node of a file or a directory."""
+    """A node of a file, directory or symbolic link."""
 
     kind: NodeKind
     data: bytes = field(default=b"", repr=False)
-    """Bytes of the file that stand in the node itself, before those of its links; the target of a symlink."""
+    """File content in the node itself, which precedes that of its links; the target of a symlink."""
     block_sizes: tuple[int, ...] = ()
-    """How many bytes of the file are below each link."""
+    """Bytes of the file below each link."""
     fanout: int = 0
-    """Of a sharded directory: how many places a shard has."""
+    """Number of places in a shard of a sharded directory; 0 for other nodes."""
 
     @property
     def size(self) -> int:
-        """The bytes of a file, or of the part of it that is here and below."""
+        """Size in bytes of a file, or of the part of it in this node and below."""
         return len(self.data) + sum(self.block_sizes)
 
 
 def read_unixfs(node: PbNode) -> UnixFsNode | None:
-    """What a dag-pb node is in UnixFS; None where its data is none of its messages."""
+    """Parse the UnixFS message in a dag-pb node. Returns None if there is none."""
     if node.data is None:
         return None
     try:
@@ -59,7 +59,7 @@ def read_unixfs(node: PbNode) -> UnixFsNode | None:
 
 
 def symlink_target(block: bytes) -> bytes:
-    """The target of the symbolic link that a block is. Raises `DagPbMalformed` if it is not one."""
+    """Return the target of a symbolic link. Raises `DagPbMalformed` if the block is not a symbolic link."""
     message = read_unixfs(decode_dag_pb(block))
     if message is None or message.kind != NodeKind.SYMLINK:
         raise DagPbMalformed("not a symbolic link")
@@ -85,7 +85,7 @@ def _read(data: bytes) -> UnixFsNode:
             case 4, 0, int():
                 sizes.append(value)
             case 4, 2, bytes():
-                # Writers may pack what repeats.
+                # Writers may pack repeated fields.
                 sizes += read_numbers(value)
             case 5, 0, int():
                 hash_code = value
@@ -111,7 +111,7 @@ _WIRES: Final = {1: NUMBER, 2: OCTETS, 3: NUMBER, 5: NUMBER, 6: NUMBER}
 
 
 def _fits(found: UnixFsNode, node: PbNode) -> bool:
-    """Whether links and message agree."""
+    """Whether the links of the node agree with the message."""
     if found.kind in (NodeKind.FILE, NodeKind.RAW):
         return len(found.block_sizes) == len(node.links)
     return found.kind != NodeKind.SYMLINK or not node.links

@@ -1,4 +1,4 @@
-"""What is here of a DAG and what is not (reference 3.3).
+"""Walk over a DAG to find its present and missing blocks (reference 3.3).
 
-`shard_blocks`: shards, opened as blocks. `reach`: where a block links to, and the walk itself.
+`shard_blocks`: opening shards as blocks. `reach`: the links of a block, and the walk itself.
 """

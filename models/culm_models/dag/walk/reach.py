@@ -1,4 +1,4 @@
-"""The walk from a link, each CID once, never by recursion (reference 3.3)."""
+"""Walk over all blocks below a link, each CID once, without recursion (reference 3.3)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from culm_models.dag.blocks.dag_pb import decode_dag_pb
 from culm_models.dag.errors import BlockMissing, DagError
 
 FindBlock = Callable[[Cid], bytes | memoryview | None]
-"""A block that is here, or None. Identity CIDs are never asked for."""
+"""Returns a block, or None if it is missing. Not called for identity CIDs."""
 FindLinks = Callable[[Cid], Sequence[Cid] | None]
-"""What a block that is here links to, None where nobody can say. Raises `BlockMissing`."""
+"""Returns the links of a block, or None if they cannot be read. Raises `BlockMissing`."""
 
 
 def links_of(cid: Cid, data: bytes) -> list[Cid] | None:
-    """The links of a block, in the order of its bytes (R30).
+    """Return the links of a block, in the order of its bytes (R30).
 
-    None where its codec is unknown or refuses the bytes.
+    Returns None if the codec is unknown or the block is malformed.
     """
     read = _READERS.get(cid.codec)
     if read is None:
@@ -33,7 +33,7 @@ def links_of(cid: Cid, data: bytes) -> list[Cid] | None:
 
 
 def value_links(value: Any) -> Iterator[Cid]:
-    """The links in a value, in its order."""
+    """Yield the links in a value, in its order."""
     if isinstance(value, Cid):
         yield value
     elif isinstance(value, dict):
@@ -53,7 +53,7 @@ _READERS: Final[dict[int, Callable[[bytes], list[Cid]]]] = {
 
 
 def block_of(cid: Cid, find: FindBlock) -> bytes:
-    """A block that is needed; raises when it is not here."""
+    """Return a block. Raises `BlockMissing`."""
     block = cid.digest if cid.is_identity else find(cid)
     if block is None:
         raise BlockMissing(f"the block {cid} is not here")
@@ -62,22 +62,22 @@ def block_of(cid: Cid, find: FindBlock) -> bytes:
 
 @dataclass(slots=True)
 class Reach:
-    """What a walk came to."""
+    """The result of a walk."""
 
     have: list[Cid] = field(default_factory=list)
-    """In the order of the walk: a block before its children, these in the order of its bytes."""
+    """Present blocks in walk order: a block before its children, these in the order of its bytes."""
     missing: set[Cid] = field(default_factory=set)
     opaque: set[Cid] = field(default_factory=set)
-    """Here, but nothing below them can be seen; leaves, therefore."""
+    """Present blocks whose links cannot be read. They count as leaves."""
 
 
 def reach(roots: Iterable[Cid], find: FindBlock) -> Reach:
-    """All that can be reached from roots, by the bytes of the blocks."""
+    """Walk all blocks that can be reached from roots, reading the links from the blocks' bytes."""
     return reach_by_links(roots, lambda cid: links_of(cid, block_of(cid, find)))
 
 
 def reach_by_links(roots: Iterable[Cid], find_links: FindLinks) -> Reach:
-    """All that can be reached from roots, where links alone are known."""
+    """Walk all blocks that can be reached from roots, given a function that returns links."""
     found = Reach()
     seen: set[Cid] = set()
     stack = list(roots)[::-1]

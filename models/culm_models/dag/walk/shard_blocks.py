@@ -1,4 +1,4 @@
-"""Shards, opened as blocks (R5): CARs, and maps in DAG-CBOR. Every other one stays opaque."""
+"""Opening of shards as blocks (R5): CARs, and maps in DAG-CBOR. All other shards stay opaque."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from culm_models.dag.walk.reach import links_of
 
 @dataclass(frozen=True, slots=True)
 class ShardBlocks:
-    """An opened shard; of a block that is there twice, the first counts."""
+    """An opened shard. If a block occurs twice, the first occurrence counts."""
 
     roots: tuple[Cid, ...]
     blocks: dict[Cid, bytes | memoryview] = field(repr=False)
@@ -26,11 +26,11 @@ class ShardBlocks:
 
     @property
     def cids(self) -> Iterable[Cid]:
-        """Its blocks, by CID."""
+        """The CIDs of its blocks."""
         return self.blocks
 
     def links(self, cid: Cid) -> Sequence[Cid] | None:
-        """What a block links to; None where nobody can say. Raises `BlockMissing`."""
+        """Return the links of a block, or None if they cannot be read. Raises `BlockMissing`."""
         block = self.blocks.get(cid)
         if block is None:
             raise BlockMissing(f"the block {cid} is not here")
@@ -39,21 +39,21 @@ class ShardBlocks:
 
 @dataclass(frozen=True, slots=True)
 class ShardLinks:
-    """An opened shard without the bytes of its blocks: what each of them links to."""
+    """An opened shard without the bytes of its blocks, only with their links."""
 
     linked: dict[Cid, tuple[Cid, ...] | None] = field(repr=False)
-    """By each block; None where nobody can say."""
+    """Links of each block; None if they cannot be read."""
 
     def __contains__(self, cid: Cid) -> bool:
         return cid in self.linked
 
     @property
     def cids(self) -> Iterable[Cid]:
-        """Its blocks, by CID."""
+        """The CIDs of its blocks."""
         return self.linked
 
     def links(self, cid: Cid) -> Sequence[Cid] | None:
-        """What a block links to; None where nobody can say. Raises `BlockMissing`."""
+        """Return the links of a block, or None if they cannot be read. Raises `BlockMissing`."""
         try:
             return self.linked[cid]
         except KeyError:
@@ -61,7 +61,7 @@ class ShardLinks:
 
 
 def is_opaque(cid: Cid, hashes: Collection[int] = DEFAULT_HASHES) -> bool:
-    """Whether a shard of this CID is never opened, here or not."""
+    """Whether a shard with this CID cannot be opened, even if it is present."""
     return cid.codec not in (CAR, DAG_CBOR) or not can_check(cid, hashes)
 
 
@@ -72,7 +72,10 @@ def open_shard(
     hashes: Collection[int] = DEFAULT_HASHES,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> ShardBlocks:
-    """The blocks of a shard that is not opaque. That the bytes are the CID's was checked before."""
+    """Open a shard that is not opaque. The caller has checked that the bytes match the CID.
+
+    Raises `DagError` if the shard is malformed.
+    """
     if cid.codec == CAR:
         return _of_car(read_car(data, hashes=hashes, bounds=bounds))
     if len(data) > bounds.car:
@@ -117,7 +120,7 @@ def open_with_places(
     hashes: Collection[int] = DEFAULT_HASHES,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> tuple[ShardBlocks, Iterable[tuple[Cid, int, int]]]:
-    """As `open_shard`, and CID, offset and length of each block, repeats as well."""
+    """Open a shard like `open_shard`. Also returns each block's CID, offset and length, including repeats."""
     if cid.codec != CAR:
         return open_shard(cid, data, hashes=hashes, bounds=bounds), _places_in_map(data)
     car = read_car(data, hashes=hashes, bounds=bounds)
@@ -131,12 +134,12 @@ def block_places(
     hashes: Collection[int] = DEFAULT_HASHES,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Iterator[tuple[Cid, int, int]]:
-    """CID, offset and length of each block of a shard that `open_shard` opens, repeats as well."""
+    """Yield the CID, offset and length of each block of a shard that is not opaque, including repeats."""
     yield from open_with_places(cid, data, hashes=hashes, bounds=bounds)[1]
 
 
 def _places_in_map(data: bytes) -> Iterator[tuple[Cid, int, int]]:
-    # The elements are the last bytes of the map, one behind the other.
+    # The elements are the last bytes of the map, without gaps between them.
     blocks = [encode_dag_cbor(element) for element in decode_dag_cbor(data)["blocks"]]
     at = len(data) - sum(map(len, blocks))
     for block in blocks:

@@ -1,4 +1,4 @@
-"""What two ends of DAG replication say to each other (reference 6).
+"""Messages between two ends of DAG replication (reference 6).
 
-`messages`: the eight kinds. `codec`: lists of DAG-CBOR and their rules, and cutting a stream into them.
+`messages`: the eight types. `codec`: their encoding as lists in DAG-CBOR, and the splitting of a stream.
 """

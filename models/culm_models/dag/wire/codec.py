@@ -1,4 +1,4 @@
-"""Messages as canonical DAG-CBOR lists; their form is checked once, here (reference 6)."""
+"""Encoding of messages as canonical DAG-CBOR lists, whose form is checked only here (reference 6)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def frame_of(message: DagMessage, max_frame: int = FRAME_MAX) -> bytes:
-    """A message as it goes out to an end that takes frames of this size."""
+    """Encode a message as a frame. Raises `DagFrameTooLarge` if its content exceeds `max_frame` bytes."""
     data = encode_message(message)
     if len(data) > max_frame:
         raise DagFrameTooLarge(f"a frame over {max_frame} bytes")
@@ -44,9 +44,10 @@ def frame_of(message: DagMessage, max_frame: int = FRAME_MAX) -> bytes:
 
 
 class FrameReader:
-    """Messages out of a stream. A fault ends it; what was whole before is still handed out.
+    """Reads messages from a stream.
 
-    What it answers does not depend on where the pieces were cut, and it holds one unfinished frame at most.
+    A fault ends it; the complete messages before the fault are still returned. The results do not depend on
+    where the pieces are split. At most one unfinished frame is buffered.
     """
 
     __slots__ = ("_buffer", "_error", "_max_frame", "_needed", "used")
@@ -54,14 +55,18 @@ class FrameReader:
     def __init__(self, max_frame: int = FRAME_MAX) -> None:
         self._max_frame = max_frame
         self._buffer = bytearray()
-        # How many bytes the next step wants.
+        # Bytes that the next step needs.
         self._needed = 1
         self._error: DagError | None = None
         self.used = 0
-        """How many bytes whole frames took."""
+        """Total size of the complete frames, in bytes."""
 
     def feed(self, data: bytes) -> list[DagMessage]:
-        """The messages that are whole now. Raises the fault that ended the stream."""
+        """Add the next bytes. Returns the messages that are now complete.
+
+        Raises the `DagError` that ended the stream. If complete messages precede the fault in these bytes,
+        they are returned and the next call raises it.
+        """
         if self._error is not None:
             raise self._error
         self._buffer += data
@@ -85,7 +90,7 @@ class FrameReader:
         return found
 
     def _frame(self, at: int) -> tuple[int, int] | None:
-        """Where the frame at `at` begins and ends, when it is whole."""
+        """Return the offsets of the content of the frame at `at`, or None if the frame is not complete."""
         head = bytes(self._buffer[at : at + VARINT_BYTES_MAX])
         self._needed = 1
         if len(head) < VARINT_BYTES_MAX and all(byte >= 0x80 for byte in head):
@@ -102,7 +107,7 @@ class FrameReader:
 
 
 def decode_message(data: bytes) -> DagMessage:
-    """The message of a frame's content."""
+    """Decode the content of a frame. Raises `NodeSchema`, `NonCanonical` or `CidMalformed`."""
     value = decode_dag_cbor(data)
     if not isinstance(value, list) or not value:
         raise NodeSchema("a message is a list")
@@ -116,7 +121,7 @@ def decode_message(data: bytes) -> DagMessage:
 
 
 def encode_message(message: DagMessage) -> bytes:
-    """The content of a message's frame; refuses what `decode_message` refuses."""
+    """Encode the content of a frame. Raises the errors of `decode_message` if the message is malformed."""
     data = encode_dag_cbor(_list_of(message))
     decode_message(data)
     return data

@@ -1,4 +1,4 @@
-"""The eight messages (reference 6). Lists keep the order in which they were said."""
+"""The eight message types (reference 6). Lists keep the order in which they were sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES: Final = ("bound", "bearer")
 
 
 class AckStatus(IntEnum):
-    """What became of something that was sent or wanted."""
+    """The result for a link that was sent, offered or requested."""
 
     DURABLE = 0
     HAD = 1
@@ -30,7 +30,7 @@ class AckStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DagHello:
-    """The first message of each side."""
+    """The first message of each end."""
 
     max_frame: int
     spaces: tuple[bytes, ...]
@@ -41,7 +41,7 @@ class DagHello:
 
 @dataclass(frozen=True, slots=True)
 class DagOffer:
-    """What is here of a space; several of them add up."""
+    """The heads and shards of a space that the sender holds. Several offers add up."""
 
     space: bytes
     dag_heads: tuple[Cid, ...]
@@ -51,7 +51,7 @@ class DagOffer:
 
 @dataclass(frozen=True, slots=True)
 class DagWant:
-    """Nodes, and ranges of shards; no range means all of it."""
+    """A request for nodes and for ranges of shards. An empty list of ranges means the whole shard."""
 
     space: bytes
     nodes: tuple[Cid, ...]
@@ -60,7 +60,7 @@ class DagWant:
 
 @dataclass(frozen=True, slots=True)
 class DagCancel:
-    """What is wanted no more."""
+    """A cancellation of requests."""
 
     space: bytes
     links: tuple[Cid, ...]
@@ -76,7 +76,7 @@ class DagBlocks:
 
 @dataclass(frozen=True, slots=True)
 class DagChunk:
-    """A piece of a shard (R27)."""
+    """A chunk of a shard (R27)."""
 
     space: bytes
     shard: Cid
@@ -87,7 +87,7 @@ class DagChunk:
 
 @dataclass(frozen=True, slots=True)
 class DagAck:
-    """What became of links, each with a code where it was refused or comes later."""
+    """The results for links. A REFUSED link has a code, a LATER link may have one."""
 
     space: bytes
     results: tuple[tuple[Cid, int, str | None], ...]
@@ -95,7 +95,7 @@ class DagAck:
 
 @dataclass(frozen=True, slots=True)
 class DagDone:
-    """What was wanted has come."""
+    """The sender has received everything that it requested."""
 
     space: bytes
     dag_heads: tuple[Cid, ...]
