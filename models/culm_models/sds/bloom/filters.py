@@ -1,7 +1,7 @@
 """The filters of a channel: its own, and those that other participants send.
 
-This filter grows by one id at a time, starts over before it fills, and can go back. Besides the bits, the
-ids are kept in order as their hash pairs, 8 bytes per id (16 in profile nim). So the value that a message
+The channel's filter grows by one id at a time, starts over before it fills, and can go back. Besides the
+bits, the ids are kept in order as their hash pairs, 8 bytes per id (16 in nim). So the value that a message
 carried can be rebuilt byte for byte, and a snapshot needs only the pairs.
 
 A received filter is read directly from its bytes, and is used as evidence only if it is not too full. A
