@@ -71,7 +71,7 @@ class SdsSettings:
     repair_max_requests: int = 3
     """Largest number of requests in one message."""
     lamport_allowance_ms: int = _MS_PER_H
-    """How far a Lamport timestamp may be ahead; messages further ahead are accepted when their time comes."""
+    """Limit of a Lamport timestamp ahead of the time; messages beyond it wait for their time."""
     max_quarantined: int = 1_000
     max_quarantined_bytes: int = 16 * 1024 * 1024
     max_log_entries: int = 100_000

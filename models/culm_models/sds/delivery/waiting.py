@@ -19,7 +19,7 @@ from culm_models.sds.state.journal import QUARANTINED, WAITS, Record
 from culm_models.sds.wire.messages import HistoryEntry
 
 _SHARE: Final = 16
-"""A full buffer drops its latest messages, one part of so many, at once: so it is not sorted for each."""
+"""A full buffer drops one in so many messages at once, so that it is not sorted for each message."""
 
 
 @dataclass(slots=True)
