@@ -79,7 +79,7 @@ class RecordedReplica:
         store = {bytes.fromhex(key): bytes.fromhex(value) for key, value in found["store"].items()}
         self.replica = Replica(RECORDED_SOURCE, MemoryStore(store), compat=Compat.GO)
         self.replayed = 0
-        """How often the recording was sent."""
+        """Number of times that the recording was sent."""
 
     async def speak(self, channel: ByteChannel) -> None:
         """Run one session on a channel until it ends."""
