@@ -1,4 +1,4 @@
-"""What an author does to its own logs in a folder: sign the next entry."""
+"""Publishing to an author's own logs in a folder: signing the next entry."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from culm_models.keys import KeyPair
 def publish(
     store: FolderStore, key_pair: KeyPair, log_id: int, payload: bytes, *, end_of_log: bool = False
 ) -> HeldEntry:
-    """Sign the next entry of an own log, and keep it with its payload; call it in `store.exclusively()`.
+    """Sign the next entry of an own log and store it with its payload. Call it in `store.exclusively()`.
 
-    Raises `LogEnded`, `LogIncomplete`.
+    Raises `LogEnded` if the log is ended, forked or full, and `LogIncomplete` if the skiplink's target is not
+    held.
     """
     log: LogKey = (key_pair.public_key, log_id)
     ended = store.end_of_log(log)

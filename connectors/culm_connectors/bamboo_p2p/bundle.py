@@ -1,13 +1,13 @@
-"""Entries, the pools that prove them, and payloads, as one file: a log on a stick.
+"""Bundles: entries, the certificate pools that prove them, and payloads in one file.
 
     "culm bamboo 2\n"  flavour "\n"
     'e'  size of the entry (4 bytes)  entry                        an entry without its payload
     'p'  size of the entry  entry  size of the payload (8 bytes)  payload
-    'f'  size of an entry  entry  size of another  entry           two that prove the log forked (2 alone)
+    'f'  size of an entry  entry  size of another  entry           two that prove a fork (version 2 only)
     '.'  number of records (8 bytes)                               the end
 
-Numbers have their most significant byte first. Entries of a log stand in order, so each stands behind those
-that it links to. What is taken in is checked as on a connection.
+Numbers are big-endian. The entries of a log are in order, so each follows the entries that it links to.
+Imported entries and payloads are checked as on a connection.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ PROOF_BOGUS: Final = "bamboo_p2p.evidence"
 
 @dataclass(slots=True)
 class Imported:
-    """What a bundle brought: entries and payloads, and those that were refused by the code of the reason."""
+    """Counts of an import: new and known entries and payloads, and refused items by code."""
 
     new_entries: int = 0
     known_entries: int = 0
     new_payloads: int = 0
     known_payloads: int = 0
     new_proofs: int = 0
-    """Logs that turned out to be forked by a proof that the bundle carries."""
+    """Logs that a proof in the bundle shows to be forked."""
     known_proofs: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
@@ -55,9 +55,9 @@ class Imported:
 def export(
     store: FolderStore, file: BinaryIO, log: LogKey, *, start: int = 1, end: int | None = None, payloads: bool
 ) -> Iterator[int]:
-    """Write what is held of a range, with its pools, and payloads if wanted; the numbers as they go.
+    """Write the held entries of a range, their pools and optionally payloads. Yields each sequence number.
 
-    The proof that the log is forked goes with it, where there is one.
+    If the log is known to be forked, the proof is written, too.
     """
     file.write(_MAGIC + store.flavour.name.encode() + b"\n")
     highest = store.highest_entry(log)
@@ -89,9 +89,9 @@ def export(
 
 
 def import_bundle(store: FolderStore, file: BinaryIO, imported: Imported) -> Iterator[int]:
-    """Take in what a file has, counted in `imported`; the numbers of the entries as they come.
+    """Import a bundle and count its items in `imported`. Yields sequence numbers (0: the entry is invalid).
 
-    Call it in `store.exclusively()`. Raises `BundleError`; what came before is kept.
+    Call it in `store.exclusively()`. Raises `BundleError`; items before the error are kept.
     """
     if _take(file, len(_MAGIC)) not in (_MAGIC, _FORMER_MAGIC):
         raise BundleError("the file is no bundle of Bamboo logs", hint="`culm bamboo export` makes one")
@@ -170,7 +170,7 @@ def _take_entry(file: BinaryIO, store: FolderStore) -> bytes:
 
 
 def _take_in_proof(store: FolderStore, proof: ForkProof, imported: Imported) -> None:
-    """Two entries that cannot both be of one log, by the signatures of its author (R25)."""
+    """Store a fork proof if it is valid: two entries by one author that cannot be of one log (R25)."""
     entries: list[Entry] = []
     try:
         for data in proof:
@@ -192,7 +192,7 @@ def _take_in_proof(store: FolderStore, proof: ForkProof, imported: Imported) -> 
 
 
 def _links_lead_down(store: FolderStore, log: LogKey, entry: Entry) -> bool:
-    """Whether the lipmaalink's target is held, and named rightly: so a path of verified links leads to 1."""
+    """Whether the lipmaalink's target is held with the named hash, so that a verified path leads to entry 1."""
     if entry.seq_num == 1:
         return True
     target = store.entry(log, lipmaa(entry.seq_num))

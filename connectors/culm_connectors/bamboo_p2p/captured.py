@@ -1,7 +1,8 @@
-"""Captured bytes of a connection, explained message by message: either channel, or both within bymux.
+"""Decodes the captured bytes of a connection message by message: either channel, or both within bymux.
 
-Nothing is known here of the requests that the bytes are about: whether metadata has a backlink is seen from
-its form, since a size of 0 cannot be followed by the first bytes of a hash's digest as a hash is.
+The requests behind the bytes are not known here. Metadata has a backlink if the prefix of a hash follows its
+type byte. Without a backlink the same bytes would be a size of 0 and the start of a hash, and no hash starts
+so.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from culm_models.bymux import CONTROL, DATA, BymuxError, FrameType, decode_frame
 
 
 class Captured(StrEnum):
-    """What was captured, in one direction and from the beginning on."""
+    """The captured channel, in one direction and from its beginning."""
 
     CONTROL = "control"
     DATA = "data"
@@ -29,7 +30,7 @@ class Captured(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message. `offset` and `size` in bytes of its channel; a payload's bytes count, unshown."""
+    """One message. `offset` and `size` in bytes of its channel; payload bytes count but are not shown."""
 
     channel: Captured
     offset: int
@@ -41,7 +42,7 @@ class Line:
 def explain(
     data: bytes, captured: Captured, flavour: HashFlavour, *, has_setup: bool = True
 ) -> Iterator[Line]:
-    """Every message, in order; the last line says what is left over or broken."""
+    """Yield every message in order. The last line describes an incomplete or malformed rest."""
     match captured:
         case Captured.CONTROL:
             yield from _control(data, flavour, has_setup=has_setup)
@@ -104,7 +105,7 @@ def _data(data: bytes, flavour: HashFlavour) -> Iterator[Line]:
 
 
 def _bymux(data: bytes, flavour: HashFlavour, *, has_setup: bool) -> Iterator[Line]:
-    """First the frames, then what came within them on either channel."""
+    """Yield the frames first, then the messages of both channels within them."""
     at = 0
     setup = decode_setup(data) if has_setup else None
     if setup is not None:

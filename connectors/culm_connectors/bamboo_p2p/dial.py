@@ -1,4 +1,4 @@
-"""Connections that this side opens and that it accepts, over TCP, TLS and QUIC, as two channels each."""
+"""Opens and accepts connections over TCP, TLS and QUIC, each with two channels."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from culm_connectors.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 
 OnChannels = Callable[[TwoChannels], Awaitable[None]]
-"""Serves one accepted connection, until it is over."""
+"""Serves one accepted connection until it ends."""
 _PROTOCOL_CLOSE = 0x01
 
 
 async def dial(
     url: Url, flavour: HashFlavour, identity: Identity, settings: BambooPeerSettings
 ) -> TwoChannels:
-    """Call a peer. `identity` is shown over QUIC. Errors: `TransportError`."""
+    """Connect to a peer. `identity` is presented over QUIC. Raises `TransportError`."""
     if url.scheme == "quic":
         opened: list[TwoStreams] = []
 
         async def open_both(connection: Connection) -> None:
             opened.append(await open_streams(connection))
-            # The accepting side writes nothing before both streams are open, and then its setup.
+            # The accepting side writes nothing before both streams are open. It begins with its setup.
 
         await connect(
             url.address,
@@ -55,9 +55,9 @@ async def listening(
     settings: BambooPeerSettings,
     on_channels: OnChannels,
 ) -> AsyncIterator[Url]:
-    """Accept peers at an address while the context lasts; the address with the port that was bound.
+    """Accept peers at an address while the context lasts. Yields the address with the bound port.
 
-    Errors: `AddressError`, `IdentityError`.
+    Raises `AddressError`, `IdentityError`.
     """
     if url.scheme == "quic":
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a folder of logs, an address or a bundle: each with its stable code."""
+"""Errors of a folder of logs, a log, a policy, a bundle or a connection, each with its stable code."""
 
 from typing import ClassVar
 
@@ -6,13 +6,13 @@ from culm_connectors.errors import ConnectorError
 
 
 class FolderError(ConnectorError):
-    """A folder of logs that is missing, damaged, of another format, or of the other flavour of hashes."""
+    """The folder of logs is missing, damaged, of another format, or of another flavour."""
 
     code: ClassVar[str] = "bamboo_p2p.folder"
 
 
 class FolderInUse(ConnectorError):
-    """Another process holds connections over this folder."""
+    """Another process serves or syncs this folder."""
 
     code: ClassVar[str] = "bamboo_p2p.folder_in_use"
 
@@ -24,24 +24,24 @@ class LogEnded(ConnectorError):
 
 
 class LogIncomplete(ConnectorError):
-    """An author lacks links of its own log: what is published now would fork it."""
+    """An author does not hold an entry that its next one links to. Publishing now would fork the log."""
 
     code: ClassVar[str] = "bamboo_p2p.log_incomplete"
 
 
 class PolicyError(ConnectorError):
-    """A file of rules that cannot be read, or that says something that is no rule."""
+    """The policy file cannot be read, or contains an invalid rule."""
 
     code: ClassVar[str] = "bamboo_p2p.policy"
 
 
 class BundleError(ConnectorError):
-    """A file that is no bundle, ends too early, or is of the other flavour of hashes."""
+    """The file is not a bundle, ends too early, or has another flavour."""
 
     code: ClassVar[str] = "bamboo_p2p.bundle"
 
 
 class ChannelError(ConnectorError):
-    """A connection whose two channels cannot be told from each other, or whose multiplexing is broken."""
+    """The two channels of a connection cannot be told apart, or its multiplexing is malformed."""
 
     code: ClassVar[str] = "bamboo_p2p.channel"

@@ -1,4 +1,4 @@
-"""What connected peers are asked for, kept right while they come, go, stand still, are paused and resumed."""
+"""Asks connected peers for the followed logs, and adapts as peers connect, leave, stall, pause and resume."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Ask = Callable[[FolderStore], list[RequestedRange]]
 
 
 class Following:
-    """The interests of a peer, and whom it asks for them. `run` works until it is cancelled."""
+    """The followed logs of a peer, and the connections that it asks for them. `run` works until cancelled."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Following:
         self._queues: dict[str, asyncio.Queue[tuple[FollowedLog, Ask]]] = {}
         self._due = asyncio.Event()
         self._has_choice = False
-        """Whether there is a log with more than one source, so that it matters how they get on."""
+        """Whether a log has more than one source, so that their progress has to be watched."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def add(self, interest: FollowedLog) -> None:
@@ -71,11 +71,11 @@ class Following:
         self._due.set()
 
     def look_again(self) -> None:
-        """A peer has come or gone, or what may be asked for is another matter now."""
+        """Review the sources soon: a peer connected or left, or the rules changed."""
         self._due.set()
 
     async def run(self) -> None:
-        """Look again and again, at once when something has changed."""
+        """Review after each change, and regularly while a log has several sources, until cancelled."""
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
@@ -89,7 +89,7 @@ class Following:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def review(self) -> None:
-        """Ask whom there is to ask now."""
+        """Decide what to ask the connected peers for, and queue it for each of them."""
         called = {name: remote for name, remote in self._remotes.items() if remote.is_proactive}
         for name in set(self._queues) - set(called):
             self._tasks.pop(name).cancel()
@@ -143,7 +143,7 @@ class Following:
         return asked
 
     def _sources(self, called: Mapping[str, RemotePeer]) -> dict[FollowedLog, dict[str, FollowedLog]]:
-        """By interest: whom to ask, and for what of it."""
+        """Return, by interest and connection name, the allowed part of the interest."""
         found: dict[FollowedLog, dict[str, FollowedLog]] = {}
         for name, remote in called.items():
             interests: Iterable[FollowedLog] = (
@@ -159,7 +159,7 @@ class Following:
 
     def _sighting(self, remote: RemotePeer, interest: FollowedLog) -> Sighting:
         pulls = _pulls(remote.session.connection, interest)
-        # Who is not let send cannot be blamed for it.
+        # A peer that is held back here is not stalled, so its time counts as progress.
         held_back = (self._clock_s(),) if remote.is_held_back else ()
         received: tuple[float, ...] = held_back + tuple(
             value
@@ -173,7 +173,7 @@ class Following:
             notifies_missing=any(notifies_missing(request, interest, self._store) for request in pulls),
         )
 
-    # One peer after the other is asked for one thing after the other.
+    # Each peer has a queue, and is asked for one thing after the other.
 
     def _queue(self, remote: RemotePeer) -> asyncio.Queue[tuple[FollowedLog, Ask]]:
         queue = self._queues.get(remote.name)
@@ -191,7 +191,7 @@ class Following:
 
 
 async def ask_for(remote: RemotePeer, wanted: Iterable[RequestedRange]) -> list[Request]:
-    """Propose ranges to a peer as it takes them; the requests that this came to."""
+    """Propose ranges to a peer as its credit allows. Returns the requests that were made."""
     requests: list[Request] = []
     for one in wanted:
         try:
@@ -209,21 +209,21 @@ def _ask(interest: FollowedLog, role: SourceRole) -> Ask:
     if role is SourceRole.SENDS:
         return lambda store: proposals(pull, store)
     if interest.direction is Direction.BOTH or interest.payload_only:
-        # An offer is answered with what the other end has; payloads alone cannot be told of so.
+        # The answer to an offer says what the other end has. It cannot do so for payloads alone.
         return lambda _: []
     told = replace(pull, eagerness=Eagerness.NOTIFY, threshold=None, sparse=False)
     return lambda store: proposals(replace(told, start=first_lacking(interest, store)), store)
 
 
 def _ask_once(interest: FollowedLog, *, is_told: bool) -> Ask:
-    """What is asked of every peer, whoever else there is: to take what is here, or what it has."""
+    """Return the requests that every source gets: notifications about its log, or offers of the held data."""
     if is_told:
         return lambda store: proposals(interest, store)
     return lambda _: [] if interest.direction is Direction.PULL else offers(interest)
 
 
 def _pulls(connection: Connection, interest: FollowedLog) -> list[Request]:
-    """Own requests for the log of an interest that stand."""
+    """Return the own requests for the log of an interest that neither end has cancelled."""
     return [
         request
         for request in connection.requests_for(interest.log)
@@ -232,7 +232,7 @@ def _pulls(connection: Connection, interest: FollowedLog) -> list[Request]:
 
 
 def _end(connection: Connection, requests: Iterable[Request]) -> None:
-    """What is asked for in its place comes behind it."""
+    """Cancel the pull requests among these. Their replacements are proposed after this."""
     for request in requests:
         if request.direction is Direction.PULL:
             connection.cancel(request.id, CancelCode.DONE)

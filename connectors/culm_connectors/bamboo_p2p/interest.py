@@ -1,6 +1,6 @@
-"""What is wanted of a log, and the proposals that this comes to, from what is held (R61).
+"""The wanted part of a log, and the proposals for what is missing of it (R61).
 
-Beside it what another end has notified of without sending it: which entries and payloads, and their sizes.
+It also compares what the other end has sent or announced (notified of) with what is held.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness
 
 _MAX_BACKFILLS: Final = 16
-"""So many gaps of payloads are asked for at a time; a further sync asks for further ones."""
+"""Number of payload gaps that are asked for at a time. A further sync asks for further gaps."""
 
 
 _MOST_LOOKED_AT: Final = 10_000
-"""So many payloads are looked at for one answer; who asks again looks on from what is lacking by then."""
+"""Number of payloads that are looked up for one answer; after this their sizes count as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedLog:
-    """A range of a log; `end` None: up to its tip, and what is new. Sizes of payloads in bytes.
+    """A range of a log; with `end` None, up to its newest entry and all later ones. Payload sizes in bytes.
 
-    `sparse`: the shortest path between start and end alone. `payload_only`: payloads of held entries.
-    `mandatory`: a peer that lacks a payload is not to go on without it. `again`: payloads that were dropped
-    here, too.
+    `sparse`: only the shortest path between start and end. `payload_only`: only payloads of held entries.
+    `mandatory`: a peer that does not have a payload must not continue without it. `again`: also payloads
+    that were dropped here.
     """
 
     log: LogKey
@@ -49,7 +49,7 @@ class FollowedLog:
 
 
 def proposals(interest: FollowedLog, store: FolderStore) -> list[RequestedRange]:
-    """What to ask a peer for: the rest of payloads, other payloads, entries from the first gap on."""
+    """Return what to ask a peer for: rests of payloads, missing payloads, entries from the first gap on."""
     if interest.direction is Direction.PUSH:
         return offers(interest)
     asked: list[RequestedRange] = []
@@ -64,7 +64,7 @@ def proposals(interest: FollowedLog, store: FolderStore) -> list[RequestedRange]
 
 
 def offers(interest: FollowedLog) -> list[RequestedRange]:
-    """What is here goes out; the other end only says what it has, so that it is not sent that."""
+    """Return proposals that offer the held data. The other end only announces its own, against duplicates."""
     return [
         RequestedRange(
             *interest.log,
@@ -78,7 +78,7 @@ def offers(interest: FollowedLog) -> list[RequestedRange]:
 
 
 def first_lacking(interest: FollowedLog, store: FolderStore) -> int:
-    """The first entry of which something that is wanted is not here."""
+    """Return the first sequence number whose entry or wanted payload is missing."""
     missing = store.end_of_held_entries(interest.log, interest.start)
     return min(missing, next(_lacking_payloads(interest, store), missing))
 
@@ -93,7 +93,7 @@ def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
     if ended is not None and start > ended:
         return
     if not interest.sparse and not interest.again and interest.eagerness is Eagerness.ALL:
-        # What was dropped lies beyond a gap: the request ends before it, and another begins behind it.
+        # Dropped payloads are skipped: a request ends before them, and another one begins after them.
         for first, end in list(store.dropped(interest.log))[:_MAX_BACKFILLS]:
             if start < first and (interest.end is None or end <= interest.end):
                 yield _range(interest, start, first - 1, upper=first - 1)
@@ -103,7 +103,7 @@ def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
             return
     upper = None
     if interest.end is not None:
-        # The pool that proves the end: it stays open for elements that do not exist yet.
+        # The pool that proves the end. It stays open for elements that do not exist yet.
         upper = upper_pool(interest.end)[-1]
     yield _range(interest, start, interest.end, upper=upper, sparse=interest.sparse)
 
@@ -117,7 +117,7 @@ def _resumed(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
 
 
 def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
-    """Runs of held entries whose payloads are wanted and not here."""
+    """Yield proposals for runs of held entries whose wanted payloads are missing."""
     runs: list[list[int]] = []
     partial = store.partial_payloads(interest.log)
     for seq_num in _lacking_payloads(interest, store):
@@ -134,7 +134,7 @@ def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[Requested
 
 
 def _lacking_payloads(interest: FollowedLog, store: FolderStore) -> Iterator[int]:
-    """Held entries whose payloads are wanted, and not here, in order."""
+    """Yield the held entries whose wanted payloads are missing, in order."""
     payloads, dropped = store.payloads(interest.log), store.dropped(interest.log)
     last = interest.end or store.highest_entry(interest.log)
     for start, end in store.entries(interest.log):
@@ -153,7 +153,7 @@ def _lacking_payloads(interest: FollowedLog, store: FolderStore) -> Iterator[int
 
 
 def is_wanted(interest: FollowedLog, seq_num: int, size: int) -> bool:
-    """Whether the payload of an entry, of this size in bytes, is one that is wanted."""
+    """Whether the payload of an entry is wanted; `size` is the payload's, in bytes."""
     return (
         interest.min_size <= size <= interest.max_size
         and interest.start <= seq_num
@@ -190,10 +190,10 @@ def _range(
 
 @dataclass(slots=True)
 class NotifiedTotals:
-    """What one end has of a log, and what of that is not here.
+    """Totals of what the other end has sent or announced of a log, and how much of it is missing here.
 
-    `height`: the highest entry that it has notified of. `bytes_known`: the size of those payloads that are
-    not here and whose entries are; of `payloads_of_unknown_size` nothing more is known.
+    `height`: the highest of these entries. `bytes_known`: total size of missing payloads whose entries are
+    held. `payloads_of_unknown_size`: missing payloads whose size is not known.
     """
 
     height: int = 0
@@ -206,7 +206,7 @@ class NotifiedTotals:
 
 
 def notifies_missing(request: Request, interest: FollowedLog, store: FolderStore) -> bool:
-    """Whether the other end has passed something that is wanted, and not here."""
+    """Whether the other end has announced an entry or a wanted payload that is missing here."""
     entries, payloads = store.entries(request.log), store.payloads(request.log)
     dropped = store.dropped(request.log)
     looked_at = 0
@@ -235,7 +235,7 @@ def notifies_missing(request: Request, interest: FollowedLog, store: FolderStore
 def count_notified(
     request: Request, interest: FollowedLog, store: FolderStore, totals: NotifiedTotals
 ) -> None:
-    """Count what the other end has passed. Of ranges that overlap, what is in both is counted twice."""
+    """Add what the other end has sent or announced to `totals`. Items in overlapping ranges count twice."""
     log: LogKey = request.log
     entries, payloads = store.entries(log), store.payloads(log)
     looked_at = 0
@@ -259,7 +259,7 @@ def count_notified(
                 continue
             following = entries.next_member(number)
             if following != number:
-                # Of a run of unknown entries nothing is known one by one.
+                # The payload sizes of entries that are not held are unknown, so the run is counted at once.
                 end = min(last + 1, following if following is not None else last + 1)
                 totals.new_payloads += end - number
                 totals.payloads_of_unknown_size += end - number
@@ -278,10 +278,10 @@ def count_notified(
 
 
 def _entry_runs(request: Request) -> list[tuple[int, int]]:
-    """Entries whose metadata the other end has passed, as first and last numbers."""
+    """Return the runs of entries that the other end has sent or announced, as first and last numbers."""
     return request.other_passed.entries(request.sequence)
 
 
 def _payload_runs(request: Request) -> Iterator[tuple[int, int]]:
-    """Entries whose payloads the other end has passed."""
+    """Yield the runs of payloads that the other end has sent or announced, as first and last numbers."""
     return request.other_passed.payloads(request.sequence)

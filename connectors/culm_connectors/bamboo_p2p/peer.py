@@ -1,4 +1,4 @@
-"""A peer to embed: a folder of logs, connections of either direction, and what happens as events."""
+"""A peer to embed: a folder of logs, connections in both directions, and events."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
 
 Listener = Callable[[RemotePeer, BambooP2pEvent], None]
-"""Is told what happens on a connection."""
+"""Receives the events of a connection."""
 
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
 class BambooPeer:
-    """One folder of logs and its connections; `open` makes one. For one event loop."""
+    """A folder of logs and its connections, created by `open`. For one event loop."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class BambooPeer:
         hooks: PeerHooks | None = None,
         policy: FolderPolicy | None = None,
     ) -> None:
-        # A payload that can never be whole within the share of who brings it is not taken on.
+        # A payload larger than its sender's share of the spool could never be completed.
         said = settings.connection.policy
         otherwise = replace(said, max_size=min(said.max_size, store.shares.peer_bytes))
         self.identity = identity
@@ -101,10 +101,11 @@ class BambooPeer:
         settings: BambooPeerSettings | None = None,
         policy: FolderPolicy | None = None,
     ) -> AsyncIterator[Self]:
-        """The peer of a folder, which is made where a flavour is given; all its connections end with it.
+        """Open the peer of a folder. Its connections end with the context.
 
-        `identity` is who this side is over QUIC; by default somebody new. `policy` None: everybody may all.
-        Errors: `FolderError`, `FolderInUse`.
+        With a flavour, a missing folder is created. `identity` is presented over QUIC; the default is a new
+        random one. With `policy` None every peer may read and write everything. Raises `FolderError`,
+        `FolderInUse`.
         """
         settings = settings or BambooPeerSettings()
         store = FolderStore(
@@ -130,7 +131,10 @@ class BambooPeer:
         hooks: PeerHooks | None = None,
         policy: FolderPolicy | None = None,
     ) -> AsyncIterator[Self]:
-        """The peer of an open store, whose one user it is; the caller closes it. Error: `FolderInUse`."""
+        """Create the peer of an open store. It is the store's only user; the caller closes the store.
+
+        Raises `FolderInUse`.
+        """
         settings = settings or BambooPeerSettings()
         lock = FolderLock(
             store.folder,
@@ -159,17 +163,17 @@ class BambooPeer:
     # Logs.
 
     async def read(self, question: Callable[[FolderStore], _T]) -> _T:
-        """What the store answers, asked where nobody changes it meanwhile."""
+        """Return the answer of the store, which nothing in this process changes meanwhile."""
         return await self._worker.call(lambda: question(self._store))
 
     async def work(self, step: Callable[[Peer], _T]) -> _T:
-        """Change something where nobody else does; all of it is one transaction, and then told."""
+        """Run a step that changes the store, alone and in one transaction. Connections are notified after it."""
         return await self._worker.call(lambda: step(self._peer))
 
     async def publish(
         self, key_pair: KeyPair, log_id: int, payload: bytes, *, end_of_log: bool = False
     ) -> HeldEntry:
-        """Sign the next entry of an own log, and send it to whoever follows.
+        """Sign the next entry of an own log and send it to the peers that follow the log.
 
         Raises `LogEnded`, `LogIncomplete`.
         """
@@ -184,18 +188,18 @@ class BambooPeer:
         return await self._worker.call(step)
 
     async def add(self, given: list[GivenEntry]) -> None:
-        """Put in entries from elsewhere, verified. Raises `BambooError`."""
+        """Verify and store entries from another source. Raises `BambooError`."""
         await self._worker.call(lambda: self._peer.add(given))
 
     async def follow(self, interest: FollowedLog) -> None:
-        """Ask the peers that are called, now and later, for what is missing of a log, and what is new.
+        """Ask all peers that this side calls, now and later, for a log's missing and new entries.
 
-        One of them sends it, and the others say what they have: who stands still is replaced.
+        One peer sends them, and the others announce what they have. A sender that stalls is replaced.
         """
         self._following.add(interest)
 
     async def ask(self, remote: RemotePeer, interest: FollowedLog) -> list[Request]:
-        """Ask one peer for what is missing of a log, whoever else there is; what this came to."""
+        """Ask one peer for what is missing of a log, regardless of other sources. Returns the requests."""
 
         def step() -> list[RequestedRange]:
             allowed = self.enforcement.allowed(remote.principal, interest)
@@ -205,7 +209,7 @@ class BambooPeer:
         return await ask_for(remote, await self._worker.call(step))
 
     async def pause(self, name: str, *, is_paused: bool = True) -> None:
-        """Exchange nothing more of a log (`log_name`), or with a principal; False resumes it."""
+        """Pause the exchange of a log (`log_name`) or with a principal. `is_paused` False resumes it."""
 
         def step() -> None:
             self._store.pause(name, is_paused=is_paused)
@@ -215,7 +219,7 @@ class BambooPeer:
         self._following.look_again()
 
     async def use_policy(self, policy: FolderPolicy | None) -> None:
-        """Other rules from now on, for what is under way, too."""
+        """Apply another policy, also to the requests in progress."""
 
         def step() -> None:
             self._retention = policy.retention if policy is not None else RetentionRule()
@@ -229,21 +233,21 @@ class BambooPeer:
 
     @asynccontextmanager
     async def listen(self, url: Url) -> AsyncIterator[Url]:
-        """Accept peers while the context lasts; the address with the port that was bound.
+        """Accept peers while the context lasts. Yields the address with the bound port.
 
-        Errors: `AddressError`, `IdentityError`.
+        Raises `AddressError`, `IdentityError`.
         """
 
         async with listening(url, self._store.flavour, self.identity, self.settings, self.serve) as bound:
             yield bound
 
     async def serve(self, channels: TwoChannels) -> None:
-        """Speak with a peer that has called, until it ends."""
+        """Serve a peer that has connected until the connection ends."""
         await self._speak(self._begin(channels, is_proactive=False), channels)
 
     @asynccontextmanager
     async def connect(self, url: Url, *, trace: Trace = no_trace) -> AsyncIterator[RemotePeer]:
-        """One connection to a peer, which ends with the context. Errors: `TransportError`."""
+        """Connect to a peer. The connection ends with the context. Raises `TransportError`."""
         channels = await dial(url, self._store.flavour, self.identity, self.settings)
         remote = self._begin(channels, is_proactive=True, trace=trace)
         speaking = asyncio.create_task(self._speak(remote, channels))
@@ -255,7 +259,7 @@ class BambooPeer:
                 await speaking
 
     async def keep_connected(self, url: Url) -> None:
-        """Hold a connection to a peer, again and again, until cancelled."""
+        """Keep a connection to a peer and reconnect when it ends, until cancelled."""
 
         async def attempt() -> bool:
             try:
@@ -320,7 +324,7 @@ class BambooPeer:
         remote.is_held_back = False
 
     async def _keep_refreshed(self) -> None:
-        """What other processes publish goes out too."""
+        """Regularly read what other processes have committed, drop expired data and enforce the policy."""
 
         def step() -> bool:
             if changes := self._store.refresh():
@@ -335,7 +339,7 @@ class BambooPeer:
                 self._following.look_again()
 
     def _retain(self) -> None:
-        """Drop what is not to be kept any longer, some of it each time."""
+        """Drop payloads that retention no longer keeps, a bounded number at a time."""
         now_s = time.monotonic()
         if now_s - self._retained_s >= self._retention.interval_s:
             dropped = retain(self._store, self._retention, steady_s(), self._hooks.may_drop)
@@ -344,7 +348,7 @@ class BambooPeer:
             self._retained_s = self._retained_s if dropped else now_s
 
     def _enforce(self) -> bool:
-        """Requests that the rules do not allow any longer end; whether there may be others to be made."""
+        """End requests that the rules no longer allow. Returns whether new requests may be possible."""
         has_new_logs = self.enforcement.has_new_logs()
         if not self.enforcement.has_changed():
             return has_new_logs
@@ -353,9 +357,9 @@ class BambooPeer:
         return True
 
     def _after_step(self) -> None:
-        """In the worker, behind each step: everybody hears what changed, and it is safe on the disk."""
+        """Commit a step and report its changes to connections and listeners. Runs in the worker."""
         brought = self._peer.settle()
-        # The loop begins and ends connections meanwhile: one that is new is looked at behind the next step.
+        # The loop adds and removes connections meanwhile. A new one is handled after the next step.
         connections = tuple(self._peer.connections.items())
         events_of = {name: one.take_events() for name, one in connections}
         self._hooks.settled(brought, events_of)
@@ -372,7 +376,7 @@ class BambooPeer:
             self._loop.call_soon_threadsafe(self._report_events, told)
 
     def _count(self, events_of: Mapping[str, list[BambooP2pEvent]]) -> None:
-        """Heed who brought what: whoever has brought as much as it may brings nothing more, at once."""
+        """Charge new entries and payloads to the quotas of their senders, and stop senders at their quota."""
         full = {
             remote.principal
             for name, events in events_of.items()
@@ -395,6 +399,6 @@ class BambooPeer:
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
-    """Say at once that a task of a peer has failed: nobody waits for it before the peer is closed."""
+    """Log the failure of a peer's task at once, since the task is only awaited when the peer is closed."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _LOGGER.error("the peer looks for nothing new any more: %s", error, exc_info=error)

@@ -15,11 +15,11 @@ from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the pool of an entry says. `wrong`: what is broken, in words, by sequence number.
+    """Result of checking an entry by its pool. `wrong`: descriptions of errors, with sequence numbers.
 
-    `pool`: elements that are held. `missing`: those that are not, though later ones are. `beyond`: those
-    above all that is held, which may not exist yet and are not missed. `forked_at`: from which entry on the
-    log is known to be forked; from there on nothing is proven.
+    `pool`: the held elements. `missing`: elements that are not held although later entries are, or up to the
+    checked entry. `beyond`: elements above all held entries, which may not exist yet and are not required.
+    `forked_at`: the first entry at which the log is known to be forked; nothing from there on is proven.
     """
 
     seq_num: int
@@ -38,7 +38,10 @@ class Proof:
 
 
 def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
-    """Check an entry by its pool: every signature, and every link along both paths."""
+    """Check an entry by its pool: every signature, and every link along both paths.
+
+    Elements that are not held are reported in the result.
+    """
     numbers = sorted({*lower_pool(seq_num), *upper_pool(seq_num)})
     highest = store.highest_entry(log)
     held = {number: found for number in numbers if (found := store.entry(log, number)) is not None}

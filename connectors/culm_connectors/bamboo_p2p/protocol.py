@@ -1,4 +1,4 @@
-"""Bamboo Point-2-Point as a protocol of the edge: its doors, its flavours, and what it measures."""
+"""Bamboo Point-2-Point as a protocol of the edge: its doors, flavours and metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from culm_topics.kafka.origin import Origin
 
 
 def open_bamboo(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
-    """Bamboo Point-2-Point, if there is an address to listen at or to call."""
+    """Open Bamboo Point-2-Point. Returns None if there is no address to listen at or to call."""
     settings = context.settings.bamboo
     if not settings.listen and not settings.connect:
         return None
@@ -56,7 +56,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
 
 
 class BambooProtocol:
-    """Implements `EdgeProtocol`. It is ready once all that was in Kafka at its start is taken."""
+    """Implements `EdgeProtocol`. It is ready once it has applied all records that Kafka had at its start."""
 
     topics: Sequence[str] = FOLLOWED
 
@@ -90,11 +90,11 @@ class BambooProtocol:
 
     @property
     def readers(self) -> Sequence[TopicReader]:
-        """The topics that are read, once they are."""
+        """The readers of the followed topics that are being read."""
         return [reader for edge in self.flavours.values() for reader in edge.feed.readers.values()]
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Follow Kafka, and serve and call once what was there is taken, until cancelled."""
+        """Follow Kafka, and serve and call peers once the topics are read to their ends, until cancelled."""
         context = self._context
         group_id = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         topics = TopicReaders(context.kafka, group_id)
@@ -112,11 +112,11 @@ class BambooProtocol:
             await until_cancelled()
 
     def why_not_ready(self) -> Sequence[str]:
-        """What is read before peers are served."""
+        """Return the step that has to end before peers are served; empty once the protocol is ready."""
         return [] if self._missing is None else [self._missing]
 
     def measured(self) -> ProtocolMetrics:
-        """What every protocol is measured by."""
+        """Return the counts that every protocol has."""
         return self._measured()
 
     def _measured(self) -> BambooMetrics:
@@ -132,15 +132,15 @@ class BambooProtocol:
         return metrics
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of entries and payloads."""
+        """Yield the metrics of entries and payloads."""
         return families(self._measured())
 
     def judge_again(self, former: AccessList) -> None:
-        """Other rules are in force: whoever may not be connected any more is left."""
+        """Close the connections of principals that the changed allow-list no longer admits."""
         for edge in self.flavours.values():
             edge.judge_again()
 
     async def finish(self, reason: str) -> None:
-        """End every connection, and wait until what they brought is in Kafka."""
+        """End every connection, and wait until Kafka has acknowledged the data that they sent."""
         for edge in self.flavours.values():
             await edge.finish()

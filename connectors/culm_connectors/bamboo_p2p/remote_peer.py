@@ -1,4 +1,4 @@
-"""One connection as its owner sees it, and what the owner adds to all of them."""
+"""A connection as its owner sees it, and the hooks that the owner adds to all connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from culm_models.bamboo_p2p.wire.messages import CancelCode
 
 
 class News(NamedTuple):
-    """What a step has changed on one connection: events, and whether something is to be sent."""
+    """The effects of a step on one connection: events, and whether there is something to send."""
 
     events: list[BambooP2pEvent]
     control_is_due: bool
@@ -27,9 +27,9 @@ class News(NamedTuple):
 
 
 class RemotePeer:
-    """One connection; made by `BambooPeer`. `is_proactive`: this side called.
+    """One connection, created by `BambooPeer`. `is_proactive`: this side opened it.
 
-    `principal` is who is there as far as that is proven, `name` this one connection.
+    `principal` is the proven identity of the other end, `name` is unique to the connection.
     """
 
     def __init__(
@@ -38,32 +38,32 @@ class RemotePeer:
         self.name = name
         self.principal = principal
         self.address = caller_address()
-        """The neighbourhood that it calls from; empty for one that is called."""
+        """The network address from which it connected; empty if this side connected."""
         self.session = session
         self.is_proactive = is_proactive
         self.is_set_up = False
-        """Whether the other end has said what it takes."""
+        """Whether the other end's setup has arrived."""
         self.is_held_back = False
-        """Whether it cannot send because there is no room here: that is not its standing still."""
+        """Whether it cannot send because capacity is missing here; then it does not count as stalled."""
         self.ended = asyncio.Event()
         self._worker = worker
         self._changed = asyncio.Event()
         self._credit: int | None = None
 
     async def open_requests(self) -> int:
-        """How many requests of this connection are not freed."""
+        """Return the number of requests of this connection that are not freed."""
         return await self._worker.call(lambda: len(self.session.connection.requests))
 
     async def propose(self, wanted: RequestedRange) -> int | None:
-        """Ask for a range, once the other end takes a proposal; the request's id, None if it is gone.
+        """Propose a range once the other end's credit allows. Returns the request's id.
 
-        Raises `CallRefused` and `RangeViolated`.
+        Returns None if the connection has ended. Raises `CallRefused`, `RangeViolated`.
         """
         request = await self.request(wanted)
         return None if request is None else request.id
 
     async def request(self, wanted: RequestedRange) -> Request | None:
-        """As `propose`: the request itself, which is to be looked at in `BambooPeer.work` alone."""
+        """Propose a range like `propose`. Returns the request, for use in `BambooPeer.work` only."""
 
         def step() -> Request:
             connection = self.session.connection
@@ -83,55 +83,55 @@ class RemotePeer:
         await self._worker.call(lambda: self.session.connection.cancel(request_id, code))
 
     def close(self) -> None:
-        """End the connection in good order."""
+        """End the connection cleanly."""
         self.session.stop()
 
     def news(self, connection: Connection, events: list[BambooP2pEvent]) -> News | None:
-        """In the thread that works on the logs: what a step has changed, None where that is nothing."""
+        """Return the effects of a step on the connection, or None. For the thread that works on the logs."""
         news = News(events, bool(connection.control_waiting), connection.data_is_due)
-        # Who waits with a proposal waits for credit, or for an answer.
+        # A waiting proposal waits for credit or for an answer.
         former, self._credit = self._credit, connection.credit
         return news if any(news) or former != self._credit else None
 
     def take_news(self, news: News) -> None:
-        """Something has changed."""
+        """Wake the session and waiting proposals after a step."""
         self.session.wake(control=news.control_is_due, data=news.data_is_due)
         self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in news.events)
         self._changed.set()
 
     def gone(self) -> None:
-        """The connection is over."""
+        """Mark the connection as ended."""
         self.ended.set()
         self._changed.set()
 
 
 class PeerHooks:
-    """What the owner of a peer adds to its connections: the edge, Kafka behind them. This adds nothing."""
+    """Hooks of the owner of a peer, with which the edge connects peers to Kafka. This base does nothing."""
 
     def watching(self) -> AbstractContextManager[None]:
         """Make the context of one step of work on the store, in the thread that works on the logs."""
         return nullcontext()
 
     def begun(self, remote: RemotePeer) -> None:
-        """A connection is there, before anything is said on it."""
+        """Handle a new connection, before anything is sent on it."""
 
     def settled(
         self, brought: Sequence[tuple[str, Changes]], told: Mapping[str, Sequence[BambooP2pEvent]]
     ) -> None:
-        """In the thread that works on the logs, behind each step: what each connection changed, and told.
+        """Handle each connection's changes and events after a step, in the thread that works on the logs.
 
-        What is done to the store here is in one transaction with it.
+        Changes made to the store here are in the same transaction as the step.
         """
 
     def may_drop(self, log: LogKey, seq_num: int) -> bool:
-        """In that thread: whether retention may drop a payload."""
+        """Whether retention may drop a payload. Runs in that thread."""
         return True
 
     def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
-        """In that thread: retention dropped these payloads; their entries stay."""
+        """Handle payloads that retention has dropped; their entries stay. Runs in that thread."""
 
     async def until_room(self, remote: RemotePeer) -> None:
         """Return once further data of a connection may be read."""
 
     def ended(self, remote: RemotePeer) -> None:
-        """In that thread: a connection is over, and nothing more comes of it."""
+        """Handle the end of a connection, after its last data. Runs in that thread."""

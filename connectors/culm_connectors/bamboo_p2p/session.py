@@ -1,7 +1,7 @@
-"""One connection: the models' state machine, driven over its two channels.
+"""One connection: the state machine of the models, driven over its two channels.
 
-Control is always read and always written. Data is read when what came before is understood and safe on the
-disk (so the other end's credit follows that), and made turn by turn when there is room for it.
+Control is read and written at all times. Data is read once the data before it is processed and on disk, so
+that the other end's credit follows the disk. Data to send is produced in chunks, when there is capacity.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _CONTROL_BYTES_A_STEP: Final = 4_096
 _RECEIVED: Final = ("control <", "data <")
 _SENT: Final = ("control >", "data >")
 Trace = Callable[[str, bytes], None]
-"""Is told what passes: one of these four names, and the bytes."""
+"""Receives the bytes that are read and written, each with one of these four names."""
 
 
 def no_trace(name: str, data: bytes) -> None:
-    """The trace that nobody reads."""
+    """Discard the trace."""
 
 
 class BambooSession:
-    """Drives `connection` over `channels`, its lanes, until either ends.
+    """Drives `connection` over its lanes, `channels`, until either ends.
 
-    `until_room` is awaited behind all data that was read: only then the other end may send as much again; and
-    before the first of it is taken in. `taking` is around all that takes in what came, in the worker.
+    `until_room` is awaited before the first data is processed and after all data that was read; only then
+    the other end may send more. `taking` is the context in which the worker processes received bytes.
     """
 
     lanes: ClassVar = 2
@@ -54,9 +54,9 @@ class BambooSession:
     ) -> None:
         self.connection = connection
         self.error: BaseException | None = None
-        """Why it ended, where that was not in good order."""
+        """The reason for the end of the connection; None if it ended cleanly."""
         self.received_bytes = self.sent_bytes = 0
-        """Of the data channel."""
+        """Bytes of the data channel."""
         self._channels = channels
         self._worker = worker
         self._settings = settings
@@ -69,13 +69,13 @@ class BambooSession:
         self.stop = self._pump.stop
 
     def wake(self, *, control: bool, data: bool) -> None:
-        """The connection may have something to send on these channels."""
+        """Send on these channels if the connection has something to send."""
         for lane, is_due in enumerate((control, data)):
             if is_due:
                 self._pump.wake(lane)
 
     async def run(self) -> None:
-        """Until either end closes; `error` says then how."""
+        """Run until either end closes. `error` then has the reason."""
         try:
             self.error = await self._pump.run()
         finally:
@@ -90,23 +90,23 @@ class BambooSession:
         return self.connection.dropped
 
     async def read(self, lane: int) -> bytes:
-        """Return what comes next."""
+        """Return the next bytes of a lane."""
         data = await self._channels.read(lane)
         if data:
             self._trace(_RECEIVED[lane], data)
         elif lane == DATA:
-            # The other end may still have something to say on the control channel.
+            # The other end may still send on the control channel.
             await asyncio.Event().wait()
         if lane == DATA:
             is_first = not self.received_bytes
             self.received_bytes += len(data)
             if is_first:
-                # What connections before it brought may have left no room.
+                # The data of earlier connections may have used up the capacity.
                 await self._until_room()
         return data
 
     def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
-        """Take in control in small pieces, and data as far as is done at once."""
+        """Process control in small pieces, and data as far as the connection takes it at once."""
         receive, size = self.connection.receive_data, max(1, len(data))
         if lane == CONTROL:
             receive, size = self.connection.receive_control, _CONTROL_BYTES_A_STEP
@@ -118,7 +118,7 @@ class BambooSession:
                 return
 
     async def until_ready(self, lane: int, size: int) -> bool:
-        """Wait until more may be taken in."""
+        """Wait until more may be processed. Returns whether data that was read is still unprocessed."""
         connection = self.connection
         if lane == CONTROL:
             if connection.control_waiting > self._settings.control_backlog_bytes:
@@ -131,11 +131,14 @@ class BambooSession:
         return connection.data_is_left
 
     async def capacity(self, lane: int) -> int:
-        """Return how much may go out."""
+        """Return the number of bytes that may be sent now."""
         return await self._channels.capacity(lane)
 
     def take(self, lane: int, capacity: int) -> tuple[bytes, bool]:
-        """Return control, or turns of data in one piece: over TCP the other end counts frames."""
+        """Return bytes to send and whether there may be more.
+
+        Chunks of data are joined, because the other end counts frames over TCP.
+        """
         if lane == CONTROL:
             return self.connection.take_control(), False
         turns: list[bytes] = []
@@ -152,5 +155,5 @@ class BambooSession:
 
 
 def now_ms() -> int:
-    """A clock that only goes forward, in milliseconds."""
+    """Return the time of the monotonic clock, in milliseconds."""
     return int(time.monotonic() * 1000)

@@ -1,4 +1,4 @@
-"""Signatures that came together are verified by all cores: libsodium frees the interpreter lock meanwhile."""
+"""Verifies batches of signatures on all cores. libsodium releases the interpreter lock meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from culm_models.keys import verify_all
 
 _SHARE_MIN: Final = 4
-"""Fewer signatures are verified sooner than a thread is woken for them."""
+"""Fewer signatures are verified faster than a thread is woken for them."""
 
 
 @cache
@@ -20,7 +20,7 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 
 def verify_in_threads(public_key: bytes, signed: Sequence[bytes]) -> list[bool]:
-    """As `keys.verify_all`, by as many threads as the machine has cores; the caller is one of them."""
+    """Verify like `keys.verify_all`, on at most one thread per core, including the caller's."""
     shares = min(os.cpu_count() or 1, len(signed) // _SHARE_MIN)
     if shares < 2:
         return verify_all(public_key, signed)

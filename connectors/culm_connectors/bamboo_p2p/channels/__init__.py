@@ -1,5 +1,5 @@
-"""The two channels of a connection, over what networks offer.
+"""The two channels of a connection, over each transport.
 
-- `interface`: what a session sees; `two_streams`: two QUIC streams; `multiplexed`: one channel of bytes, by
-  bymux; `budgets`: what a principal may send over that
+- `interface`: the channels as a session sees them; `two_streams`: over two QUIC streams; `multiplexed`: over
+  one channel of bytes, by bymux; `budgets`: limits of a principal's multiplexed channels
 """

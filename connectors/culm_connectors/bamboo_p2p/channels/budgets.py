@@ -1,6 +1,6 @@
-"""What one principal may send over channels that are multiplexed, over all of its connections.
+"""Rate limits of one principal's multiplexed channels, over all of its connections.
 
-Time is an argument, in seconds by the monotonic clock.
+Time is an argument, in seconds of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ class ChannelLimits(Protocol):
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes that are read of all its channels."""
+        """Bytes that are read from all its channels, per second."""
 
     @property
     def burst_bytes(self) -> float:
-        """How many of them may be saved up."""
+        """Burst of bytes."""
 
     @property
     def frames_per_second(self) -> float:
-        """Frames that are read of all its channels."""
+        """Frames that are read from all its channels, per second."""
 
     @property
     def burst_frames(self) -> float:
-        """How many of them may be saved up."""
+        """Burst of frames."""
 
     @property
     def empty_frames_per_second(self) -> float:
-        """Frames among them that carry nothing, such as pings."""
+        """Frames among them without content, such as pings, per second."""
 
     @property
     def burst_empty_frames(self) -> float:
-        """How many of those may be saved up."""
+        """Burst of empty frames."""
 
 
 class ChannelBudget:
-    """The rates of one principal: bytes and frames beyond them are read later, empty frames are not taken."""
+    """Rates of one principal. Excess bytes and frames are read later; excess empty frames are an error."""
 
     def __init__(self, limits: ChannelLimits, now_s: float) -> None:
         def bucket(rate: float, burst: float) -> TokenBucket:
@@ -51,9 +51,9 @@ class ChannelBudget:
         self._empty_frames = bucket(limits.empty_frames_per_second, limits.burst_empty_frames)
 
     def wait_s(self, now_s: float, *, size: int, frames: int, empty_frames: int) -> float:
-        """Charge what came; returns for how long nothing more is to be read, in seconds.
+        """Charge received bytes and frames. Returns the pause before the next read, in seconds.
 
-        Raises `FrameFlood` where there are too many empty frames.
+        Raises `FrameFlood` if there are too many empty frames.
         """
         if empty_frames and not self._empty_frames.take(empty_frames, now_s):
             raise FrameFlood("more pings, or other frames that carry nothing, than this peer may send")

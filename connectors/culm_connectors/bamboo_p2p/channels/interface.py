@@ -8,34 +8,34 @@ from culm_models.bamboo_p2p.errors import BambooP2pError
 
 
 class TwoChannels(Protocol):
-    """Control and data, by the numbers that bymux has for them. Each direction of each is for one task.
+    """The control and data channels, as lanes with bymux's numbers. Each direction of a lane is for one task.
 
-    Errors of the methods: `TransportError`, `ChannelError`.
+    The methods raise `TransportError`, `ChannelError`.
     """
 
     @property
     def remote(self) -> str:
-        """Who is at the other end, as far as that is proven: its key, or its address."""
+        """The proven identity of the other end: its key, or its address."""
         ...
 
     async def read(self, lane: int) -> bytes:
-        """What comes next on a channel; `b""` at the end.
+        """Return the next bytes of a channel; `b""` at the end.
 
-        Asking says that what was given before is done with: the other end may send as much data again.
+        A call means that the bytes returned before are processed: the other end may send as much data again.
         """
         ...
 
     async def capacity(self, lane: int) -> int:
-        """How many bytes would go out now, once there are any; control never waits.
+        """Wait until data can be sent, and return the number of bytes. Control never waits.
 
-        The other end has granted them, and little waits here.
+        The other end has granted them, and little is waiting to be sent here.
         """
         ...
 
     async def write(self, lane: int, data: bytes) -> None:
-        """Send on a channel; of data, some turns."""
+        """Send on a channel. Data is a few chunks."""
         ...
 
     async def close(self, error: BambooP2pError | None) -> None:
-        """End it: in good order, or with the code of an error, where the transport has such codes."""
+        """Close the connection cleanly, or with the code of an error if the transport has such codes."""
         ...

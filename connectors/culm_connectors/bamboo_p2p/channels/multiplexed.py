@@ -1,7 +1,7 @@
-"""Both channels over one ordered channel of bytes: setup bytes as they are, then bymux (reference 3.10, R60).
+"""Both channels over one ordered channel of bytes: the setup bytes, then bymux (reference 3.10, R60).
 
-One task reads and one writes. Control is read at all times, whatever becomes of data: data that came waits
-here, no more than the credit that was given, until somebody asks for it.
+One task reads and one writes. Control is read at all times, independently of data. Received data waits here,
+up to the credit that was granted, until the session reads it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from culm_models.bymux import CONTROL, DATA, BymuxError, Endpoint, FrameFlood
 
 _READ_BYTES: Final = 65_536
 _FRAMES_AT_ONCE: Final = 256
-"""So many frames are taken before others have their turn on the event loop: about a millisecond's work."""
+"""Frames that are processed before other tasks of the event loop run: about one millisecond's work."""
 _DATA_READ_MAX: Final = 262_144
-"""So much data is handed on at once: a batch that is verified by all cores, and stored in one transaction."""
+"""Largest batch of data, in bytes: it is verified by all cores and stored in one transaction."""
 _WAITING_BYTES: Final = 128 * 1024
-"""Above so much that the transport has not taken, nothing more is made for it."""
+"""Bytes that may wait for the transport; above this nothing more is produced."""
 _MAX_OUT_BYTES: Final = 1024 * 1024
-"""Frames that answer frames come whether or not the other end reads; above so much of them it is let go."""
+"""Answers to frames are produced even if the other end does not read; above this size it is disconnected."""
 _MAX_CONTROL_BYTES: Final = 1024 * 1024
-"""Control has credit without end: above so much of it that nobody has asked for, the channel stays unread."""
+"""Control has unlimited credit. Above this size of unread control the channel is not read."""
 _CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Multiplexed:
-    """`TwoChannels` over one `ByteChannel`; `window` is how many bytes of data may be on their way here.
+    """`TwoChannels` over one `ByteChannel`. `window`: bytes of data that may be in flight to this side.
 
-    `budget` is what the principal may send over all of its channels; None: anything.
+    `budget` limits what the principal sends over all of its channels; None: unlimited.
     """
 
     def __init__(self, channel: ByteChannel, *, window: int, budget: ChannelBudget | None = None) -> None:
@@ -47,12 +47,12 @@ class Multiplexed:
         self._data_read_bytes = max(1, min(window // 2, _DATA_READ_MAX))
         self._setup_in: bytearray | None = bytearray()
         self._setup_is_out = False
-        # Not what came frame by frame: an object for each of many small frames takes far more memory than it
-        # holds, and whoever reads it does so a frame at a time.
+        # Joined bytes instead of frames: an object for each of many small frames would take far more memory
+        # than its content, and reading would return one frame at a time.
         self._control = bytearray()
         self._data = bytearray()
         self._given_bytes = 0
-        """Data that was handed on and may not be done with yet."""
+        """Bytes of data that `read` returned last and that may not be processed yet."""
         self._out = bytearray()
         self._failure: Exception | None = None
         self._is_ended = False
@@ -65,7 +65,7 @@ class Multiplexed:
         return self._channel.principal.name
 
     async def read(self, lane: int) -> bytes:
-        """What comes next on a channel; of data, what was given before is granted again."""
+        """Return the next bytes of a channel. For data, grants the bytes returned before again."""
         if lane == CONTROL:
             data = await self._next(self._control, _READ_BYTES)
             if len(self._control) + len(data) >= _MAX_CONTROL_BYTES > len(self._control):
@@ -75,13 +75,13 @@ class Multiplexed:
             self._endpoint.consumed(DATA, self._given_bytes)
             self._given_bytes = 0
             await self._notify()
-        # But for a part of the window, so that more comes while this is taken in.
+        # Only a part of the window, so that more arrives while this is processed.
         data = await self._next(self._data, self._data_read_bytes)
         self._given_bytes = len(data)
         return data
 
     async def write(self, lane: int, data: bytes) -> None:
-        """Send on a channel; what is sent first, as control, are the setup bytes."""
+        """Send on a channel. The first bytes, on the control channel, are the setup bytes."""
         if not self._setup_is_out:
             found = decode_setup(data)
             assert found is not None, "a connection begins with its setup"
@@ -94,14 +94,14 @@ class Multiplexed:
             await self._until(lambda: len(self._out) < _WAITING_BYTES)
 
     async def capacity(self, lane: int) -> int:
-        """How much data there is credit for, and the transport takes, once that is something."""
+        """Wait until there is credit and capacity of the transport. Returns the bytes that may be sent."""
         if lane == CONTROL:
             return _WAITING_BYTES
         await self._until(lambda: self._endpoint.room > 0 and len(self._out) < _WAITING_BYTES)
         return min(self._endpoint.room, _WAITING_BYTES - len(self._out))
 
     async def close(self, error: BambooP2pError | None) -> None:
-        """End the channel; there is no code that the other end could be told."""
+        """Close the channel. No error code is sent, because the channel has none."""
         if error is None and self._failure is None:
             await self._notify()
             with contextlib.suppress(TransportError, TimeoutError):
@@ -115,7 +115,7 @@ class Multiplexed:
                 await self._channel.close()
         self._channel.abort("" if error is None else error.code)
 
-    # Waiting, and what is waited for.
+    # Waiting and notifying.
 
     async def _notify(self) -> None:
         if self._setup_is_out:
@@ -155,7 +155,7 @@ class Multiplexed:
         await self._ended(failure)
 
     async def _take(self, data: bytes) -> Exception | None:
-        """Take in what was read, a bounded number of frames at a time; returns what broke a rule."""
+        """Process received bytes, a bounded number of frames at a time. Returns the violation, if any."""
         size, is_left = len(data), True
         if self._setup_in is not None:
             self._setup_in += data
@@ -179,13 +179,13 @@ class Multiplexed:
                 await self._until_allowed(size, frames, empty_frames)
             except FrameFlood as error:
                 return _broken(error)
-            # Whoever reads control asks for nothing else meanwhile, so this wait always ends.
+            # The reader of control waits for nothing else meanwhile, so this wait always ends.
             await self._until(lambda: len(self._control) < _MAX_CONTROL_BYTES)
             data, size, is_left = b"", 0, self._endpoint.is_left
         return None
 
     async def _until_allowed(self, size: int, frames: int, empty_frames: int) -> None:
-        """Give others their turn, for as long as the principal's budget says. Raises `FrameFlood`."""
+        """Let other tasks run, and pause as the principal's budget requires. Raises `FrameFlood`."""
         wait_s = 0.0
         if self._budget is not None:
             wait_s = self._budget.wait_s(
@@ -204,7 +204,7 @@ class Multiplexed:
             while True:
                 async with self._changed:
                     await self._changed.wait_for(lambda: bool(self._out))
-                # What is being written still counts as waiting.
+                # Bytes that are being written still count as waiting.
                 data = bytes(self._out[:_READ_BYTES])
                 await self._channel.write(data)
                 del self._out[: len(data)]

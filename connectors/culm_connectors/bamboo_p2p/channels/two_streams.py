@@ -1,7 +1,7 @@
 """Two bidirectional QUIC streams that the client opens (reference 4, "QUIC").
 
-The client's first byte on each stream says which channel it is; it is not part of the channel. What is read
-from a stream is given back to its window by the transport, so data that is left unread stops the other end.
+The client's first byte on each stream names the channel and is not part of it. The transport extends a
+stream's window by the bytes that are read, so unread data stops the other end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from culm_models.bymux import CONTROL, DATA
 _OPENING_TIMEOUT_S: Final = 10.0
 _CAPACITY_BYTES: Final = 262_144
 _READ_BYTES: Final = (65_536, 262_144)
-"""Of control, and of data: a batch that is verified by all cores, and stored in one transaction."""
+"""Read sizes of control and of data. Data is verified by all cores and stored in one transaction."""
 
 
 class TwoStreams:
@@ -37,11 +37,11 @@ class TwoStreams:
         return self._connection.peer_id.hex()
 
     async def read(self, lane: int) -> bytes:
-        """What comes next on a channel."""
+        """Return the next bytes of a channel."""
         return await self._in[lane].read(_READ_BYTES[lane])
 
     async def capacity(self, lane: int) -> int:
-        """Writing waits where there is none, so whoever has written has capacity."""
+        """Return a constant. `write` waits until there is capacity, so after a write there is some."""
         return _CAPACITY_BYTES
 
     async def write(self, lane: int, data: bytes) -> None:
@@ -56,7 +56,7 @@ class TwoStreams:
 
 
 async def open_streams(connection: Connection) -> TwoStreams:
-    """The channels of a connection that this side has called."""
+    """Open the two streams of a connection that this side has opened."""
     control = await connection.open_stream(bidirectional=True)
     data = await connection.open_stream(bidirectional=True)
     await control.write(bytes((CONTROL,)))
@@ -65,7 +65,7 @@ async def open_streams(connection: Connection) -> TwoStreams:
 
 
 async def accept_streams(connection: Connection) -> TwoStreams:
-    """The channels of a connection that the other side has called. Error: `ChannelError`."""
+    """Accept the two streams of a connection that the other side has opened. Raises `ChannelError`."""
     found: dict[int, SendStream] = {}
     try:
         async with asyncio.timeout(_OPENING_TIMEOUT_S):
