@@ -192,7 +192,7 @@ def _take_in_proof(store: FolderStore, proof: ForkProof, imported: Imported) -> 
 
 
 def _links_lead_down(store: FolderStore, log: LogKey, entry: Entry) -> bool:
-    """Whether the lipmaalink's target is held with the named hash, so that a verified path leads to entry 1."""
+    """Whether the lipmaalink's target is held with the named hash: then a verified path leads to entry 1."""
     if entry.seq_num == 1:
         return True
     target = store.entry(log, lipmaa(entry.seq_num))

@@ -167,7 +167,7 @@ class BambooPeer:
         return await self._worker.call(lambda: question(self._store))
 
     async def work(self, step: Callable[[Peer], _T]) -> _T:
-        """Run a step that changes the store, alone and in one transaction. Connections are notified after it."""
+        """Run a step that changes the store, alone and in one transaction; then notify the connections."""
         return await self._worker.call(lambda: step(self._peer))
 
     async def publish(

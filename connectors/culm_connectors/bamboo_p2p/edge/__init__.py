@@ -1,11 +1,11 @@
-"""Bamboo Point-2-Point at the edge: a folder a flavour of hashes, with Kafka behind it.
+"""Bamboo Point-2-Point at the edge: one folder per flavour of hashes, with Kafka behind it.
 
-- `driver`: one flavour's peers, folder and topics together; `settings`; `metrics`
-- `access`: the allow-list, quotas and retention, of the settings and a policy file
-- `tables`: what is kept beside the logs (origin, offsets, outbox), and the opening of such a folder
-- `hooks`: what of connections goes on to all that
-- `outbox`: what peers brought and Kafka has not; `publisher`: its way to topics
-- `log_kinds`: whether a log is p2panda's, or bare
-- `apply_records`: what topics bring; `awaited_payloads`: of it what comes apart from its entry
-- `reports`: what peers are known to hold, and what is reported on `rejected`
+- `driver`: the peers, folder and topics of one flavour; `settings`; `metrics`
+- `access`: the allow-list, quotas and retention, from the settings and a policy file
+- `tables`: tables beside the logs (origin, offsets, outbox), and opening such a folder
+- `hooks`: passes changes and events of connections to the outbox and the reports
+- `outbox`: data from peers that Kafka has not acknowledged; `publisher`: produces it
+- `log_kinds`: whether a log is p2panda's or bare
+- `apply_records`: applies records of topics; `awaited_payloads`: payloads that arrive without their entries
+- `reports`: records for `holdings` and `rejected`
 """

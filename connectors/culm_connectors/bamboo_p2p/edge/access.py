@@ -1,9 +1,9 @@
-"""Who may connect at an edge, and which logs each may read, bring and keep there.
+"""Access to the logs of an edge: the principals that may connect, their rights and their quotas.
 
-The table `logs` of the allow-list says which logs by name: an author (64 hex digits), `AUTHOR/ID`, `*/ID`;
-`read:` before it allows to read them alone, `write:` to bring them alone. What is not allowed is answered as
-what nobody has (128). Where there is a file of rules, too, both have to allow it; where that is silent, the
-settings say how much.
+The table `logs` of the allow-list names logs: an author (64 hex digits), `AUTHOR/ID`, `*/ID`. The prefix
+`read:` allows only reading them, `write:` only writing them. A forbidden log is answered like an unknown one
+(128). If there is a policy file, too, both have to allow an operation. Quotas and retention that the file
+does not set are the settings'.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _READ, _WRITE = "read:", "write:"
 
 @dataclass(frozen=True, slots=True)
 class LogAccess:
-    """The rules for logs as they are now."""
+    """The current rules of the allow-list for logs."""
 
     access: AccessWatch
 
     def judge(self, principal: Principal) -> Refusal | None:
-        """Whether somebody may come in at all."""
+        """Return the reason to refuse a principal's connection, or None if it may connect."""
         return self.access.rules(TABLE).judge(principal)
 
     def may_connect(self, principal: str) -> bool:
-        """Whether somebody may stay connected."""
+        """Whether a principal may stay connected."""
         return self.access.rules(TABLE).of(principal) != frozenset()
 
     def within(self, principal: str, rule: PeerRule) -> PeerRule:
-        """What of a rule the allow-list leaves to somebody."""
+        """Return a principal's rule, restricted to the logs that the allow-list allows it."""
         allowed = self.access.rules(TABLE).of(principal)
         if allowed is None:
             return rule
@@ -56,19 +56,19 @@ class LogAccess:
 
 
 class EdgePolicy(FolderPolicy):
-    """The rules of an edge: those of a file, as far as the allow-list allows the same."""
+    """The rules of an edge: those of a policy file, restricted by the allow-list."""
 
     _access: LogAccess = PrivateAttr()
 
     @classmethod
     def of(cls, policy: FolderPolicy, access: LogAccess) -> EdgePolicy:
-        """These rules, within the allow-list."""
+        """Return these rules, restricted by the allow-list."""
         made = cls.model_construct(**{name: getattr(policy, name) for name in FolderPolicy.model_fields})
         made._access = access
         return made
 
     def rule_for(self, principal: str) -> PeerRule:
-        """The rule of a peer, as both say now."""
+        """Return the current rule of a peer, by the policy and the allow-list."""
         return self._access.within(principal, super().rule_for(principal))
 
 
@@ -78,12 +78,12 @@ def _patterns(names: Iterable[str]) -> list[LogPattern]:
         try:
             found.append(parse_log_pattern(name))
         except ValueError:
-            continue  # what is no name of a log allows nothing
+            continue  # a malformed name allows nothing
     return found
 
 
 def _both(some: Iterable[LogPattern], others: Iterable[LogPattern]) -> tuple[LogPattern, ...]:
-    """Patterns of the logs that one of `some` and one of `others` are about."""
+    """Return patterns of the logs that match both a pattern of `some` and one of `others`."""
     others = tuple(others)
     return tuple(
         LogPattern(
@@ -101,7 +101,7 @@ _Rule = TypeVar("_Rule", bound=BaseModel)
 
 
 def edge_rules(settings: BambooEdgeSettings) -> FolderPolicy:
-    """The rules; without a file everybody may read and write all, within the quotas of the settings.
+    """Return the rules of an edge. Without a policy file all may read and write all logs, within the quotas.
 
     Raises `PolicyError`.
     """
@@ -130,6 +130,6 @@ def edge_rules(settings: BambooEdgeSettings) -> FolderPolicy:
 
 
 def _unless_said(rule: _Rule, values: dict[str, Any]) -> _Rule:
-    """The rule with these values, but for what the file says of itself."""
+    """Return the rule with these values for all fields that the file does not set."""
     unsaid = {name: value for name, value in values.items() if name not in rule.model_fields_set}
     return rule.model_copy(update=unsaid)

@@ -1,6 +1,6 @@
-"""What topics bring to an edge's folder: `entries`, `logs`, `fragments` and `payloads`, whoever wrote them.
+"""Applies records of `entries`, `logs`, `fragments` and `payloads` to an edge's folder.
 
-An entry that is not held is verified as one of a peer is; what is none of ours is passed over.
+New entries are verified like those of peers, whoever produced them. Records of other flavours are skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOLLOWED: Final = ("logs", "entries", "fragments", "payloads")
 
 @dataclass(slots=True)
 class _Taken:
-    """What was new in a step."""
+    """Number of new entries and payloads in a step."""
 
     entries: int = 0
     payloads: int = 0
@@ -71,13 +71,16 @@ class LogApplier:
         }
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
-        """Return the offsets that the folder has."""
+        """Return the offsets that are stored in the folder."""
         return await self._peer.work(lambda _: self._tables.topics.kept())
 
     async def apply(
         self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
     ) -> Sequence[RefusedRecord]:
-        """Verify and keep records in one step of the thread that works on the logs."""
+        """Verify and store records in one step of the thread that works on the logs.
+
+        Returns the refused records.
+        """
         take, taken = self._takes[name], _Taken()
 
         def step(peer: Peer) -> Sequence[RefusedRecord]:
@@ -94,15 +97,15 @@ class LogApplier:
         return refused
 
     async def lost(self, topic: str) -> None:
-        """Read what there is now of a topic when this is opened next."""
+        """Forget the offsets of a topic, so that the next start reads all that it has."""
         await self._peer.work(lambda _: self._tables.topics.forget(topic))
 
-    # Each of them; a `CulmError` says what is wrong with a record.
+    # One method per topic. A `CulmError` gives the reason why a record is refused.
 
     def _take_entry(self, peer: Peer, message: Message, taken: _Taken) -> None:
         value = message.value()
         if value is not None and value.endswith(self._connector_id):
-            return  # our own: the id is the last item
+            return  # produced by this edge: the connector's id is the last item
         flavour, log = split_flavoured_log_key(message.key())
         if flavour is not peer.store.flavour:
             return
@@ -144,7 +147,7 @@ class LogApplier:
             peer.notify_connections(Changes(whole))
 
     def _put(self, peer: Peer, log: LogKey, entry_bytes: bytes, payload: bytes, taken: _Taken) -> int | None:
-        """Take an entry, with its payload unless that is empty: its number, None where the log is forked."""
+        """Store an entry, and its payload unless empty. Returns its number; None if it is of another branch."""
         store = peer.store
         held = _decode(entry_bytes, store.flavour)
         entry = held.entry
@@ -152,13 +155,13 @@ class LogApplier:
             raise RecordError(f"an entry of log {entry.log_id} under the key of another log")
         before = store.entry(log, entry.seq_num)
         if store.is_dropped(log, entry.seq_num):
-            payload = b""  # what retention dropped does not come back by a record of `logs`, or one again
+            payload = b""  # a payload that retention dropped does not return by a record that is read later
         if before is None or (payload and not store.has_payload(log, entry.seq_num)):
             peer.add([GivenEntry(entry_bytes, payload or None)])
             taken.entries += before is None
             taken.payloads += bool(payload)
             if store.entry(log, entry.seq_num) is None:
-                return None  # of another branch: the proof is kept
+                return None  # of another branch: the proof is stored
         elif before.hash != held.hash:
             peer.add([GivenEntry(entry_bytes)])
             return None
@@ -176,5 +179,5 @@ class LogApplier:
 
 
 def _decode(entry_bytes: bytes, flavour: HashFlavour) -> HeldEntry:
-    """The entry, not verified. Raises `BambooError`."""
+    """Decode an entry without verifying it. Raises `BambooError`."""
     return HeldEntry(decode_entry(entry_bytes, flavour), entry_bytes, flavour.hash(entry_bytes))

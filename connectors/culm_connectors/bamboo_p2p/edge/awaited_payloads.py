@@ -1,12 +1,12 @@
-"""Payloads that topics bring apart from their entries, in chunks (`payloads`), in any order with these.
+"""Payloads on the topic `payloads`: in chunks, apart from their entries and in any order with them.
 
-A chunk goes to every entry that lacks its payload. One that no entry here asks for is kept for a while: its
-entry may be on its way. The oldest of these are dropped where they take too much; then `payloads` is read
-from its start again when the connector starts the next time.
+A chunk goes to every entry that is missing its payload. An unclaimed chunk, which no entry needs yet, is kept
+for a while, because its entry may arrive later. The oldest unclaimed chunks are dropped if they take too much
+space.
 
-While a payload is expected, peers that ask for it are not told that it cannot be had, which would be final
-for them. A log whose payloads do not come, because nobody has brought them, costs that wait once: none is
-expected of it again before one comes.
+While a payload is expected, peers that ask for it are not notified that it is unavailable, which would be
+final for them. A log whose payloads do not arrive costs that wait once: no payload of it is expected again
+before one arrives.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ _LOGS_MAX: Final = 10_000
 
 
 class ExpectedPayloads:
-    """What is expected, by log and sequence number; for the thread that works on the logs."""
+    """Expected payloads, by log and sequence number. For the thread that works on the logs."""
 
     def __init__(self, wait_s: float = WAIT_S, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._wait_s = wait_s
         self._clock_s = clock_s
         self._until_s: OrderedDict[tuple[LogKey, int], float] = OrderedDict()
         self._in_vain: OrderedDict[LogKey, None] = OrderedDict()
-        """Logs of which one was expected that did not come."""
+        """Logs of which an expected payload did not arrive."""
 
     def __contains__(self, payload: tuple[LogKey, int]) -> bool:
         return payload in self._until_s
 
     def expect(self, log: LogKey, seq_num: int) -> None:
-        """An entry came without its payload."""
+        """Expect the payload of an entry that arrived without it."""
         if log not in self._in_vain and len(self._until_s) < _EXPECTED_MAX:
             self._until_s.setdefault((log, seq_num), self._clock_s() + self._wait_s)
 
     def came(self, log: LogKey, seq_num: int) -> None:
-        """A payload is held now."""
+        """Expect a payload no longer, because it is held now."""
         self._until_s.pop((log, seq_num), None)
         self._in_vain.pop(log, None)
 
     def take_overdue(self) -> list[tuple[LogKey, int]]:
-        """What is not expected any longer: peers may be told that it is not here."""
+        """Return the payloads that are no longer expected; peers may be told that they are unavailable."""
         now_s = self._clock_s()
         overdue: list[tuple[LogKey, int]] = []
         while self._until_s:
@@ -67,13 +67,13 @@ class ExpectedPayloads:
 
 
 class AwaitedPayloads:
-    """The entries of one folder that lack payloads, and the payloads that lack entries."""
+    """The entries of one folder that are missing payloads, and the payloads that are missing entries."""
 
     def __init__(
         self, store: FolderStore, tables: EdgeTables, expected: ExpectedPayloads, *, max_bytes: int
     ) -> None:
         self.has_dropped = False
-        """Whether chunks were dropped that an entry may ask for yet."""
+        """Whether chunks were dropped that an entry may still need."""
         self._store = store
         self._tables = tables
         self._expected = expected
@@ -81,7 +81,7 @@ class AwaitedPayloads:
         self._unclaimed_bytes = tables.unclaimed_bytes()
 
     def entry(self, log: LogKey, held: HeldEntry) -> bool:
-        """An entry came without its payload; whether that had come before, and is held now."""
+        """Handle an entry without its payload. Returns whether earlier chunks complete the payload."""
         seq_num, payload_hash = held.entry.seq_num, held.entry.payload_hash
         if self._store.is_dropped(log, seq_num):
             return False
@@ -103,7 +103,7 @@ class AwaitedPayloads:
         return is_whole
 
     def chunk(self, payload_hash: bytes, offset: int, data: bytes) -> list[tuple[LogKey, int]]:
-        """A chunk came: the entries whose payloads are held by it."""
+        """Store a chunk. Returns the entries whose payloads are complete by it."""
         whole: list[tuple[LogKey, int]] = []
         awaiting = self._tables.awaiting(payload_hash)
         for key, seq_num in awaiting:
@@ -123,7 +123,7 @@ class AwaitedPayloads:
         return whole
 
     def _put(self, log: LogKey, held: HeldEntry, offset: int, data: bytes) -> bool:
-        """Whether the payload is whole by this, and held."""
+        """Store a chunk for an entry. Returns whether the payload is complete by it, and held."""
         seq_num, size = held.entry.seq_num, held.entry.payload_size
         if offset + len(data) > size:
             return False

@@ -1,4 +1,4 @@
-"""One flavour of hashes at the edge: its peers, its folder and Kafka, put together."""
+"""One flavour of hashes at the edge: connects its peers, its folder and Kafka."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TOO_MANY: Final = "too many connections"
 
 
 class EdgeSizes(NamedTuple):
-    """How much there is in a folder and on its connections."""
+    """Sizes of a folder and its connections."""
 
     logs: int
     spooled_bytes: int
@@ -61,7 +61,7 @@ class EdgeSizes(NamedTuple):
 
 
 class FlavourEdge:
-    """The peers of one flavour; `run` is all that goes on around them. `open_flavour` makes one."""
+    """The peers of one flavour, created by `open_flavour`. `run` does the work in the background."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class FlavourEdge:
     ) -> None:
         self.peer = peer
         self.sizes = EdgeSizes(0, 0, 0, 0)
-        """As they were a few seconds ago."""
+        """The sizes, measured every few seconds."""
         self._store = store
         self.flavour = flavour
         self.feed = feed
@@ -114,7 +114,7 @@ class FlavourEdge:
             group.create_task(self._stop_expecting())
 
     async def _measure(self) -> None:
-        """Look how much there is, for ever."""
+        """Update `sizes` regularly until cancelled."""
 
         def sizes(peer: Peer) -> EdgeSizes:
             requests = sum(len(one.requests) for one in peer.connections.values())
@@ -126,7 +126,7 @@ class FlavourEdge:
             await asyncio.sleep(_MEASURED_EVERY_S)
 
     async def _stop_expecting(self) -> None:
-        """Let peers be told of payloads that do not come, for ever."""
+        """Notify peers regularly of payloads that did not arrive, until cancelled."""
 
         def step(peer: Peer) -> None:
             if overdue := self._expected.take_overdue():
@@ -137,14 +137,14 @@ class FlavourEdge:
             await self.peer.work(step)
 
     async def keep_connected(self) -> None:
-        """Hold connections to those who are to be called, until cancelled."""
+        """Keep connections to the peers in `connect`, until cancelled."""
         name = next(one for one in self._settings.flavours if one == self.flavour.name)
         async with asyncio.TaskGroup() as group:
             for url in self._settings.addresses(self._settings.connect, name):
                 group.create_task(self.peer.keep_connected(url))
 
     async def serve_quic(self, connection: Connection) -> None:
-        """Speak with a peer that has called over QUIC."""
+        """Serve a peer that has connected over QUIC."""
         try:
             channels: TwoChannels = await accept_streams(connection)
         except ChannelError as error:
@@ -154,7 +154,7 @@ class FlavourEdge:
         await self._serve(channels, connection.remote_address, refuse)
 
     async def serve(self, channel: ByteChannel) -> None:
-        """Speak with a peer that has called over TCP or TLS."""
+        """Serve a peer that has connected over TCP or TLS."""
         budget = self._budgets.of(channel.principal.name, time.monotonic()).channels
         channels = Multiplexed(channel, window=self._settings.data_window_bytes, budget=budget)
         await self._serve(channels, channel.remote_address, partial(channel.abort, _TOO_MANY))
@@ -173,18 +173,18 @@ class FlavourEdge:
             self._budgets.end(principal)
 
     def judge_again(self) -> None:
-        """Other rules are in force: whoever may not be connected any more is left."""
+        """Close the connections of principals that the changed allow-list no longer admits."""
         for remote in tuple(self.peer.remotes.values()):
             if not self._access.may_connect(remote.principal):
                 remote.close()
 
     async def finish(self) -> None:
-        """End every connection, and wait until what they brought is in Kafka."""
+        """End every connection, and wait until Kafka has acknowledged the data that they sent."""
         remotes = tuple(self.peer.remotes.values())
         for remote in remotes:
             remote.close()
         await asyncio.gather(*(remote.ended.wait() for remote in remotes))
-        # What they held up is due now.
+        # Entries that waited for these connections are due now.
         await self.peer.work(lambda _: None)
         self._intake.wake()
         await self._intake.wait_until_idle()
@@ -200,7 +200,7 @@ async def open_flavour(
     read_facts: ReadFacts,
     metrics: BambooMetrics,
 ) -> AsyncIterator[FlavourEdge]:
-    """The folder of a flavour and what stands around it. Raises `FolderError`, `FolderInUse`."""
+    """Open the folder of a flavour and connect it to peers and Kafka. Raises `FolderError`, `FolderInUse`."""
     settings, flavour = context.settings.bamboo, FLAVOURS[name]
     folder: Path = context.settings.directory / FOLDER / name
     guard = StoreGuard(folder, partial(condemn_folder, folder))
@@ -216,8 +216,8 @@ async def open_flavour(
     )
     try:
         kinds = LogKinds(store, read_facts)
-        # Another id than that of the connector: p2panda's follower takes what this edge produces as it takes
-        # what comes from other connectors, by its own rules of interest.
+        # Another id than the connector's: p2panda's follower treats records of this edge like those of other
+        # connectors, by its own rules of interest.
         connector_id = bytes(one ^ 0xFF for one in context.connector_id)
         expected = ExpectedPayloads()
         awaited = AwaitedPayloads(store, tables, expected, max_bytes=settings.max_unclaimed_payload_bytes)
@@ -268,7 +268,7 @@ async def open_flavour(
             )
             intake.add(publisher)
             applier = LogApplier(peer, tables, outbox, awaited, kinds, intake, metrics, connector_id)
-            # What retention removed from `entries` while nobody read is in `logs`.
+            # Records that retention has removed from `entries` in the meantime are in `logs`.
             feed = Feed(FOLLOWED, applier, refusals.record, skip_lost=("entries",))
             yield FlavourEdge(
                 store,
@@ -292,7 +292,7 @@ async def open_flavour(
 
 
 def _peer_settings(context: EdgeContext, expected: ExpectedPayloads) -> BambooPeerSettings:
-    """What the connections are told."""
+    """Return the settings of the peer and its connections."""
     settings = context.settings.bamboo
     return BambooPeerSettings(
         connection=PeerSettings(

@@ -1,4 +1,4 @@
-"""What happens on the connections of an edge, on its way to the outbox, `holdings` and `rejected`."""
+"""Passes changes and events of an edge's connections to the outbox, `holdings` and `rejected`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _ENDS_WAITING: Final = (
     events.RequestCancelled,
     events.RequestFreed,
 )
-"""Behind these a payload may never come that an entry waits for."""
+"""After these events an awaited payload may never arrive."""
 
 
 class BambooBudget(PrincipalBudget):
-    """Connections and data, and `channels` over TCP and TLS."""
+    """Budget for connections and data, and `channels` for TCP and TLS."""
 
     def __init__(self, settings: BambooEdgeSettings, now_s: float) -> None:
         super().__init__(settings, now_s)
@@ -45,12 +45,12 @@ class BambooBudget(PrincipalBudget):
 
 
 def edge_budgets(settings: BambooEdgeSettings) -> RememberedBudgets[str, BambooBudget]:
-    """The budgets of all principals."""
+    """Return the budgets of all principals."""
     return RememberedBudgets(lambda now_s: BambooBudget(settings, now_s))
 
 
 def peer_id(principal: str) -> bytes:
-    """What records call a principal: its key, or 32 bytes that stand for its name."""
+    """Return the id of a principal in records (32 bytes): its key, or the SHA-256 of its name."""
     name = principal.rpartition(":")[2]
     try:
         key = bytes.fromhex(name)
@@ -84,18 +84,18 @@ class EdgeHooks(PeerHooks):
         self._metrics = metrics
         self._budgets = budgets
         self._taken: dict[str, int] = {}
-        """By connection: bytes that its principal's budget knows of."""
+        """By connection: received bytes that are charged to its principal's budget."""
         self._max_waiting_bytes = max_waiting_bytes
         self._loop = asyncio.get_running_loop()
         self._sources: dict[str, BroughtBy] = {}
         self._numbers = count(1)
 
     def watching(self) -> AbstractContextManager[None]:
-        """Stop all work on the store once it cannot be written or is damaged."""
+        """Return the guard's context, which stops all work once the store cannot be written or is damaged."""
         return self._guard.watching()
 
     def begun(self, remote: RemotePeer) -> None:
-        """A connection is there."""
+        """Count a new connection and assign its origin."""
         self._sources[remote.name] = BroughtBy(peer_id(remote.principal), next(self._numbers), remote.name)
         self._metrics.connections += 1
         self._metrics.connections_total += 1
@@ -105,7 +105,7 @@ class EdgeHooks(PeerHooks):
         brought: Sequence[tuple[str, Changes]],
         told: Mapping[str, Sequence[events.BambooP2pEvent]],
     ) -> None:
-        """What is new goes to the outbox; what is to be told, to the loop."""
+        """Put new entries and payloads into the outbox, and pass reports and counts to the event loop."""
         notes: list[Callable[[], None]] = []
         for name, changes in brought:
             source = self._sources[name]
@@ -149,14 +149,14 @@ class EdgeHooks(PeerHooks):
         return self._outbox.may_drop_payload(log, seq_num)
 
     def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
-        """Retention dropped these."""
+        """Count the payloads that retention has dropped."""
         entries = (self._store.entry(log, seq_num) for log, seq_num in payloads)
         size = sum(held.entry.payload_size for held in entries if held is not None)
         if payloads:
             self._loop.call_soon_threadsafe(self._count_dropped, len(payloads), size)
 
     async def until_room(self, remote: RemotePeer) -> None:
-        """Wait until its principal may use more, and Kafka has acknowledged enough of what it brought."""
+        """Wait until the principal's budget allows more and Kafka has acknowledged enough of its data."""
         session = remote.session
         size = session.received_bytes - self._taken.get(remote.name, 0)
         self._taken[remote.name] = session.received_bytes
@@ -169,7 +169,7 @@ class EdgeHooks(PeerHooks):
             await self._intake.wait_until(lambda: waiting.get(remote.name, 0) <= self._max_waiting_bytes)
 
     def ended(self, remote: RemotePeer) -> None:
-        """What it brought waits for nothing of it any more."""
+        """Release entries that wait for payloads of this connection, and count its end."""
         self._outbox.forget(remote.name)
         del self._sources[remote.name]
         self._loop.call_soon_threadsafe(self._count_end, remote)

@@ -1,7 +1,7 @@
-"""Whether a log is p2panda's, whose payloads are operations, or bare (reference 4).
+"""Kinds of logs: p2panda's, whose payloads are operations, or bare (reference 4).
 
-A log of YAMF hashes is bare. One of YASMF hashes is p2panda's if and only if the payload of its first entry
-is an operation; until that is held, it cannot be told.
+A log with YAMF hashes is bare. A log with YASMF hashes is p2panda's if and only if the payload of its first
+entry is an operation; until that payload is held, the kind is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from culm_models.errors import CulmError
 
 
 class LogKind(Enum):
-    """Whose rules the payloads of a log follow."""
+    """Kind of a log: its payloads are arbitrary, or p2panda's operations."""
 
     BARE = "bare"
     OPERATIONS = "operations"
@@ -24,7 +24,7 @@ class LogKind(Enum):
 
 
 class LogKinds:
-    """The kinds of the logs of a folder. `read_facts` reads a payload as an operation, or raises."""
+    """Kinds of the logs of a folder. `read_facts` parses a payload as an operation, or raises `CulmError`."""
 
     def __init__(self, store: FolderStore, read_facts: ReadFacts) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class LogKinds:
         self._known: dict[LogKey, LogKind] = {}
 
     def of(self, log: LogKey) -> LogKind:
-        """The kind of a log, as far as it can be told by now."""
+        """Return the kind of a log, or `UNKNOWN` as long as it cannot be determined."""
         if self._store.flavour is YAMF:
             return LogKind.BARE
         found = self._known.get(log, LogKind.UNKNOWN)
@@ -41,11 +41,11 @@ class LogKinds:
         return found
 
     def note_schema(self, log: LogKey, schema_id: str) -> None:
-        """A topic tells the kind of a log, by the schema in an entry's record."""
+        """Set the kind of a log by the schema id in the record of its first entry; empty for a bare log."""
         self._known[log] = LogKind.OPERATIONS if schema_id else LogKind.BARE
 
     def schema_id(self, payload: bytes) -> str:
-        """The schema of an operation. Raises `CulmError` where it is none."""
+        """Return the schema id of an operation. Raises `CulmError` if the payload is not an operation."""
         return self._read_facts(payload).schema_id
 
     def _look(self, log: LogKey) -> LogKind:

@@ -1,4 +1,4 @@
-"""What is measured of Bamboo Point-2-Point at the edge."""
+"""Metrics of Bamboo Point-2-Point at the edge."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from culm_connectors.metric_families import counters, gauge
 
 @dataclass(slots=True)
 class BambooMetrics(ProtocolMetrics):
-    """What an edge counts beside what every protocol does; all flavours together."""
+    """Counts of an edge beyond those of every protocol, over all flavours."""
 
     entries_in: int = 0
-    """Entries that peers brought and that were new here."""
+    """New entries received from peers."""
     payloads_in: int = 0
     entries_followed: int = 0
-    """Entries that topics brought and that were new here."""
+    """New entries read from topics."""
     payloads_followed: int = 0
     payloads_dropped: int = 0
-    """Payloads that retention dropped, and their bytes."""
+    """Payloads that retention dropped; the next field has their bytes."""
     payload_bytes_dropped: int = 0
     over_quota: int = 0
     """Proposals refused, and requests ended, because of a quota."""
     logs: int = 0
     spooled_bytes: int = 0
     full_shares: int = 0
-    """Principals whose share of the spool is taken up."""
+    """Principals whose share of the spool is full."""
     requests: int = 0
-    """Open now, of all connections."""
+    """Open requests of all connections."""
 
 
 def families(metrics: BambooMetrics) -> Iterator[Metric]:
-    """What Bamboo alone has."""
+    """Yield the metrics that only Bamboo has."""
     yield gauge("culm_bamboo_p2p_logs", "logs of which anything is held here", metrics.logs)
     yield gauge("culm_bamboo_p2p_spool_bytes", "parts of payloads, not verified", metrics.spooled_bytes)
     yield gauge("culm_bamboo_p2p_full_shares", "principals with no room in the spool", metrics.full_shares)

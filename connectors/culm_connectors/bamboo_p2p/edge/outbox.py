@@ -1,10 +1,10 @@
-"""What peers brought and Kafka does not have: what is due to which topic, by the rule of publishing.
+"""The outbox: entries and payloads from peers that Kafka has not acknowledged, and their topics.
 
-The gap-free beginning of a log goes to `entries`, in order, with payloads inside where they fit. What stands
-beyond a gap goes to `fragments`, and joins the others when the gap is closed, whoever closed it. Payloads
-without a place in `entries` go to `payloads`. The newest entry of a log waits a little for its payload.
+The gap-free beginning of a log goes to `entries`, in order, with payloads inside if they are small enough.
+Entries beyond a gap go to `fragments`, and to `entries` once the gap is closed, whoever closed it. Payloads
+that are not in `entries` go to `payloads`. The newest entry of a log waits a little for its payload.
 
-Everything here is done by the thread that works on the logs, and kept in one transaction with them.
+All of it runs in the thread that works on the logs, and is stored in one transaction with them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BroughtBy:
-    """Who brought something: the peer's id (32 bytes), the number of the connection, and its name."""
+    """The origin of an entry or payload: the peer's id (32 bytes), the connection's number and its name."""
 
     peer: bytes
     session: int
@@ -42,7 +42,7 @@ class BroughtBy:
 
 @dataclass(frozen=True, slots=True)
 class RefusedOperation:
-    """An entry of one of p2panda's logs whose payload is no operation."""
+    """An entry of a p2panda log whose payload is not an operation."""
 
     error: CulmError
     held: HeldEntry
@@ -52,15 +52,15 @@ class RefusedOperation:
 
 @dataclass(slots=True)
 class DuePublication:
-    """What is due: records for `entries` and `fragments`, and payloads by (hash, log, number, size)."""
+    """Records due to `entries` and `fragments`, and payloads as (hash, log, sequence number, bytes)."""
 
     entries: list[ProducerRecord] = field(default_factory=list)
     fragments: list[tuple[bytes, ProducerRecord]] = field(default_factory=list)
-    """With the key of the log, which says the partition."""
+    """Records with the key of their log, which determines the partition."""
     payloads: list[tuple[bytes, LogKey, int, int]] = field(default_factory=list)
     published: dict[bytes, int] = field(default_factory=dict)
     done: list[tuple[bytes, int, int]] = field(default_factory=list)
-    """The rows of the outbox that are gone once all of it is acknowledged: log, number, what."""
+    """Rows of the outbox to delete once Kafka has acknowledged all of it: log, sequence number, kind."""
     refused: list[RefusedOperation] = field(default_factory=list)
     size_bytes: int = 0
 
@@ -71,13 +71,13 @@ class DuePublication:
 
     @property
     def is_full(self) -> bool:
-        """Whether further records are to wait for the next turn."""
+        """Whether further records have to wait for the next publication."""
         return self.size_bytes >= _MOST_BYTES or len(self.entries) + len(self.fragments) >= _MOST_ROWS
 
 
 @dataclass(slots=True)
 class _Weight:
-    """What a row of the outbox weighs in the books of the connection that brought it, and since when."""
+    """Bytes that a row of the outbox counts to the connection that sent it, and since when (monotonic)."""
 
     connection: str
     size_bytes: int
@@ -85,7 +85,7 @@ class _Weight:
 
 
 class KafkaOutbox:
-    """The outbox of one folder. `own` is who is named for what nobody in particular brought."""
+    """The outbox of one folder. `own` is the origin recorded for entries without a known origin."""
 
     def __init__(
         self,
@@ -109,17 +109,17 @@ class KafkaOutbox:
         self._noted: dict[tuple[LogKey, int], RangeSet] = {}
         self._weights: dict[tuple[LogKey, int, int], _Weight] = {}
         self._stopped: dict[LogKey, int] = {}
-        """Where a log of p2panda's goes on with what is no operation."""
+        """By p2panda log: the entry whose payload is not an operation, at which publishing stops."""
         self._waits: dict[LogKey, tuple[int, str, float]] = {}
-        """By log: the newest entry, which waits for its payload; whose connection; until when."""
-        # At the start everything is looked at: what waits, and what may join what is published.
+        """By log: the newest entry, which waits for its payload; its connection; until when."""
+        # At the start every log is checked: for waiting rows, and entries that may follow the published ones.
         self._due: dict[LogKey, None] = dict.fromkeys(store.logs)
         self.waiting_bytes: dict[str, int] = {}
-        """By connection: what it brought that Kafka has not acknowledged."""
+        """By connection: bytes that it sent and that Kafka has not acknowledged."""
 
     @property
     def waiting_rows(self) -> int:
-        """Entries and payloads that peers brought in this run and Kafka has not acknowledged."""
+        """Number of entries and payloads received since the start that Kafka has not acknowledged."""
         return len(self._weights)
 
     @property
@@ -128,23 +128,23 @@ class KafkaOutbox:
         return bool(self._due)
 
     def published(self, log: LogKey) -> int:
-        """Up to where a log is on `entries` without a gap."""
+        """Return the sequence number up to which a log is on `entries` without a gap."""
         return self._published.get(self._key(log), 0)
 
     def may_drop_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Whether Kafka has a held payload, and nobody misses it but those who ask for it here."""
+        """Whether Kafka has a held payload and the edge itself does not need it any longer."""
         if self._tables.is_waiting(self._key(log), seq_num):
             return False
         if self._store.flavour is YAMF:
             return True
-        # The first payload tells whose log it is, and p2panda's go to `entries` with their payloads alone.
+        # The first payload determines the kind of the log, and p2panda's entries are published with payloads.
         is_published = self._kinds.of(log) is not LogKind.OPERATIONS or seq_num <= self.published(log)
         return seq_num > 1 and is_published
 
     # What comes in.
 
     def brought(self, log: LogKey, seq_num: int, source: BroughtBy) -> tuple[bool, bool]:
-        """Something of an entry has changed, by a peer: whether entry and payload are new here."""
+        """Note data of an entry from a peer. Returns whether the entry and whether its payload is new."""
         held = self._store.entry(log, seq_num)
         if held is None:
             return False, False
@@ -180,42 +180,42 @@ class KafkaOutbox:
     def _put(self, log: LogKey, row: OutboxRow, held: HeldEntry, source: BroughtBy) -> None:
         self._tables.put_row(self._key(log), row)
         size = len(held.entry_bytes) if row.what == ENTRY else held.entry.payload_size
-        # Parts of large payloads are done with once they are on the disk.
+        # Large payloads do not count: their parts are on disk already.
         size = 0 if row.what == PAYLOAD and size > self._inline_bytes else size
         self._weights[log, row.seq_num, row.what] = _Weight(source.connection, size, time.monotonic())
         waiting = self.waiting_bytes
         waiting[source.connection] = waiting.get(source.connection, 0) + size
 
     def seen(self, log: LogKey, seq_num: int, *, is_gap_free: bool) -> None:
-        """`entries` has this held entry, or `logs`: `is_gap_free`, so everything before it, too."""
+        """Note that `entries` or `logs` has this held entry; with `is_gap_free`, all before it, too."""
         self._note(log, seq_num, ENTRY)
         published = self.published(log)
         if seq_num == published + 1 or (is_gap_free and seq_num > published):
             self._keep_published(log, seq_num)
 
     def seen_fragment(self, log: LogKey, seq_num: int) -> None:
-        """`fragments` has this held entry."""
+        """Note that `fragments` has this held entry."""
         self._note(log, seq_num, ENTRY)
         if seq_num == self.published(log) + 1:
             self._due[log] = None
 
     def seen_payload(self, log: LogKey, seq_num: int) -> None:
-        """A topic has this payload."""
+        """Note that a topic has this payload."""
         self._note(log, seq_num, PAYLOAD)
         if seq_num == 1:
-            self._due[log] = None  # it may tell the kind of the log
+            self._due[log] = None  # it may determine the kind of the log
 
-    # What has waited long enough.
+    # Ending the wait for payloads.
 
     def release(self, connection: str) -> None:
-        """A connection brings no payloads any more for what it brought, or said that it will not."""
+        """Stop waiting for payloads from a connection, which will not send them any more."""
         for log, (_, name, _) in tuple(self._waits.items()):
             if name == connection:
                 del self._waits[log]
                 self._due[log] = None
 
     def release_overdue(self) -> None:
-        """What has waited for its payload for too long is due."""
+        """Make entries due that have waited for their payloads for too long."""
         now_s = time.monotonic()
         for log, (_, _, until_s) in tuple(self._waits.items()):
             if until_s <= now_s:
@@ -223,14 +223,14 @@ class KafkaOutbox:
                 self._due[log] = None
 
     def forget(self, connection: str) -> None:
-        """A connection is over: its books are closed."""
+        """Forget the counts of a connection that has ended, and stop waiting for its payloads."""
         self.release(connection)
         self.waiting_bytes.pop(connection, None)
 
     # What goes out.
 
     def take(self) -> DuePublication:
-        """What is due now, up to some bound; it stays in the outbox until it is `acknowledged`."""
+        """Return a bounded part of what is due now. It stays in the outbox until it is `acknowledged`."""
         due = DuePublication()
         cut: list[LogKey] = []
         while self._due and not due.is_full:
@@ -242,7 +242,7 @@ class KafkaOutbox:
         return due
 
     def _collect(self, log: LogKey, due: DuePublication) -> bool:
-        """Add what is due of a log; whether that is all of it."""
+        """Add the due records of a log. Returns whether these are all of them."""
         key = self._key(log)
         kind = self._kinds.of(log)
         rows = self._tables.rows(key, _MOST_ROWS)
@@ -267,7 +267,7 @@ class KafkaOutbox:
     def _collect_row(
         self, log: LogKey, key: bytes, row: OutboxRow, published: int, inline: RangeSet, due: DuePublication
     ) -> bool:
-        """Whether a row of the outbox is done with what is due, to which it may add."""
+        """Add what a row needs to `due`. Returns whether the row is done once `due` is acknowledged."""
         held = self._store.entry(log, row.seq_num)
         if held is None:
             return True
@@ -285,14 +285,14 @@ class KafkaOutbox:
             return True
         if row.seq_num > published and self._is_to_join(log, row.seq_num, published):
             return False
-        # What of it is read from the topic is known again by this.
+        # By this the edge recognises the chunks when it reads them from the topic.
         self._tables.await_payload(held.entry.payload_hash, key, row.seq_num)
         due.payloads.append((held.entry.payload_hash, log, row.seq_num, size))
         due.size_bytes += min(size, _MOST_BYTES)
         return True
 
     def _is_to_join(self, log: LogKey, seq_num: int, published: int) -> bool:
-        """Whether an entry is about to go to `entries`: all before it is held, and nothing else stops it."""
+        """Whether an entry will go to `entries`: all before it are held, and nothing else stops it."""
         if self._store.end_of_held_entries(log, published + 1) <= seq_num:
             return False
         match self._kinds.of(log):
@@ -322,7 +322,10 @@ class KafkaOutbox:
         inline: RangeSet,
         due: DuePublication,
     ) -> ProducerRecord | None:
-        """The next record of `entries`; None where that is not held, or waits, or is nothing for p2panda."""
+        """Return the next record of `entries`.
+
+        Returns None if the entry is not held or waits for its payload, or if a p2panda log stops there.
+        """
         held = self._store.entry(log, seq_num)
         if held is None or self._waits_for_payload(log, seq_num) or self._stopped.get(log) == seq_num:
             return None
@@ -338,7 +341,7 @@ class KafkaOutbox:
             try:
                 schema_id = self._kinds.schema_id(payload)
             except CulmError as error:
-                # The rules of p2panda stop the log here; what follows goes nowhere but to `fragments`.
+                # By the rules of p2panda the log stops here. Later entries go to `fragments` only.
                 self._stopped[log] = seq_num
                 due.refused.append(RefusedOperation(error, held, payload, source))
                 return None
@@ -350,7 +353,7 @@ class KafkaOutbox:
         return ProducerRecord(self._key(log), record.encode())
 
     def acknowledged(self, due: DuePublication) -> list[float]:
-        """Kafka has all of this: how long each piece has waited, in seconds."""
+        """Remove what Kafka has acknowledged. Returns how long each row has waited, in seconds."""
         for key, seq_num in due.published.items():
             _, log = split_flavoured_log_key(key)
             if seq_num > self.published(log):
@@ -379,7 +382,7 @@ class KafkaOutbox:
         key = self._key(log)
         self._published[key] = seq_num
         self._tables.keep_published(key, seq_num)
-        # What stands behind it may join.
+        # The entry after it may be published now.
         if self._store.entry(log, seq_num + 1) is not None:
             self._due[log] = None
 

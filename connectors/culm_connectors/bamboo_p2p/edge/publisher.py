@@ -1,4 +1,4 @@
-"""From an edge's outbox to the topics."""
+"""Produces the outbox of an edge to the topics."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from culm_topics.logs.records import (
 
 @dataclass(frozen=True, slots=True)
 class SparsePartitions:
-    """How many partitions the topics have whose producers name them."""
+    """Partition counts of the topics whose partitions the producer chooses."""
 
     fragments: int
     payloads: int
 
 
 class OutboxPublisher:
-    """Produces what is due of one folder. Implements `Outbox`, where `KafkaOutbox` says what is due."""
+    """Produces the due records of one folder, taken from `KafkaOutbox`. Implements `Outbox`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class OutboxPublisher:
         self._intake = intake
 
     async def release_now_and_then(self, interval_s: float = 1.0) -> None:
-        """Let go what has waited for its payload for too long, for ever."""
+        """Regularly release entries that have waited for their payloads for too long, until cancelled."""
         while True:
             await asyncio.sleep(interval_s)
             await self._peer.work(lambda _: self._outbox.release_overdue())
@@ -61,11 +61,11 @@ class OutboxPublisher:
                 self._intake.wake()
 
     async def take(self) -> DuePublication | None:
-        """Return what is due next."""
+        """Return the next due records, or None."""
         return await self._peer.work(lambda _: self._outbox.take()) or None
 
     async def produce(self, batch: DuePublication) -> DuePublication:
-        """Produce all of a batch, and report what is no operation."""
+        """Produce all records of a batch, and report payloads that are not operations."""
         for refused in batch.refused:
             self._refusals.operation(refused)
         fragments: dict[int, list[ProducerRecord]] = defaultdict(list)
@@ -82,7 +82,7 @@ class OutboxPublisher:
         return batch
 
     async def acknowledged(self, batch: DuePublication) -> Sequence[float]:
-        """Kafka has a batch: nothing of it waits any more."""
+        """Remove an acknowledged batch from the outbox. Returns how long its rows have waited, in seconds."""
         return await self._peer.work(lambda _: self._outbox.acknowledged(batch))
 
     async def _produce_payloads(self, payloads: Sequence[tuple[bytes, LogKey, int, int]]) -> None:
@@ -92,7 +92,7 @@ class OutboxPublisher:
                 length = min(PAYLOAD_CHUNK_BYTES, size - offset)
                 data = await self._read(log, seq_num, offset, length)
                 if len(data) != length:
-                    break  # dropped meanwhile: its owner wants it no more
+                    break  # dropped meanwhile: its owner does not want it any more
                 record = PayloadChunkRecord(size, offset, data)
                 key = payload_chunk_key(payload_hash, record.index)
                 produced = [ProducerRecord(key, record.encode())]

@@ -1,7 +1,7 @@
-"""What an edge reports of peers: on `rejected` what was refused, on `holdings` what they hold.
+"""Reports about peers: refused data on `rejected`, and the data that peers hold on `holdings`.
 
-They hold what they brought, until they say of a payload that they have it not (byte 6). Both are merged or
-bounded while they wait.
+A peer holds what it has sent, until it reports a payload as unavailable (byte 6). Reports that wait for Kafka
+are merged or bounded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_LOGS: Final = 200_000
 
 
 class RefusalReports:
-    """Writes to `rejected`; `counts` are those of peers, by code."""
+    """Writes to `rejected`. `counts` has the refusals of data from peers, by code."""
 
     def __init__(self, sender: BatchSender, kafka: KafkaSettings, flavour: HashFlavour) -> None:
         self.counts: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class RefusalReports:
         sender.add(kafka.topic("rejected"), self._waiting.take)
 
     def fork(self, log: LogKey, proof: ForkProof, peer: bytes) -> None:
-        """A peer brought an entry that contradicts another of its log: both are the proof."""
+        """Report a fork: a peer sent an entry that contradicts another one of its log. Both are the proof."""
         first, other = proof
         seq_num = decode_entry(other, self._flavour).seq_num
         self.counts[ForkError.code] += 1
@@ -50,7 +50,7 @@ class RefusalReports:
         self._add(ForkError.code, detail, log, peer=peer, entry=other, first=first, seq_num=seq_num)
 
     def violation(self, dropped: ConnectionDropped, peer: bytes) -> None:
-        """A connection was ended for what the other end sent: with it, where that was bogus evidence."""
+        """Report a violation that ended a connection, with the data if the other end sent bogus evidence."""
         self.counts[dropped.code] += 1
         entries = dropped.evidence
         self._add(
@@ -63,7 +63,7 @@ class RefusalReports:
         )
 
     def operation(self, refused: RefusedOperation) -> None:
-        """An entry of one of p2panda's logs has a payload that is no operation."""
+        """Report an entry of a p2panda log whose payload is not an operation."""
         entry = refused.held.entry
         self.counts[refused.error.code] += 1
         self._add(
@@ -77,7 +77,7 @@ class RefusalReports:
         )
 
     def record(self, refused: RefusedRecord) -> None:
-        """A record of a topic is none, or holds an entry that is none."""
+        """Report a malformed record of a topic, or a record whose entry is malformed."""
         error = refused.error
         self._add(error.code, str(error), None, peer=None, entry=refused.value, source=refused.source)
 
@@ -110,15 +110,15 @@ class RefusalReports:
 
 
 class Holdings:
-    """By peer and log (both as in Kafka): entries and payloads newly known to be held, and not to be held."""
+    """New facts by peer and log (both as in Kafka): held entries, held payloads and unavailable payloads."""
 
     def __init__(self) -> None:
         self.dropped = 0
-        """Logs that did not fit while Kafka was slow."""
+        """Reports that were dropped because too many logs were waiting while Kafka was slow."""
         self._new: dict[tuple[bytes, bytes], tuple[RangeSet, RangeSet, RangeSet]] = {}
 
     def add(self, peer: bytes, log: bytes, seq_num: int, *, entry: bool, payload: bool) -> None:
-        """A peer holds this."""
+        """Note that a peer holds an entry or its payload."""
         found = self._of(peer, log)
         if found is None:
             return
@@ -130,7 +130,7 @@ class Holdings:
             lacking.remove(seq_num, seq_num + 1)
 
     def lacks_payload(self, peer: bytes, log: bytes, seq_num: int) -> None:
-        """A peer does not hold this payload, if it ever did."""
+        """Note that a peer does not hold a payload, or no longer does."""
         found = self._of(peer, log)
         if found is not None:
             _, payloads, lacking = found
@@ -147,7 +147,7 @@ class Holdings:
         return found
 
     def take(self) -> list[ProducerRecord]:
-        """The records of all that is new."""
+        """Return the records of all new facts, and forget them."""
         taken, self._new = self._new, {}
         return [
             ProducerRecord(peer, record.encode())

@@ -1,4 +1,4 @@
-"""How Bamboo Point-2-Point is spoken at the edge: where, in which flavours, and with which bounds."""
+"""Settings of Bamboo Point-2-Point at the edge: addresses, flavours and limits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from culm_connectors.url import Url, parse_url
 
 FlavourName = Literal["yamf", "yasmf"]
 MAX_INLINE_BYTES: Final = 768 * 1024
-"""A payload up to this may be in its entry's record: with all else that is below the limit of a record."""
+"""Largest payload that may be in its entry's record, so that the record stays below Kafka's limit."""
 
 
 class EdgeAddress(NamedTuple):
-    """Where a flavour is spoken, or all of them that are (over QUIC, which tells them apart)."""
+    """An address and its flavour. Without one: all flavours over QUIC (by ALPN), else the first one."""
 
     url: Url
     flavour: FlavourName | None
 
 
 def parse_edge_address(text: str) -> EdgeAddress:
-    """`tcp://`, `tls://` or `quic://HOST:PORT`, with `/yamf` or `/yasmf` behind it or not.
+    """Parse `tcp://`, `tls://` or `quic://HOST:PORT`, optionally followed by `/yamf` or `/yasmf`.
 
     Raises ValueError.
     """
@@ -147,7 +147,7 @@ class BambooEdgeSettings(BaseModel):
         return self
 
     def addresses(self, of: tuple[str, ...], flavour: FlavourName) -> list[Url]:
-        """Those of the addresses where a flavour is spoken."""
+        """Return the addresses that serve a flavour."""
         found: list[Url] = []
         for url, named in map(parse_edge_address, of):
             is_every = named is None and url.scheme == "quic"

@@ -1,7 +1,7 @@
-"""What an edge keeps beside its logs, in the same database and transaction.
+"""Tables of an edge beside its logs, in the same database and transactions.
 
-The origin and offsets of topics; how far each log is published; the outbox; and payloads that come apart
-from their entries. Logs are named by the keys that they have in Kafka. Numbers of 64 bits are stored as in
+They hold the origin and offsets of topics, the published height of each log, the outbox, and payloads that
+arrive apart from their entries. Logs are named by their keys in Kafka. 64-bit numbers are stored as in
 `store`.
 """
 
@@ -23,7 +23,7 @@ from culm_topics.kafka.origin import Origin
 
 EDGE_FORMAT: Final = 1
 ENTRY, PAYLOAD = 1, 2
-"""What of an entry waits in the outbox."""
+"""Kinds of rows in the outbox."""
 
 _SCHEMA: Final = """
 CREATE TABLE edge_published (log BLOB PRIMARY KEY, seq_num BLOB NOT NULL) WITHOUT ROWID;
@@ -44,7 +44,7 @@ CREATE TABLE edge_unclaimed (
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """Something that Kafka does not have: an entry or its payload, and who brought it in which session."""
+    """An entry or payload that Kafka has not acknowledged, with its origin: peer and session."""
 
     seq_num: int
     what: int
@@ -53,7 +53,7 @@ class OutboxRow:
 
 
 class EdgeTables:
-    """The tables of one folder. `transaction` gives its database, with a transaction begun."""
+    """The tables of one folder. `transaction` returns its database within a transaction."""
 
     def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
         self._begin = transaction
@@ -62,37 +62,37 @@ class EdgeTables:
     # How far logs are published.
 
     def published(self) -> dict[bytes, int]:
-        """By log: up to where it is on `entries` without a gap."""
+        """Return, by log, the sequence number up to which it is on `entries` without a gap."""
         rows = self._begin().execute("SELECT log, seq_num FROM edge_published").fetchall()
         return {log: int.from_bytes(seq_num, "big") for log, seq_num in rows}
 
     def keep_published(self, log: bytes, seq_num: int) -> None:
-        """A log is on `entries` up to here."""
+        """Store the sequence number up to which a log is on `entries`."""
         query = "INSERT OR REPLACE INTO edge_published VALUES (?, ?)"
         self._begin().execute(query, (log, number_key(seq_num)))
 
     # The outbox.
 
     def rows(self, log: bytes, most: int) -> list[OutboxRow]:
-        """What waits of a log, in order."""
+        """Return the first `most` rows of a log, in order."""
         query = "SELECT seq_num, what, peer, session FROM edge_outbox WHERE log = ? LIMIT ?"
         rows = self._begin().execute(query, (log, most)).fetchall()
         return [OutboxRow(int.from_bytes(seq_num, "big"), *rest) for seq_num, *rest in rows]
 
     def is_waiting(self, log: bytes, seq_num: int) -> bool:
-        """Whether anything of an entry waits."""
+        """Whether an entry or its payload waits."""
         query = "SELECT 1 FROM edge_outbox WHERE log = ? AND seq_num = ?"
         return self._begin().execute(query, (log, number_key(seq_num))).fetchone() is not None
 
     def put_row(self, log: bytes, row: OutboxRow) -> None:
-        """Have something wait."""
+        """Add a row, unless it is there."""
         self._begin().execute(
             "INSERT OR IGNORE INTO edge_outbox VALUES (?, ?, ?, ?, ?)",
             (log, number_key(row.seq_num), row.what, row.peer, row.session),
         )
 
     def delete_rows(self, log: bytes, rows: Iterator[tuple[int, int]]) -> None:
-        """(sequence number, what) that Kafka has."""
+        """Delete acknowledged rows, given as (sequence number, kind)."""
         self._begin().executemany(
             "DELETE FROM edge_outbox WHERE log = ? AND seq_num = ? AND what = ?",
             ((log, number_key(seq_num), what) for seq_num, what in rows),
@@ -101,28 +101,28 @@ class EdgeTables:
     # Payloads that come apart from their entries.
 
     def await_payload(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
-        """An entry lacks this payload."""
+        """Note that an entry is missing this payload."""
         query = "INSERT OR IGNORE INTO edge_awaited VALUES (?, ?, ?)"
         self._begin().execute(query, (payload_hash, log, number_key(seq_num)))
 
     def awaiting(self, payload_hash: bytes) -> list[tuple[bytes, int]]:
-        """The entries that lack a payload."""
+        """Return the entries that are missing a payload, as (log, sequence number)."""
         query = "SELECT log, seq_num FROM edge_awaited WHERE payload_hash = ?"
         rows = self._begin().execute(query, (payload_hash,)).fetchall()
         return [(log, int.from_bytes(seq_num, "big")) for log, seq_num in rows]
 
     def await_no_more(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
-        """An entry lacks this payload no more."""
+        """Note that an entry is no longer missing this payload."""
         query = "DELETE FROM edge_awaited WHERE payload_hash = ? AND log = ? AND seq_num = ?"
         self._begin().execute(query, (payload_hash, log, number_key(seq_num)))
 
     def put_unclaimed(self, payload_hash: bytes, offset: int, data: bytes) -> None:
-        """A chunk that no entry here asks for."""
+        """Keep a chunk that no entry needs yet."""
         query = "INSERT OR IGNORE INTO edge_unclaimed (payload_hash, offset, data) VALUES (?, ?, ?)"
         self._begin().execute(query, (payload_hash, offset, data))
 
     def claim(self, payload_hash: bytes) -> list[tuple[int, bytes]]:
-        """The chunks of a payload, which are deleted."""
+        """Return the unclaimed chunks of a payload, as (offset, data), and delete them."""
         database = self._begin()
         query = "SELECT offset, data FROM edge_unclaimed WHERE payload_hash = ? ORDER BY offset"
         found = database.execute(query, (payload_hash,)).fetchall()
@@ -131,13 +131,13 @@ class EdgeTables:
         return found
 
     def unclaimed_bytes(self) -> int:
-        """What unclaimed chunks take."""
+        """Return the total size of unclaimed chunks, in bytes."""
         query = "SELECT coalesce(sum(length(data)), 0) FROM edge_unclaimed"
         size: int = self._begin().execute(query).fetchone()[0]
         return size
 
     def drop_oldest_unclaimed(self) -> int:
-        """Delete the oldest unclaimed chunk: how large it was."""
+        """Delete the oldest unclaimed chunk. Returns its size in bytes; 0 if there is no chunk."""
         database = self._begin()
         found = database.execute(
             "SELECT number, length(data) FROM edge_unclaimed ORDER BY number LIMIT 1"
@@ -158,9 +158,9 @@ def open_edge_folder(
     max_spool_bytes_per_peer: int | None = None,
     max_spool_bytes_per_address: int | None = None,
 ) -> tuple[FolderStore, EdgeTables]:
-    """The logs of an edge and what is kept beside them; what is damaged is dropped, to be read from Kafka.
+    """Open the logs and tables of an edge. A damaged folder is set aside and refilled from Kafka.
 
-    Raises `FolderError`: it belongs to other topics, or to a newer Culm.
+    Raises `FolderError` if the folder belongs to other topics or to a newer Culm.
     """
 
     def open_once() -> tuple[FolderStore, EdgeTables]:
