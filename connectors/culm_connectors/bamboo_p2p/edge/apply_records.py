@@ -147,7 +147,7 @@ class LogApplier:
             peer.notify_connections(Changes(whole))
 
     def _put(self, peer: Peer, log: LogKey, entry_bytes: bytes, payload: bytes, taken: _Taken) -> int | None:
-        """Store an entry, and its payload unless empty. Returns its number; None if it is of another branch."""
+        """Store an entry, and its payload unless empty. Returns its number; None if the log forks there."""
         store = peer.store
         held = _decode(entry_bytes, store.flavour)
         entry = held.entry

@@ -1,6 +1,6 @@
-"""What an owner decides: who may read and write which logs, what is followed, and how much is kept.
+"""The policy of a folder: the peers that may read and write its logs, the followed logs, and retention.
 
-- `document`: the rules as a file, `policy.toml`, and which logs they are about
-- `sources`: which of several peers sends a log, and who takes over
-- `enforcement`: all of them, applied: what is said to a proposal, quotas, what is dropped
+- `document`: the rules as a file, `policy.toml`, with patterns for logs
+- `sources`: chooses the peer that sends a log, and its successor
+- `enforcement`: applies the rules: answers to proposals, quotas, retention
 """

@@ -1,15 +1,15 @@
-"""The rules of an owner as a file, `policy.toml`; what is left out is allowed, and unbounded.
+"""The rules of a folder as a file, `policy.toml`. Without a rule everything is allowed and unlimited.
 
-[default]                        # everybody who has no table of its own
-read = ["*"]                     # logs that may be read: *, KEY, KEY/ID, */ID
-write = []                       # logs that may be brought
+[default]                        # peers without a table of their own
+read = ["*"]                     # logs that the peer may read: *, KEY, KEY/ID, */ID
+write = []                       # logs that the peer may write
 
 [peer."2f8e…"]                   # by proven key, by tls:FINGERPRINT, or by address:HOST
-write = ["*"]                    # what is left out here is as in [default]
+write = ["*"]                    # fields that are missing here are as in [default]
 quota_bytes = 1_000_000_000
 quota_entries = 1_000_000
 
-[[peer."2f8e…".follow]]          # what this end asks that peer for
+[[peer."2f8e…".follow]]          # logs that this end requests from the peer
 logs = ["5d1c…/0"]
 take = "sparse"
 
@@ -51,7 +51,7 @@ _FORM: Final = re.compile(r"(\*|[0-9a-fA-F]{64})(?:/(\*|\d{1,20}))?")
 
 
 POLICY_FILE: Final = "policy.toml"
-"""Its name in a folder of logs."""
+"""Name of the policy file in a folder of logs."""
 _MAX_FILE_BYTES: Final = 1024 * 1024
 _PRINCIPAL: Final = re.compile(r"(?:tls:)?[0-9a-f]{64}")
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, populate_by_name=True)
@@ -59,18 +59,18 @@ _STRICT: Final = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed
 
 @dataclass(frozen=True, slots=True)
 class LogPattern:
-    """Logs by author and log id; None stands for every one."""
+    """A set of logs by author and log id; None matches every author or id."""
 
     public_key: bytes | None = None
     log_id: int | None = None
 
     def matches(self, log: LogKey) -> bool:
-        """Whether a log is one of them."""
+        """Whether the pattern matches a log."""
         return self.public_key in (None, log[0]) and self.log_id in (None, log[1])
 
     @property
     def only_log(self) -> LogKey | None:
-        """The log that it names, where that is one."""
+        """The only log that the pattern matches, or None."""
         if self.public_key is None or self.log_id is None:
             return None
         return self.public_key, self.log_id
@@ -81,7 +81,7 @@ class LogPattern:
 
 
 def parse_log_pattern(text: str) -> LogPattern:
-    """`*`, `KEY`, `KEY/*`, `KEY/ID` or `*/ID`, the key as 64 hex digits. Raises ValueError."""
+    """Parse `*`, `KEY`, `KEY/*`, `KEY/ID` or `*/ID`, the key as 64 hex digits. Raises ValueError."""
     found = _FORM.fullmatch(text)
     if found is None or (found[2] not in (None, _EVERY) and int(found[2]) >= 2**64):
         raise ValueError(
@@ -110,15 +110,15 @@ _ALL_LOGS: Final = (LogPattern(),)
 
 
 def match(patterns: Iterable[LogPattern], log: LogKey) -> bool:
-    """Whether one of the patterns is about a log."""
+    """Whether one of the patterns matches a log."""
     return any(pattern.matches(log) for pattern in patterns)
 
 
 class FollowRule(BaseModel):
-    """Logs that peers are asked for, and what of them. Sizes in bytes; without `to` what is new, too.
+    """Logs to request from a peer, with their range. Sizes in bytes; without `to`, new entries, too.
 
-    `take`: all of it, the shortest path to `to` alone, what peers have to say of it without its data, or
-    payloads of entries that are held.
+    `take`: everything (`all`), only the shortest path to `to` (`sparse`), only announcements without data
+    (`notify`), or payloads of held entries (`payloads`).
     """
 
     model_config = _STRICT
@@ -130,10 +130,10 @@ class FollowRule(BaseModel):
     min_size: Size = 0
     max_size: Size = MAX_SIZE
     threshold: Size | None = None
-    """Of larger payloads peers only say that they have them."""
+    """Larger payloads are only announced."""
     direction: Direction = Direction.PULL
     mandatory: bool = False
-    """A peer that lacks a payload is not to go on without it."""
+    """A peer that does not have a payload must not continue without it."""
 
     @model_validator(mode="after")
     def _check_range(self) -> Self:
@@ -146,7 +146,7 @@ class FollowRule(BaseModel):
         return self
 
     def interest(self, log: LogKey) -> FollowedLog:
-        """What is wanted of one of its logs."""
+        """Return the wanted part of one of the rule's logs."""
         eagerness = Eagerness.ALL if self.threshold is None else Eagerness.THRESHOLD
         return FollowedLog(
             log,
@@ -164,9 +164,10 @@ class FollowRule(BaseModel):
 
 
 class PeerRule(BaseModel):
-    """What one peer may, and how its proposals are answered. Sizes of payloads in bytes.
+    """Rights of a peer, and the answers to its proposals. Sizes of payloads in bytes.
 
-    `take`: whether what it brings is wanted, or only word of it; `threshold`: larger payloads are not.
+    `take`: whether it is to send its data (`all`) or only announce it (`notify`). `threshold`: larger
+    payloads are only announced.
     """
 
     model_config = _STRICT
@@ -179,31 +180,34 @@ class PeerRule(BaseModel):
     max_size: Size = MAX_SIZE
     direction: Direction = Direction.BOTH
     mandatory: bool = False
-    """A payload that it lacks stops what it brings."""
+    """The peer must not continue after a payload that it does not have."""
     quota_bytes: Size | None = None
-    """What it may bring in `quota_period_s` seconds, in bytes of payloads."""
+    """Bytes of payloads that the peer may send in `quota_period_s` seconds."""
     quota_entries: Size | None = None
-    """And how many entries: those of empty payloads take room, too."""
+    """Number of entries that the peer may send in that time: entries without payloads take space, too."""
     quota_period_s: float = Field(default=86_400.0, gt=0)
     follow: tuple[FollowRule, ...] = ()
 
     def may_read(self, log: LogKey) -> bool:
-        """Whether the log may go to it."""
+        """Whether the peer may receive the log."""
         return self.direction is not Direction.PULL and match(self.read, log)
 
     def may_write(self, log: LogKey) -> bool:
-        """Whether the log may come from it."""
+        """Whether the peer may send the log."""
         return self.direction is not Direction.PUSH and match(self.write, log)
 
     @property
     def eagerness(self) -> Eagerness:
-        """What is asked of its requests."""
+        """The eagerness that is requested from the peer."""
         if self.take == "notify":
             return Eagerness.NOTIFY
         return Eagerness.ALL if self.threshold is None else Eagerness.THRESHOLD
 
     def interests(self, known: Iterable[LogKey]) -> list[FollowedLog]:
-        """What it is asked for, where these logs are known; of rules for one log the first counts."""
+        """Return the interests in the named logs and in the `known` logs that the rules match.
+
+        If several rules match a log, the first one counts.
+        """
         found: dict[LogKey, FollowedLog] = {}
         for rule in self.follow:
             named = [only for pattern in rule.logs if (only := pattern.only_log) is not None]
@@ -214,19 +218,22 @@ class PeerRule(BaseModel):
 
 
 class RetentionRule(BaseModel):
-    """Payloads that are dropped: held for longer (seconds), or the oldest of more (bytes). Entries stay."""
+    """Limits for held payloads: maximum age in seconds, and total size in bytes. Entries are never dropped.
+
+    Above the total size the oldest payloads are dropped.
+    """
 
     model_config = _STRICT
 
     max_age_s: float | None = Field(default=None, gt=0)
     max_bytes: Size | None = None
     logs: Patterns = _ALL_LOGS
-    """Those that it is about; payloads of others are kept, and not counted."""
+    """Logs of the rule; payloads of other logs are kept and not counted."""
     interval_s: float = Field(default=60.0, gt=0)
 
 
 class QuotaRule(BaseModel):
-    """How much is kept of one author, in bytes of payloads; with more, nobody may bring its logs."""
+    """Limit for payloads of one author, in bytes. Once it is reached, no peer may send the author's logs."""
 
     model_config = _STRICT
 
@@ -234,7 +241,7 @@ class QuotaRule(BaseModel):
 
 
 class FolderPolicy(BaseModel):
-    """All rules of a folder. What a peer's table leaves out is as in `default`."""
+    """All rules of a folder. Fields that are missing in a peer's table are as in `default`."""
 
     model_config = _STRICT
 
@@ -244,7 +251,7 @@ class FolderPolicy(BaseModel):
     quotas: QuotaRule = QuotaRule()
 
     def changed(self, **fields: Any) -> Self:
-        """The rules with these fields of every peer."""
+        """Return the rules with these fields changed for every peer."""
         return self.model_copy(
             update={
                 "default": self.default.model_copy(update=fields),
@@ -255,7 +262,7 @@ class FolderPolicy(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, tree: Any) -> Any:
-        """Put what `default` says into the tables of peers, and their names into one form."""
+        """Fill the tables of peers from `default`, and normalise the names of peers."""
         if not isinstance(tree, dict) or not isinstance(tree.get("peer"), dict):
             return tree
         default = tree.get("default")
@@ -268,12 +275,12 @@ class FolderPolicy(BaseModel):
         return {**tree, "peer": rows}
 
     def rule_for(self, principal: str) -> PeerRule:
-        """The rule of a peer: its key in hex, `tls:` and a fingerprint, or `address:` and a host."""
+        """Return the rule of a peer, named by its key in hex, `tls:FINGERPRINT` or `address:HOST`."""
         return self.peer.get(principal, self.default)
 
 
 def parse_principal(name: object) -> str:
-    """The one form of a peer's name. Raises ValueError."""
+    """Return the normalised name of a peer. Raises ValueError."""
     text = str(name).lower()
     if _PRINCIPAL.fullmatch(text):
         return text
@@ -287,7 +294,7 @@ def parse_principal(name: object) -> str:
 
 
 def read_policy(path: Path) -> FolderPolicy:
-    """The rules of a file. Raises `PolicyError`, which names every place that is wrong."""
+    """Read the rules of a file. Raises `PolicyError`, which names every invalid field."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise PolicyError(f"{path} is larger than {_MAX_FILE_BYTES} bytes")

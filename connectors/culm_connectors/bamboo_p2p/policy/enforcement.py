@@ -1,10 +1,10 @@
-"""The rules of a folder, applied: to proposals as they come, to requests as things change, to what is kept.
+"""Applies the rules of a folder to proposals, to requests in progress and to held payloads.
 
-An unknown log and a forbidden one are answered alike, before anything is looked up in the store: 128. What
-may be read is known where something of it is held, or where it is followed. Entries always stay; payloads
-are dropped that are held for too long, and the oldest of too many.
+Unknown logs and forbidden logs are answered alike: 128. A readable log is known if some of it is held, if it
+is known to be forked, or if it is followed. Entries are never dropped. Payloads are dropped by age, and the
+oldest ones above the total size.
 
-All but `answer` is called where the store is worked on, by one thread.
+All functions except `answer` run in the thread that works on the store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AT_A_TIME: Final = 1_000
 
 
 _MAX_PEERS: Final = 65_536
-"""So many peers are kept in mind; beyond, those who brought the least are forgotten."""
+"""Number of peers that a ledger remembers; above it the peer that sent the least is forgotten."""
 FORBIDDEN = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.REFUSED, reveals=False)
 LATER = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES, reveals=False)
 
@@ -40,11 +40,11 @@ def retain(
     now_s: float,
     may_drop: Callable[[LogKey, int], bool] = lambda log, seq_num: True,
 ) -> list[tuple[LogKey, int]]:
-    """Drop a bounded number of payloads that the rule does not keep; which those were.
+    """Drop a bounded number of payloads that the rule does not keep. Returns the dropped payloads.
 
-    `may_drop` says of a log and sequence number whether nobody needs the payload, whatever the rule says.
+    `may_drop` returns whether the payload of a log and sequence number is not needed, whatever the rule says.
 
-    Call it again while it returns something, in `store.exclusively()` or where nobody else writes.
+    Call it again as long as it returns payloads, in `store.exclusively()` or if nothing else writes.
     """
     if rule.max_age_s is None and rule.max_bytes is None:
         return []
@@ -64,7 +64,7 @@ def retain(
                 dropped.append((log, seq_num))
         if dropped or len(oldest) < count:
             return dropped
-        # All of these are needed, or of logs that the rule is not about: look behind them.
+        # All of these are needed, or in logs that the rule does not match: look at more payloads.
         count *= 2
 
 
@@ -75,13 +75,13 @@ class _Brought:
 
 
 class QuotaLedger:
-    """Bytes, or anything, by peer. Times in seconds, on any clock that goes forward."""
+    """Amounts that peers have sent lately (bytes or entries). Times in seconds of any monotonic clock."""
 
     def __init__(self) -> None:
         self._brought: dict[str, _Brought] = {}
 
     def add(self, peer: str, amount: int, now_s: float, *, quota: int, period_s: float) -> None:
-        """A peer with this quota brought so much."""
+        """Add an amount that a peer with this quota has sent."""
         found = self._brought.setdefault(peer, _Brought())
         found.amount = self._now(found, now_s, quota, period_s) + amount
         found.at_s = now_s
@@ -90,7 +90,7 @@ class QuotaLedger:
             del self._brought[least]
 
     def is_full(self, peer: str, now_s: float, *, quota: int, period_s: float) -> bool:
-        """Whether a peer with this quota is to bring nothing for now."""
+        """Whether a peer with this quota has used it up for now."""
         found = self._brought.get(peer)
         return found is not None and self._now(found, now_s, quota, period_s) >= quota
 
@@ -102,18 +102,18 @@ class QuotaLedger:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is allowed of a log to a peer when a proposal comes."""
+    """Facts about a log and a peer that decide the answer to a proposal."""
 
     is_known: bool
     is_paused: bool = False
     author_is_full: bool = False
-    """As much is kept of the log's author as there may be."""
+    """The quota of the log's author is used up."""
     peer_is_full: bool = False
-    """The peer has brought as much as it may for now."""
+    """The quota of the peer is used up for now."""
 
 
 def answer(rule: PeerRule, log: LogKey, allowance: Allowance, *, largest: int = MAX_SIZE) -> Policy:
-    """The policy for a proposal; no payload above `largest` bytes is taken."""
+    """Return the policy for a proposal. Payloads above `largest` bytes are not accepted."""
     is_readable, is_writable = rule.may_read(log), rule.may_write(log)
     sends = is_readable and allowance.is_known
     if not sends and not is_writable:
@@ -122,9 +122,9 @@ def answer(rule: PeerRule, log: LogKey, allowance: Allowance, *, largest: int = 
         return LATER
     takes = is_writable and not (allowance.author_is_full or allowance.peer_is_full)
     if not sends and not takes:
-        # More of an author is not wanted at all; of a peer, later.
+        # The quota of an author stays used up; the quota of a peer recovers.
         return FORBIDDEN if allowance.author_is_full else LATER
-    # A log that is not there yet may be read by those who bring it.
+    # A log that is not held yet may be read by the peer that sends it.
     direction = Direction.BOTH if is_readable else Direction.PULL
     return Policy(
         eagerness=rule.eagerness,
@@ -138,12 +138,15 @@ def answer(rule: PeerRule, log: LogKey, allowance: Allowance, *, largest: int = 
 
 
 def log_name(log: LogKey) -> str:
-    """A log as people name it: the author's key in hex, and the log's id."""
+    """Return the printed name of a log: the author's key in hex, and the log's id."""
     return f"{log[0].hex()}/{log[1]}"
 
 
 class PolicyEnforcement:
-    """`policy` None: every proposal is answered by `otherwise`, but for logs and peers that are paused."""
+    """Applies a policy to one folder and its peers.
+
+    With `policy` None every proposal is answered by `otherwise`, except for paused logs and peers.
+    """
 
     def __init__(
         self,
@@ -157,29 +160,29 @@ class PolicyEnforcement:
         self._otherwise = otherwise
         self._clock_s = clock_s
         self._bytes, self._entries = QuotaLedger(), QuotaLedger()
-        """What each peer has brought of late, in bytes of payloads and in entries."""
+        """Bytes of payloads and number of entries that each peer has sent lately."""
         self._full: set[str] = set()
-        """Who has brought as much as it may."""
+        """Peers that have used up their quotas."""
         self.over_quota = 0
-        """Proposals that were refused, in whole or as to bringing, and requests that ended, for a quota."""
+        """Proposals that a quota refused or restricted to reading, and requests that a quota ended."""
         self._refused: Propose | None = None
         self._judged: tuple[object, ...] = self._state()
         self._log_count = len(store.logs)
         self.followed: set[LogKey] = set()
-        """Logs that this end asks for, which are known before anything of them is held."""
+        """Logs that this end requests; they count as known before any of their entries is held."""
 
     def use(self, policy: FolderPolicy | None) -> None:
-        """Other rules from now on; `enforce` applies them to what was begun by the former ones."""
+        """Use another policy from now on. `enforce` applies it to requests made under the former one."""
         self._policy = policy
         self._judged = ()
 
     def has_changed(self) -> bool:
-        """Whether something has changed since the last call that makes requests to be ended or made."""
+        """Whether a change since the last call may require ending requests or allow new ones."""
         former, self._judged = self._judged, self._state()
         return self._judged != former
 
     def has_new_logs(self) -> bool:
-        """Whether there are more logs than at the last call: patterns may be about them."""
+        """Whether the number of logs has changed since the last call, so that patterns may match new ones."""
         former, self._log_count = self._log_count, len(self._store.logs)
         return self._log_count != former
 
@@ -187,7 +190,7 @@ class PolicyEnforcement:
         policy = self._policy
         if policy is None:
             return (self._store.paused,)
-        # What peers brought flows away by itself.
+        # Used quotas recover over time.
         self._full = {principal for principal in self._full if self._principal_is_full(principal)}
         return (
             self._store.paused,
@@ -196,16 +199,16 @@ class PolicyEnforcement:
         )
 
     def is_paused(self, principal: str, log: LogKey) -> bool:
-        """Whether nothing of a log is exchanged with a peer for now."""
+        """Whether the exchange of a log with a peer is paused."""
         paused = self._store.paused
         return bool(paused) and (principal in paused or log_name(log) in paused)
 
     def answers_for(self, principal: str) -> Answers:
-        """What is said to the proposals of a peer."""
+        """Return the function that answers the proposals of a peer."""
 
         def policy_for(proposal: Propose) -> Policy:
             said, is_for_quota = self._judge(principal, proposal)
-            # A proposal is judged when it comes, and once more when it is answered.
+            # A proposal is checked when it arrives and once more when it is answered, but counts once.
             if is_for_quota and self._refused is not proposal:
                 self._refused = proposal
                 self.over_quota += 1
@@ -214,12 +217,12 @@ class PolicyEnforcement:
         return policy_for
 
     def _judge(self, principal: str, proposal: Propose) -> tuple[Policy, bool]:
-        """What is said to a proposal, and whether a quota keeps its sender from bringing what it might."""
+        """Return the answer to a proposal, and whether a quota forbids its sender to send the log."""
         log: LogKey = (proposal.public_key, proposal.log_id)
         if self._policy is None:
             return (LATER if self.is_paused(principal, log) else self._otherwise), False
         rule = self._policy.rule_for(principal)
-        # Both are asked of every log. That a log is forked may be all that is known of it: then that is said.
+        # Both are looked up for every log. If only the fork proof of a log is held, the fork is reported.
         entries, proof = self._store.entries(log), self._store.fork_proof(log)
         allowance = Allowance(
             is_known=bool(entries) or proof is not None or log in self.followed,
@@ -239,7 +242,7 @@ class PolicyEnforcement:
         )
 
     def _may_take(self, principal: str, log: LogKey) -> bool:
-        """Whether data of a log may be asked of a peer."""
+        """Whether data of a log may be requested from a peer."""
         if self._policy is None:
             return True
         rule = self._policy.rule_for(principal)
@@ -252,7 +255,7 @@ class PolicyEnforcement:
         return most is not None and self._store.payload_bytes(log[0]) >= most
 
     def allowed(self, principal: str, interest: FollowedLog) -> FollowedLog | None:
-        """What of an interest may be asked of, or offered to, a peer."""
+        """Return the part of an interest that may be requested from or offered to a peer, or None."""
         if self.is_paused(principal, interest.log):
             return None
         if self._policy is None:
@@ -267,11 +270,11 @@ class PolicyEnforcement:
         return replace(interest, direction=Direction.PULL if is_written else Direction.PUSH)
 
     def interests(self, principal: str) -> list[FollowedLog]:
-        """What the rules say that a peer is asked for."""
+        """Return the interests for which the rules ask a peer."""
         return [] if self._policy is None else self._policy.rule_for(principal).interests(self._store.logs)
 
     def count(self, principal: str, events: list[BambooP2pEvent]) -> bool:
-        """Heed what a peer brought; whether that is as much as it may, so that what it brings is to end."""
+        """Charge a peer's new entries and payloads to its quotas. Returns whether a quota is used up now."""
         rule = None if self._policy is None else self._policy.rule_for(principal)
         if rule is None or not _has_quota(rule):
             return False
@@ -297,7 +300,7 @@ class PolicyEnforcement:
         return True
 
     def enforce(self, principal: str, connection: Connection) -> None:
-        """End the requests of a connection that would not be begun now, and take nothing more of them."""
+        """End the requests of a connection that would be refused now, and accept no more data of them."""
         if connection.dropped is not None:
             return
         for request in connection.requests:
@@ -305,7 +308,7 @@ class PolicyEnforcement:
             if ending is None:
                 continue
             code, is_for_quota = ending
-            # Also of one that is cancelled already: its sender alone says when the last of its data has come.
+            # Cancelled requests, too: data may arrive until their sender has finished them.
             connection.stop_taking(request)
             if request.cancel_sent or request.cancel_received:
                 continue
@@ -316,7 +319,7 @@ class PolicyEnforcement:
             self.over_quota += is_for_quota
 
     def _ending(self, principal: str, request: Request) -> tuple[CancelCode, bool] | None:
-        """With which code a request is to end now, if it is, and whether for a quota."""
+        """Return the code if a request has to end now, and whether a quota is the reason; else None."""
         if request.mine:
             is_full = request.own.eagerness is not Eagerness.NOTIFY and (
                 self._author_is_full(request.log) or self._principal_is_full(principal)
@@ -327,7 +330,7 @@ class PolicyEnforcement:
         if now.answer is PolicyAnswer.REFUSE:
             return now.code, is_for_quota
         if now.direction is Direction.PUSH is not request.direction:
-            # It is proposed again by itself, and may then only be read.
+            # The other end proposes it again, and may then only read.
             return CancelCode.RESOURCES, is_for_quota
         return None
 

@@ -1,8 +1,9 @@
-"""Several peers that may have one log: one sends it, the others only say what they have (Plumtree's idea).
+"""Chooses among the peers that may have a log: one sends it, the others only announce it (as in Plumtree).
 
-Who has sent nothing for too long, while another says that it has more than is here, is let go, and another is
-asked anew: a proposal from what is held by then, since raised eagerness would miss what was only notified
-(R53). No clock, no connection: what is seen of each source goes in, and what to do comes out.
+A sender is replaced if it has sent nothing for too long while another source announces data that is missing
+here. The successor gets a new proposal that starts from what is held, since raising the eagerness of the old
+one would miss data that was only announced (R53). The plan has no clock and no connections: observations of
+the sources are arguments, and the changes are returned.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from enum import StrEnum
 
 
 class SourceRole(StrEnum):
-    """What a source is asked for."""
+    """Role of a source: it sends the log, or only announces its entries."""
 
     SENDS = "sends"
     NOTIFIES = "notifies"
@@ -21,10 +22,10 @@ class SourceRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What is seen of a source at a moment. `received` changes whenever it has sent something.
+    """Observation of a source. `received` changes whenever the source has sent something.
 
-    `is_asked`: what it was asked for stands, or is being asked for. `notifies_missing`: it has what is not
-    here.
+    `is_asked`: a request to it is open or about to be made. `notifies_missing`: it announces data that is
+    missing here.
     """
 
     received: tuple[float, ...] = ()
@@ -34,7 +35,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """What to do about a source: ask it for its role, in place of what was asked of it before."""
+    """A new role for a source, whose request replaces the earlier one."""
 
     source: str
     role: SourceRole
@@ -42,7 +43,7 @@ class SourceChange:
 
 
 class SourcePlan:
-    """The sources of one log; times in seconds, on any clock that goes forward."""
+    """The sources of one log. Times in seconds of any monotonic clock."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -54,11 +55,11 @@ class SourcePlan:
 
     @property
     def sender(self) -> str | None:
-        """The source that is asked for all."""
+        """The source that sends the log, or None."""
         return self._sender
 
     def decide(self, seen: Mapping[str, Sighting], now_s: float) -> list[SourceChange]:
-        """Who is asked for what from now on, by all sources that there are now."""
+        """Return the role changes that follow from observations of all current sources."""
         self._roles = {name: self._roles.get(name) for name in seen}
         self._failed_s = {name: at_s for name, at_s in self._failed_s.items() if name in seen}
         if self._sender not in seen:
@@ -78,7 +79,7 @@ class SourcePlan:
         return changes
 
     def _successor(self, sender: str, seen: Mapping[str, Sighting], now_s: float) -> str | None:
-        """Who is to take over, where the sender has stopped although there is more."""
+        """Return the source that has to take over from a stalled sender, or None."""
         others = {
             name: sighting
             for name, sighting in seen.items()
@@ -95,7 +96,7 @@ class SourcePlan:
         return name in self._failed_s and now_s - self._failed_s[name] < self._timeout_s
 
     def _best(self, seen: Mapping[str, Sighting]) -> str:
-        """Who has more, then who failed longest ago or never, then who came first."""
+        """Return the best source: it announces missing data, then it has not failed lately, then it is first."""
         never = float("-inf")
         return min(seen, key=lambda name: (not seen[name].notifies_missing, self._failed_s.get(name, never)))
 

@@ -1,8 +1,8 @@
-"""Logs in a folder, safe from a crash.
+"""Durable storage of logs in a folder.
 
-- `folder_store`: the `BambooStore` of the models over it
-- `kept_logs`: what it knows of its logs without reading rows
-- `payloads`: their bytes, and entries in a row with theirs
-- `spool_shares`: who brought parts that are not verified; `spool_room`: whether more may come, and which go
-- `tables`: the database, its format and its flavour; `runs`: what is held, as runs of sequence numbers
+- `folder_store`: the `BambooStore` of the models over a folder
+- `kept_logs`: an index of the logs in memory
+- `payloads`: the bytes of payloads, and batches of entries with their payloads
+- `spool_shares`: unverified bytes by principal and address; `spool_room`: waits for capacity, drops old parts
+- `tables`: the database, its format and its flavour; `runs`: held items as runs of sequence numbers
 """

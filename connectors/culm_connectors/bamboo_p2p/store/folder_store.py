@@ -1,8 +1,8 @@
 """A `BambooStore` in a folder: entries, payloads in parts, and parts that are not verified yet (the spool).
 
-What was put in is safe from a crash of the process once `commit` has returned. Several processes may have one
-folder open: what others committed shows after `refresh`, and `exclusively` keeps them away while something
-is read and written that must not change in between.
+Changes survive a crash of the process once `commit` has returned. Several processes may have a folder open:
+`refresh` reads what the others have committed, and `exclusively` locks them out during a read and write that
+belong together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULT_SPOOL_BYTES: Final = 16 * 1024**3
 
 
 class FolderStore:
-    """The logs of one folder; for one thread. `max_spool_bytes` and its shares bound what is not verified."""
+    """The logs of one folder, for one thread. `max_spool_bytes` and its shares limit unverified bytes."""
 
     def __init__(
         self,
@@ -57,26 +57,26 @@ class FolderStore:
             self._drop_oldest_unverified()
 
     def close(self) -> None:
-        """Let go of the folder; what was not committed is lost."""
+        """Close the folder. Uncommitted changes are lost."""
         self._checkpoints.close()
         self._database.close()
 
-    # What other processes do to the folder.
+    # Transactions and other processes.
 
     def commit(self) -> None:
-        """Make what was put in survive a crash of this process."""
+        """Commit all changes, so that they survive a crash of this process."""
         if self._logs.commit():
             self._checkpoints.count_commit()
 
     def transaction(self) -> sqlite3.Connection:
-        """The database, in a transaction until `commit`: for whoever keeps tables of its own beside these."""
+        """Return the database, in a transaction until `commit`, for further tables beside the logs."""
         if not self._database.in_transaction:
             self._database.execute("BEGIN IMMEDIATE")
         return self._database
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Keep other processes from writing; begins with what they wrote, ends with a commit."""
+        """Lock out other writers in the context. It begins with their changes and ends with a commit."""
         self.commit()
         self._begin()
         try:
@@ -88,7 +88,7 @@ class FolderStore:
         self.commit()
 
     def refresh(self) -> Changes:
-        """Take notice of what other processes have committed: which entries changed."""
+        """Read what other processes have committed. Returns the changed entries and forked logs."""
         if self._logs.catch_up():
             self._forget()
         return self._logs.take_others_changes()
@@ -98,7 +98,7 @@ class FolderStore:
         self._forget()
 
     def _forget(self) -> None:
-        """What is remembered may not be what is there any more."""
+        """Discard everything cached in memory, which may be outdated."""
         self._paused = frozenset(name for (name,) in self._database.execute("SELECT name FROM paused"))
         self._cache.clear()
         self._payloads.forget_digests()
@@ -108,16 +108,16 @@ class FolderStore:
 
     @property
     def spooled_bytes(self) -> int:
-        """Bytes that are there without being verified."""
+        """Total size of unverified parts, in bytes."""
         return self._logs.spooled_bytes
 
     @property
     def is_spool_full(self) -> bool:
-        """Whether no further unverified bytes are to be taken on."""
+        """Whether the spool has no capacity for further bytes."""
         return self._logs.spooled_bytes >= self.max_spool_bytes
 
     def _drop_oldest_unverified(self) -> None:
-        """Make room at the opening, when nobody is in the middle of a payload."""
+        """Free half of the spool at opening, when no payload is being received."""
         for log, seq_num, _ in self.shares.unfinished():
             if self.spooled_bytes * 2 <= self.max_spool_bytes:
                 break
@@ -128,31 +128,31 @@ class FolderStore:
 
     @property
     def flavour(self) -> HashFlavour:
-        """What the hashes of all its logs are."""
+        """Flavour of hashes of all its logs."""
         return self._flavour
 
     @property
     def logs(self) -> list[LogKey]:
-        """Every log of which anything is kept, in order."""
+        """All logs with stored data, sorted."""
         return sorted(self._logs.by_name)
 
     def entries(self, log: LogKey) -> RangeSet:
-        """Which entries of a log are held."""
+        """Return the held entries of a log."""
         found = self._logs.by_name.get(log)
         return found.entries if found else RangeSet()
 
     def payloads(self, log: LogKey) -> RangeSet:
-        """Which payloads of a log are held."""
+        """Return the held payloads of a log."""
         found = self._logs.by_name.get(log)
         return found.payloads if found else RangeSet()
 
     def partial_payloads(self, log: LogKey) -> dict[int, RangeSet]:
-        """Payloads of which there are unverified parts: which bytes, by sequence number."""
+        """Return the byte ranges of unverified parts, by sequence number."""
         found = self._logs.by_name.get(log)
         return dict(found.parts) if found else {}
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
-        """The entry, if it is held."""
+        """Return the entry, or None if it is not held."""
         found = self._logs.by_name.get(log)
         if found is None or seq_num not in found.entries:
             return None
@@ -171,11 +171,11 @@ class FolderStore:
         return held
 
     def end_of_held_entries(self, log: LogKey, seq_num: int) -> int:
-        """The first sequence number from `seq_num` on whose entry is not held."""
+        """Return the first sequence number from `seq_num` on whose entry is not held."""
         return self.entries(log).end_of_run(seq_num)
 
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
-        """The sequence numbers from `first` to `last` whose entries are held, in order."""
+        """Yield the sequence numbers from `first` to `last` whose entries are held, in order."""
         held = self.entries(log)
         number = held.next_member(first)
         while number is not None and number <= last:
@@ -184,16 +184,16 @@ class FolderStore:
             number = held.next_member(end)
 
     def highest_entry(self, log: LogKey) -> int:
-        """The highest sequence number that is held; 0 where none is."""
+        """Return the highest held sequence number; 0 if no entry is held."""
         return self.entries(log).highest or 0
 
     def end_of_log(self, log: LogKey) -> int | None:
-        """Where the author ended the log, if that entry is held."""
+        """Return the sequence number of the entry that ends the log, or None if no such entry is held."""
         found = self._logs.by_name.get(log)
         return found.end_of_log if found else None
 
     def fork_proof(self, log: LogKey) -> ForkProof | None:
-        """What proves that the log is forked, if it is known to be."""
+        """Return the proof that the log is forked, or None."""
         found = self._logs.by_name.get(log)
         return found.fork if found else None
 
@@ -206,23 +206,23 @@ class FolderStore:
         return seq_num in self.dropped(log)
 
     def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
-        """The first sequence number from `seq_num` on whose payload is not held."""
+        """Return the first sequence number from `seq_num` on whose payload is not held."""
         return self.payloads(log).end_of_run(seq_num)
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
-        """Which bytes of a payload are there without being verified; empty where it is held."""
+        """Return the unverified byte ranges of a payload; empty if the payload is held."""
         found = self._logs.by_name.get(log)
         return (found.parts.get(seq_num) if found else None) or RangeSet()
 
     def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
-        """Bytes that are held, or that are parts."""
+        """Return bytes of a held or partial payload, as many as there are without a gap."""
         found = self._logs.by_name.get(log)
         return self._payloads.read(found.row, seq_num, offset, length) if found else b""
 
     def read_run(
         self, log: LogKey, first: int, last: int, most_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
-        """Entries from `first` on without a gap, each with its held payload; see `BambooStore`."""
+        """Return entries from `first` on without a gap, each with its held payload, as in `BambooStore`."""
         found = self._logs.by_name.get(log)
         if found is None or first not in found.payloads:
             return []
@@ -233,7 +233,7 @@ class FolderStore:
         ]
 
     def put_entry(self, log: LogKey, held: HeldEntry) -> None:
-        """Keep a verified entry."""
+        """Store a verified entry."""
         found = self._log(log)
         entry = held.entry
         self._database.execute(
@@ -246,12 +246,12 @@ class FolderStore:
         self._remember(log, entry.seq_num, held)
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
-        """Keep entries that follow each other, none of which was held; see `BambooStore`."""
+        """Store consecutive entries that were not held before, as in `BambooStore`."""
         found = self._log(log)
         first = verified[0][0].entry.seq_num
         end = first + len(verified)
         if any(runs.next_member(first) in range(first, end) for runs in (found.payloads, found.dropped)):
-            # Another process was faster: what it put in stays.
+            # Another process was faster: its payloads stay.
             for held, payload in verified:
                 self.put_entry(log, held)
                 if payload is not None and held.entry.seq_num not in found.payloads:
@@ -268,7 +268,7 @@ class FolderStore:
             self._remember(log, held.entry.seq_num, held)
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
-        """Keep a proof; the first one stays."""
+        """Store a fork proof, unless the log has one."""
         found = self._log(log)
         if found.fork is None:
             found.fork = proof
@@ -276,7 +276,7 @@ class FolderStore:
             self._database.execute(query, (*proof, found.row))
 
     def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
-        """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
+        """Store unverified bytes of a payload. Existing bytes at these offsets are replaced."""
         found = self._log(log)
         if seq_num in found.dropped:
             self._forget_mark(found, seq_num)
@@ -288,7 +288,10 @@ class FolderStore:
         self.shares.add(found.row, seq_num, held.count - before)
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
+        """Hold the payload if its parts are complete and match its hash, else discard them.
+
+        Returns whether the payload is held.
+        """
         found = self._log(log)
         held = self.entry(log, seq_num)
         assert held is not None, "payloads are verified by their entries"
@@ -310,7 +313,7 @@ class FolderStore:
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
-        """Forget the unverified bytes of a payload."""
+        """Discard the unverified bytes of a payload."""
         found = self._log(log)
         parts = found.parts.pop(seq_num, None)
         if parts is not None:
@@ -318,10 +321,10 @@ class FolderStore:
             self.shares.forget(found.row, seq_num)
             self._payloads.discard(found.row, seq_num)
 
-    # What only the owner of a folder does.
+    # Operations of the owner of a folder.
 
     def drop_payload(self, log: LogKey, seq_num: int) -> int:
-        """Delete a held payload, keep its entry and that it was dropped: how many bytes that were."""
+        """Delete a held payload and mark it as dropped; its entry stays. Returns its size in bytes."""
         held = self.entry(log, seq_num)
         if held is None or not self.has_payload(log, seq_num):
             return 0
@@ -334,12 +337,12 @@ class FolderStore:
         return size
 
     def dropped(self, log: LogKey) -> RangeSet:
-        """Which payloads of a log were dropped here: nobody asks for them again of itself."""
+        """Return the payloads of a log that were dropped here. They are not requested again automatically."""
         found = self._logs.by_name.get(log)
         return found.dropped if found else RangeSet()
 
     def want_again(self, log: LogKey, first: int, last: int) -> None:
-        """Forget that payloads from `first` to `last` were dropped."""
+        """Remove the marks of dropped payloads from `first` to `last`."""
         found = self._log(log)
         for start, end in found.dropped:
             for seq_num in range(max(start, first), min(end, last + 1)):
@@ -347,7 +350,7 @@ class FolderStore:
         found.remove(RunKind.DROPPED, first, last + 1)
 
     def payload_bytes(self, public_key: bytes | None = None) -> int:
-        """The size of all held payloads, or of those of one author."""
+        """Return the total size of all held payloads, or of one author's, in bytes."""
         return sum(
             log.payload_bytes
             for key, log in self._logs.by_name.items()
@@ -355,12 +358,15 @@ class FolderStore:
         )
 
     def log_bytes(self, log: LogKey) -> int:
-        """The size of the held payloads of one log."""
+        """Return the total size of the held payloads of one log, in bytes."""
         found = self._logs.by_name.get(log)
         return found.payload_bytes if found else 0
 
     def oldest_payloads(self, count: int) -> list[tuple[LogKey, int, int, int]]:
-        """Of those held for longest: log, sequence number, size in bytes, held since (seconds since 1970)."""
+        """Return the `count` payloads that have been held longest.
+
+        Each is (log, sequence number, size in bytes, held since in seconds since 1970).
+        """
         logs = {log.row: key for key, log in self._logs.by_name.items()}
         return [
             (logs[row], seq_num, size, held_at)
@@ -369,7 +375,7 @@ class FolderStore:
 
     @property
     def paused(self) -> frozenset[str]:
-        """The logs and peers that are paused, by name."""
+        """Names of the paused logs and peers."""
         return self._paused
 
     def pause(self, name: str, *, is_paused: bool) -> None:

@@ -1,6 +1,6 @@
-"""What is known of the logs of a folder without looking at their rows: which entries and payloads are there.
+"""An index of the logs of a folder in memory: held entries, held payloads and unverified parts.
 
-A transaction begins with what other processes have committed, and ends with what changed.
+A transaction begins by reading what other processes have committed, and ends by writing the changes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from culm_models.bamboo_p2p.connection import Changes
 
 @dataclass(slots=True, eq=False)
 class KeptLog:
-    """One log. `row` is its number in the tables; `parts` are payloads that are not verified yet.
+    """One log. `row` is its number in the tables; `parts` has the unverified payloads.
 
-    `dropped` are payloads that were here, and are not wanted again; `payload_bytes` counts those held.
-    What `add` and `remove` change is written by `write_kept_log`.
+    `dropped` has payloads that were dropped and are not wanted again; `payload_bytes` is the size of the held
+    ones. `write_kept_log` writes the changes made by `add` and `remove`.
     """
 
     row: int
@@ -35,34 +35,34 @@ class KeptLog:
     is_changed: bool = False
 
     def ranges(self, kind: RunKind) -> RangeSet:
-        """What is there of a kind."""
+        """Return the held items of a kind."""
         if kind is RunKind.ENTRIES:
             return self.entries
         return self.payloads if kind is RunKind.PAYLOADS else self.dropped
 
     def add(self, kind: RunKind, start: int, end: int) -> None:
-        """The numbers from `start` up to, without, `end` are there."""
+        """Add the numbers from `start` to before `end`."""
         self.ranges(kind).add(start, end)
         self.changes.setdefault(kind, RunChanges()).add(start, end)
 
     def remove(self, kind: RunKind, start: int, end: int) -> None:
-        """They are not there any more."""
+        """Remove the numbers from `start` to before `end`."""
         self.ranges(kind).remove(start, end)
         self.changes.setdefault(kind, RunChanges()).remove(start, end)
 
     def count_bytes(self, difference: int) -> None:
-        """So many bytes of held payloads more, or less."""
+        """Change the size of the held payloads by a difference in bytes."""
         self.payload_bytes += difference
         self.is_changed = True
 
     def ended_at(self, seq_num: int) -> None:
-        """This entry ends the log."""
+        """Note that this entry ends the log."""
         self.end_of_log = seq_num
         self.is_changed = True
 
 
 def read_kept_logs(database: sqlite3.Connection) -> dict[LogKey, KeptLog]:
-    """All logs as the tables have them now."""
+    """Read all logs from the tables."""
     runs = read_runs(database)
     logs: dict[LogKey, KeptLog] = {}
     rows: dict[int, KeptLog] = {}
@@ -89,7 +89,7 @@ def read_kept_logs(database: sqlite3.Connection) -> dict[LogKey, KeptLog]:
 
 
 def write_kept_log(database: sqlite3.Connection, log: KeptLog) -> None:
-    """Write what changed; in the transaction that changed the rows."""
+    """Write the changes of a log, in the transaction that changed the rows."""
     for kind, changes in log.changes.items():
         write_runs(database, log.row, kind, changes)
     log.changes.clear()
@@ -101,17 +101,17 @@ def write_kept_log(database: sqlite3.Connection, log: KeptLog) -> None:
 
 
 class KeptLogs:
-    """Logs by name. A transaction begins with what others have committed, and ends with what changed."""
+    """Logs by author and log id, with their transactions."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._version = self._data_version()
         self._changed: set[KeptLog] = set()
         self._others_changed: tuple[list[tuple[LogKey, int]], list[LogKey]] = ([], [])
-        """Of what others committed, what `refresh` has not told yet: entries, and forked logs."""
+        """Others' changes that `take_others_changes` has not returned yet: entries, and forked logs."""
         self.by_name: dict[LogKey, KeptLog] = {}
         self.spooled_bytes = 0
-        """Bytes of payloads that are there without being verified."""
+        """Total size of unverified parts, in bytes."""
         self.load()
 
     def load(self) -> None:
@@ -121,14 +121,14 @@ class KeptLogs:
         self.spooled_bytes = sum(parts.count for log in self.by_name.values() for parts in log.parts.values())
 
     def begin(self) -> bool:
-        """Begin a transaction where there is none; whether others had committed something before."""
+        """Begin a transaction unless there is one. Returns whether others' commits were read."""
         if self._database.in_transaction:
             return False
         self._database.execute("BEGIN IMMEDIATE")
         return self.catch_up()
 
     def commit(self) -> bool:
-        """Make what was put in survive a crash of this process; whether there was anything."""
+        """Commit, so that changes survive a crash of the process. Returns whether there was a transaction."""
         if not self._database.in_transaction:
             return False
         for log in self._changed:
@@ -138,7 +138,7 @@ class KeptLogs:
         return True
 
     def to_change(self, log: LogKey) -> KeptLog:
-        """A log that this transaction may change; it is made if it is not there."""
+        """Return a log for changes in this transaction. A missing log is created."""
         found = self.by_name.get(log)
         if found is None:
             public_key, log_id = log
@@ -151,12 +151,12 @@ class KeptLogs:
         return found
 
     def take_others_changes(self) -> Changes:
-        """What others have changed since the last call, as far as it was read."""
+        """Return the changes by other processes that were read since the last call."""
         (changed, forked), self._others_changed = self._others_changed, ([], [])
         return Changes(changed, forked=forked)
 
     def catch_up(self) -> bool:
-        """Read again if others have committed something; whether they have."""
+        """Read everything again if other processes have committed. Returns whether they have."""
         version = self._data_version()
         if version == self._version:
             return False

@@ -1,6 +1,7 @@
-"""The bytes of payloads in a folder, in parts as they came; parts of one payload never overlap.
+"""The bytes of payloads in a folder, in parts as they arrived. Parts of one payload never overlap.
 
-Entries in a row go in and out together with their payloads, in few statements: most of a transfer.
+Consecutive entries are written and read together with their payloads, in few statements; this is the most
+frequent case of a transfer.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.store import VerifiedEntry
 
 PART_BYTES: Final = 256 * 1024
-"""No part is longer, so that reading a payload needs no more memory at a time."""
+"""Largest part, which bounds the memory for reading a payload."""
 
 
 _ROWS_MAX: Final = 128
 
 
 class PayloadParts:
-    """Rows of `payloads` and `parts`. A payload that comes in order is hashed on the way."""
+    """Rows of `payloads` and `parts`. A payload that arrives in order is hashed as it arrives."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._digests: dict[int, tuple[Hasher, int]] = {}
-        """By row of the payload: what was hashed, and how many bytes that were."""
+        """By row of the payload: the hasher and the number of hashed bytes."""
 
     def row(self, log: int, seq_num: int) -> int | None:
-        """The number of the payload in the tables; later ones are higher."""
+        """Return the row number of a payload, or None. Later payloads have higher numbers."""
         query = "SELECT payload FROM payloads WHERE log = ? AND seq_num = ?"
         found = self._database.execute(query, (log, number_key(seq_num))).fetchone()
         return found[0] if found else None
@@ -39,7 +40,7 @@ class PayloadParts:
     def put(
         self, log: int, seq_num: int, offset: int, data: bytes, there: RangeSet, flavour: HashFlavour
     ) -> None:
-        """Keep bytes at a place; `there` says which are kept already."""
+        """Store bytes at an offset. `there` has the ranges that are stored already."""
         payload = self._made(log, seq_num)
         end = offset + len(data)
         following = there.next_member(offset)
@@ -56,7 +57,7 @@ class PayloadParts:
             self._insert(payload, offset + start, data[start : start + PART_BYTES])
 
     def read(self, log: int, seq_num: int, offset: int, length: int) -> bytes:
-        """Bytes from a place on, as many as there are without a gap."""
+        """Return bytes from an offset on, as many as there are without a gap."""
         payload = self.row(log, seq_num)
         if payload is None:
             return b""
@@ -73,7 +74,7 @@ class PayloadParts:
         return bytes(out)
 
     def digest(self, log: int, seq_num: int, size: int, flavour: HashFlavour) -> bytes:
-        """The hash of the first `size` bytes; only what was not hashed on the way is read again."""
+        """Return the hash of the first `size` bytes. Only bytes that were not hashed on arrival are read."""
         payload = self._made(log, seq_num)
         hasher, hashed = self._digests.get(payload) or (flavour.hasher(b""), 0)
         self._digests.pop(payload, None)
@@ -83,18 +84,18 @@ class PayloadParts:
         return flavour.prefix + hasher.digest()
 
     def hold(self, log: int, seq_num: int, size: int, now_s: int) -> None:
-        """The payload is whole and verified."""
+        """Mark the payload as complete and verified."""
         query = "UPDATE payloads SET is_held = ?, size = ?, held_at = ? WHERE log = ? AND seq_num = ?"
         self._database.execute(query, (HELD, size, now_s, log, number_key(seq_num)))
 
     def mark(self, log: int, seq_num: int, *, is_dropped: bool) -> None:
-        """Whether the payload, of which nothing is here, is one that was dropped."""
+        """Mark a payload without bytes as dropped, or remove the mark."""
         query = "UPDATE payloads SET is_held = ? WHERE log = ? AND seq_num = ?"
         self._made(log, seq_num)
         self._database.execute(query, (DROPPED if is_dropped else IN_PARTS, log, number_key(seq_num)))
 
     def oldest_held(self, count: int) -> list[tuple[int, int, int, int]]:
-        """Of the payloads held for longest: log's row, sequence number, size in bytes, held since (s)."""
+        """Return the payloads held longest: (log's row, sequence number, size in bytes, held since in s)."""
         query = (
             "SELECT log, seq_num, size, held_at FROM payloads WHERE is_held = 1 "
             "ORDER BY held_at, payload LIMIT ?"
@@ -103,7 +104,7 @@ class PayloadParts:
         return [(log, int.from_bytes(key, "big"), size, held_at) for log, key, size, held_at in rows]
 
     def discard(self, log: int, seq_num: int) -> None:
-        """Forget all of a payload."""
+        """Delete all rows of a payload."""
         payload = self.row(log, seq_num)
         if payload is not None:
             self._digests.pop(payload, None)
@@ -111,7 +112,7 @@ class PayloadParts:
             self._database.execute("DELETE FROM payloads WHERE payload = ?", (payload,))
 
     def forget_digests(self) -> None:
-        """What was hashed on the way may not be what is there."""
+        """Discard the hashes of partial payloads, whose parts may have changed."""
         self._digests.clear()
 
     def _made(self, log: int, seq_num: int) -> int:
@@ -122,7 +123,7 @@ class PayloadParts:
         return found
 
     def _clear(self, payload: int, start: int, end: int) -> None:
-        """Cut what is kept between two places out of the parts."""
+        """Cut the bytes from `start` to before `end` out of the parts."""
         query = (
             "SELECT part, offset, data FROM parts "
             "WHERE payload = ? AND offset < ? AND offset + length(data) > ?"
@@ -141,7 +142,7 @@ class PayloadParts:
 def insert_verified(
     database: sqlite3.Connection, log: int, verified: Sequence[VerifiedEntry], now_s: int
 ) -> None:
-    """Put in entries of a log, and payloads of which nothing is there."""
+    """Insert entries of a log, and payloads of which no part is stored."""
     _insert(
         database,
         "INSERT OR IGNORE INTO entries",
@@ -172,13 +173,13 @@ def insert_verified(
 
 
 def _insert(database: sqlite3.Connection, statement: str, rows: Sequence[Sequence[object]]) -> None:
-    """Put in rows, many by one statement.
+    """Insert rows, many with one statement.
 
-    The interpreter lock is let go for each statement that is run, and a busy event loop gives it back late.
+    Each statement releases the interpreter lock, and a busy event loop returns it late.
     """
     at = 0
     while at < len(rows):
-        # Powers of two, so that few statements are ever made and all of them stay prepared.
+        # Powers of two, so that there are few different statements and all of them stay prepared.
         count = min(1 << (len(rows) - at).bit_length() - 1, _ROWS_MAX)
         row = f"({', '.join('?' * len(rows[at]))})"
         values = [value for one in rows[at : at + count] for value in one]
@@ -189,7 +190,7 @@ def _insert(database: sqlite3.Connection, statement: str, rows: Sequence[Sequenc
 def read_held(
     database: sqlite3.Connection, log: int, first: int, last: int, most_bytes: int
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """Sequence numbers, entries, payloads; ends before the first that is not there or is too large."""
+    """Yield (sequence number, entry, payload), up to the first one that is not held or would be too large."""
     query = (
         "SELECT entries.seq_num, entry, size, data FROM entries JOIN payloads USING (log, seq_num) "
         "LEFT JOIN parts USING (payload) WHERE log = ? AND entries.seq_num BETWEEN ? AND ? "

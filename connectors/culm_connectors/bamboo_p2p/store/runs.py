@@ -1,7 +1,7 @@
-"""Which entries and payloads a folder holds, as runs of sequence numbers: opening it reads no further rows.
+"""Held entries and payloads as runs of sequence numbers, so that opening a folder does not read every row.
 
-The table `runs` says of each log and kind what is there, from `first` to `last`. It is changed in the
-transaction that changes the rows themselves, by what was put in and taken out: whoever else writes, it fits.
+The table `runs` has the runs of each log and kind, from `first` to `last`. They are updated by the additions
+and removals of a transaction, in the same transaction, so they stay right when other processes write, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from culm_models.bamboo.range_set import RangeSet
 
 
 class RunKind(IntEnum):
-    """Of what there are runs."""
+    """Kind of the items in a run."""
 
     ENTRIES = 0
     PAYLOADS = 1
@@ -21,7 +21,7 @@ class RunKind(IntEnum):
 
 
 class RunChanges:
-    """What one transaction puts into the runs of a log, and takes out; the later of the two holds."""
+    """Additions and removals of one transaction in the runs of a log. Later changes override earlier ones."""
 
     __slots__ = ("added", "removed")
 
@@ -29,18 +29,18 @@ class RunChanges:
         self.added, self.removed = RangeSet(), RangeSet()
 
     def add(self, start: int, end: int) -> None:
-        """The numbers from `start` up to, without, `end` are there."""
+        """Add the numbers from `start` to before `end`."""
         self.added.add(start, end)
         self.removed.remove(start, end)
 
     def remove(self, start: int, end: int) -> None:
-        """They are not there any more."""
+        """Remove the numbers from `start` to before `end`."""
         self.removed.add(start, end)
         self.added.remove(start, end)
 
 
 def read_runs(database: sqlite3.Connection) -> dict[int, dict[RunKind, RangeSet]]:
-    """All runs, by the log's row and what they are of."""
+    """Return all runs, by the log's row and kind."""
     logs: dict[int, dict[RunKind, RangeSet]] = {}
     query = "SELECT log, kind, first, last FROM runs ORDER BY log, kind, first"
     for log, kind, first, last in database.execute(query):
@@ -51,7 +51,7 @@ def read_runs(database: sqlite3.Connection) -> dict[int, dict[RunKind, RangeSet]
 
 
 def write_runs(database: sqlite3.Connection, log: int, kind: RunKind, changes: RunChanges) -> None:
-    """Change the runs of one kind of a log."""
+    """Apply changes to the runs of one kind of a log."""
     for start, end in changes.added:
         if _prolonged(database, log, kind, start, end):
             continue
@@ -70,7 +70,7 @@ def write_runs(database: sqlite3.Connection, log: int, kind: RunKind, changes: R
 
 
 def _prolonged(database: sqlite3.Connection, log: int, kind: RunKind, start: int, end: int) -> bool:
-    """Whether the new numbers follow a run, and touch no other one: then it is as good as written."""
+    """Extend a run in place if the new numbers directly follow it. Returns whether that was possible."""
     query = (
         "UPDATE runs SET last = ?5 WHERE log = ?1 AND kind = ?2 AND last = ?3 AND first = "
         "(SELECT max(first) FROM runs WHERE log = ?1 AND kind = ?2 AND first <= ?4)"
@@ -80,7 +80,7 @@ def _prolonged(database: sqlite3.Connection, log: int, kind: RunKind, start: int
 
 
 def fill_runs(database: sqlite3.Connection, held: int, dropped: int) -> None:
-    """Make the runs of a folder of the format before them, from its rows."""
+    """Create the runs of a folder of an earlier format from its rows."""
     sources = (
         (RunKind.ENTRIES, "SELECT log, seq_num FROM entries ORDER BY log, seq_num"),
         (RunKind.PAYLOADS, f"SELECT log, seq_num FROM payloads WHERE is_held = {held} ORDER BY log, seq_num"),
@@ -101,7 +101,7 @@ def fill_runs(database: sqlite3.Connection, held: int, dropped: int) -> None:
 def _near(
     database: sqlite3.Connection, log: int, kind: RunKind, low: int, high: int
 ) -> list[tuple[int, int]]:
-    """The runs that share a number with `low` to `high`, as (start, end)."""
+    """Return the runs that overlap `low` to `high`, as (start, end)."""
     query = (
         "SELECT first, last FROM runs WHERE log = ?1 AND kind = ?2 AND first <= ?4 AND last >= ?3 AND first "
         ">= ifnull((SELECT max(first) FROM runs WHERE log = ?1 AND kind = ?2 AND first <= ?3), x'') "

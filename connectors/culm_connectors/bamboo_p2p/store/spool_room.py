@@ -1,4 +1,4 @@
-"""Whether there is room for further parts of payloads, in the spool and in the share of who brings them."""
+"""Capacity for further parts of payloads, in the spool and in the shares of principals and addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DROPPED_AT_ONCE: Final = 64
 
 
 class _Full(NamedTuple):
-    """Where there is no capacity left: in all, and in the shares of principals and addresses."""
+    """Capacity that is used up: the whole spool, and the shares of principals and addresses."""
 
     spool: bool
     principals: frozenset[str]
@@ -30,9 +30,9 @@ class _Full(NamedTuple):
 
 
 class SpoolRoom:
-    """The room of one store. Connections wait for it on the loop; the rest is for the store's thread.
+    """Capacity of one store's spool. Connections wait for it on the event loop; the rest is for its thread.
 
-    What is dropped is told to all connections: who has passed it on unverified apologises.
+    All connections have to be notified of dropped parts: one that forwarded them unverified apologises.
     """
 
     def __init__(self, store: FolderStore, *, timeout_s: float, expires_s: int) -> None:
@@ -45,9 +45,9 @@ class SpoolRoom:
         self._state = self._full_now()
 
     async def until_room(self, principal: str) -> None:
-        """Wait until a principal, and its address, may bring further parts.
+        """Wait until a principal and its address have capacity for further parts.
 
-        Raises `LimitReached` where that takes too long.
+        Raises `LimitReached` if that takes longer than the timeout.
         """
         address = caller_address()
         try:
@@ -59,7 +59,7 @@ class SpoolRoom:
             raise LimitReached("there is no room for further unverified payloads") from None
 
     def settled(self) -> None:
-        """A step is through: who waits is told where there is other room than before."""
+        """Wake the waiting connections if the capacity has changed by a step."""
         if (state := self._full_now()) != self._state:
             self._state = state
             self._loop.call_soon_threadsafe(self._changed.set)
@@ -69,9 +69,9 @@ class SpoolRoom:
         return _Full(self._store.is_spool_full, shares.full, frozenset(shares.addresses.full))
 
     def drop_expired(self) -> Changes:
-        """Forget parts of payloads of which nothing more came for too long, some of them each time.
+        """Drop parts of payloads of which no more has arrived for too long, a bounded number each time.
 
-        Those that topics have brought a part of stay: it is read once, and may be completed after an absence.
+        Payloads with parts from topics stay: topics are read once, and the rest may still arrive.
         """
         now_s = time.monotonic()
         if now_s - self._looked_s < _LOOK_EVERY_S:
@@ -89,14 +89,14 @@ class SpoolRoom:
         return Changes(dropped, dropped)
 
     def drop_of(self, principal: str) -> Changes:
-        """Where the share of a principal that has gone is full, forget the oldest of it, down to its half.
+        """Drop the oldest parts of a disconnected principal whose share is full, down to half of the share.
 
-        It comes back to capacity for going on with the rest. Payloads stay of which others have brought most.
+        When the principal returns, it has capacity for the rest. Payloads mostly sent by others stay.
         """
         return self._drop_of(self._store.shares.peers, principal)
 
     def drop_from(self, address: str) -> Changes:
-        """As `drop_of`, for an address that nobody is connected from any more."""
+        """Drop parts like `drop_of`, for an address without connections."""
         return self._drop_of(self._store.shares.addresses, address)
 
     def _drop_of(self, share: SpoolShare, name: str) -> Changes:

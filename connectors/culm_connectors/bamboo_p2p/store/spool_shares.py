@@ -1,8 +1,8 @@
-"""Whose the parts of payloads are that nobody has verified yet: shares by principal and by address.
+"""Shares of the spool: unverified bytes by principal and by address.
 
-A byte counts to whoever brought it first, and to the address that it came from, until its payload is held or
-forgotten: bringing it again neither takes it over nor frees its capacity. Both stand by name in the folder,
-so shares outlive a process.
+A byte counts to the principal and the address that sent it first, until its payload is held or discarded.
+Sending it again neither moves it nor frees capacity. Both are stored in the folder by name, so that shares
+outlive a process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BROUGHT: Final = (
 
 
 class UnfinishedPayload(NamedTuple):
-    """A payload of which there are parts, and how many bytes of them somebody is named for."""
+    """A payload with unverified parts, and the number of its bytes with a recorded sender."""
 
     log: LogKey
     seq_num: int
@@ -33,9 +33,9 @@ class UnfinishedPayload(NamedTuple):
 
 
 class SpoolShare:
-    """What each holder (a principal, or an address) has brought, kept in one table of the folder.
+    """Unverified bytes by holder (principals, or addresses), stored in one table of the folder.
 
-    `limit`: the bytes that one of them may have brought; `full`: those that have.
+    `limit`: unverified bytes that one holder may have; `full`: holders that have reached the limit.
     """
 
     def __init__(self, database: sqlite3.Connection, table: str, holder: str, limit: int) -> None:
@@ -53,7 +53,7 @@ class SpoolShare:
         self.full = {name for name, count in self._counts.items() if count >= self.limit}
 
     def add(self, key: tuple[int, bytes], name: str, size: int, now_s: int) -> None:
-        """A holder has brought so many bytes of a payload."""
+        """Count bytes of a payload to a holder."""
         self._database.execute(
             f"INSERT INTO {self._table} VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE "
             "SET bytes = bytes + ?4, touched_at = ?5",
@@ -72,11 +72,11 @@ class SpoolShare:
                 self._count(name, -size)
 
     def bytes_of(self, name: str) -> int:
-        """What a holder has brought that is not verified."""
+        """Return the unverified bytes of a holder."""
         return self._counts[name]
 
     def of(self, name: str) -> list[UnfinishedPayload]:
-        """Payloads of which a holder has brought parts, and their bytes that it brought; oldest first."""
+        """Return the unfinished payloads with parts of a holder and the bytes it sent, oldest first."""
         query = _BROUGHT.format(self._table, f"WHERE {self._holder} = ? GROUP BY log, seq_num")
         return _unfinished(self._database, query, name)
 
@@ -93,9 +93,8 @@ class SpoolShare:
 class SpoolShares:
     """The shares of one folder's spool, inside the folder's transaction.
 
-    Without `peer_bytes` a principal has a quarter, without `address_bytes` an address has half; an address
-    never has less than a principal. What is put while nobody is named, by the owner or from topics, counts to
-    no share.
+    Without `peer_bytes` a principal has a quarter of the spool, without `address_bytes` an address has half;
+    an address never has less than a principal. Bytes that the owner or topics add count to no share.
     """
 
     def __init__(
@@ -116,12 +115,12 @@ class SpoolShares:
 
     @property
     def peer_bytes(self) -> int:
-        """What one principal may have brought, in bytes."""
+        """Limit of one principal's share, in bytes."""
         return self.peers.limit
 
     @property
     def full(self) -> frozenset[str]:
-        """Principals whose share is taken up."""
+        """Principals whose share is full."""
         return frozenset(self.peers.full)
 
     def load(self) -> None:
@@ -131,7 +130,7 @@ class SpoolShares:
 
     @contextmanager
     def brought_by(self, principal: str) -> Iterator[None]:
-        """What is put meanwhile is brought by a principal."""
+        """Count bytes that are added within the context to a principal."""
         self._bringer = principal
         try:
             yield
@@ -139,7 +138,7 @@ class SpoolShares:
             self._bringer = None
 
     def add(self, log: int, seq_num: int, size: int) -> None:
-        """So many bytes of a payload are there that were not; `log` is its row."""
+        """Count new bytes of a payload to the current principal and address; `log` is the log's row."""
         principal = self._bringer
         if principal is None or not size:
             return
@@ -155,11 +154,11 @@ class SpoolShares:
         self.addresses.forget(key)
 
     def bytes_of(self, principal: str) -> int:
-        """What a principal has brought that is not verified."""
+        """Return the unverified bytes of a principal."""
         return self.peers.bytes_of(principal)
 
     def unfinished(self) -> list[UnfinishedPayload]:
-        """All payloads of which there are parts, oldest first."""
+        """Return all payloads with unverified parts, oldest first."""
         return _unfinished(
             self._database,
             "SELECT public_key, log_id, p.seq_num, ifnull(sum(bytes), 0) "
@@ -168,7 +167,7 @@ class SpoolShares:
         )
 
     def untouched(self, seconds: int) -> list[UnfinishedPayload]:
-        """Payloads of which nobody has brought a further byte for so long, oldest first."""
+        """Return the payloads of which no further byte has arrived for so long, oldest first."""
         before = int(self._clock_s()) - seconds
         query = _BROUGHT.format("spooled", "GROUP BY log, seq_num HAVING max(touched_at) <= ?")
         return _unfinished(self._database, query, before)

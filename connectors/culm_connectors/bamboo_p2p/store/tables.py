@@ -1,9 +1,9 @@
 """The tables of a folder of logs, and the opening of its database: one format number, one flavour.
 
-Sequence numbers and log ids have 64 bits without a sign, which SQLite's integers have not: they are stored as
-eight bytes, most significant first, so that they sort as numbers do.
+Sequence numbers and log ids are unsigned 64-bit numbers, which SQLite's integers cannot hold. They are stored
+as eight big-endian bytes, so that they sort like numbers.
 
-`Checkpoints` bring what was committed from the write-ahead log into the database, in a thread of their own.
+`Checkpoints` moves commits from the write-ahead log into the database, in its own thread.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DATABASE_FILE: Final = "logs.sqlite"
 FORMAT: Final = 4
 _FORMAT_BEFORE_RUNS: Final = 2
 NOBODY: Final = ""
-"""Stands for the principal where it is not known."""
+"""Placeholder for an unknown principal."""
 _SPOOLED: Final = """CREATE TABLE spooled (
     log INTEGER NOT NULL, seq_num BLOB NOT NULL, principal TEXT NOT NULL, bytes INTEGER NOT NULL,
     touched_at INTEGER NOT NULL, PRIMARY KEY (log, seq_num, principal)
 ) WITHOUT ROWID"""
-"""What of a payload's parts a principal brought, in bytes, and when the last of it (seconds since 1970)."""
+"""Unverified bytes of a payload by principal, and the arrival of the last one (seconds since 1970)."""
 _SPOOLED_FROM: Final = """CREATE TABLE IF NOT EXISTS spooled_from (
     log INTEGER NOT NULL, seq_num BLOB NOT NULL, address TEXT NOT NULL, bytes INTEGER NOT NULL,
     touched_at INTEGER NOT NULL, PRIMARY KEY (log, seq_num, address)
@@ -38,7 +38,10 @@ _FORGOTTEN_FROM: Final = (
     "DELETE FROM spooled_from WHERE NOT EXISTS (SELECT 1 FROM spooled s "
     "WHERE s.log = spooled_from.log AND s.seq_num = spooled_from.seq_num)"
 )
-"""As `spooled`, by address. Earlier programs of format 4 neither have the table nor keep it."""
+"""Deletes rows of `spooled_from`, the table by address, for payloads that are no longer in `spooled`.
+
+Earlier programs of format 4 do not have the table `spooled_from` and do not update it.
+"""
 _BUSY_TIMEOUT_S: Final = 30.0
 _APPLICATION_ID: Final = 0x43424D42
 
@@ -75,7 +78,7 @@ CREATE TABLE paused (name TEXT PRIMARY KEY);
 that ends a log. `paused` names logs and peers."""
 
 IN_PARTS, HELD, DROPPED = range(3)
-"""What there is of a payload: unverified parts; all of it; nothing, and nobody is to ask for it."""
+"""State of a payload: unverified parts; held; dropped, and not to be requested again."""
 
 _STEPS: Final[dict[int, str]] = {
     1: """
@@ -104,24 +107,24 @@ INSERT INTO spooled SELECT log, seq_num, '{NOBODY}', sum(length(data)), CAST(str
     FROM payloads JOIN parts USING (payload) WHERE is_held = 0 GROUP BY payload;
 """,
 }
-"""Who brought the parts in a folder of format 3 is not known: they expire, and count to no principal's share.
+"""Statements that convert a folder from one format to the next; `fill_runs` completes the second step.
 
-What makes a folder of one format one of the next; `fill_runs` ends the second step.
+The principals of parts in a folder of format 3 are unknown: the parts expire, and count to no share.
 """
 
 
 _COMMITS: Final = 32
 _LOG_PAGES_MAX: Final = 8_192
-"""Where the thread does not keep up, commits wait for the disk as ever: the log has 32 MiB then."""
+"""Size of the write-ahead log (32 MiB) above which commits checkpoint themselves and wait for the disk."""
 
 
 @contextmanager
 def open_database(
     folder: Path, flavour: HashFlavour | None
 ) -> Iterator[tuple[sqlite3.Connection, HashFlavour]]:
-    """The database of a folder, and its flavour; it is closed if what is read within the context cannot be.
+    """Open the database of a folder. Yields it with its flavour; it is closed if the context raises an error.
 
-    With a flavour, a folder that is not there is made. Raises `FolderError`.
+    With a flavour, a missing folder is created. Raises `FolderError`.
     """
     path = folder / DATABASE_FILE
     if flavour is None and not path.exists():
@@ -131,7 +134,7 @@ def open_database(
 
 
 def _prepared(database: sqlite3.Connection, folder: Path, flavour: HashFlavour | None) -> HashFlavour:
-    """Make the tables of a new database, or those that an older one lacks; its flavour."""
+    """Create the tables of a new database, or migrate an older one. Returns its flavour."""
     database.execute("BEGIN IMMEDIATE")
     found = database.execute("PRAGMA user_version").fetchone()[0]
     if not found:
@@ -168,14 +171,14 @@ def _prepared(database: sqlite3.Connection, folder: Path, flavour: HashFlavour |
 
 
 def number_key(number: int) -> bytes:
-    """A 64-bit number as it is stored."""
+    """Return the stored form of a 64-bit number."""
     return number.to_bytes(8, "big")
 
 
 class Checkpoints:
-    """Those of one database, one behind so many commits. Made, told of commits and closed by one thread.
+    """Checkpoints of one database, one after every 32 commits. All methods are for one thread.
 
-    The thread begins with the first of them: who commits little never has one.
+    The checkpoints' own thread starts with the first one, so a process with few commits never has it.
     """
 
     def __init__(self, database: sqlite3.Connection, path: Path) -> None:
@@ -187,14 +190,14 @@ class Checkpoints:
         self._database: sqlite3.Connection | None = None
 
     def count_commit(self) -> None:
-        """Something was committed."""
+        """Count a commit, and start a checkpoint if one is due."""
         self._commits += 1
         if self._commits >= _COMMITS and (self._latest is None or self._latest.done()):
             self._commits = 0
             self._latest = self._thread.submit(self._checkpoint)
 
     def close(self) -> None:
-        """Wait for the latest one, and let go of the database."""
+        """Wait for the latest checkpoint, and close its connection to the database."""
         self._thread.shutdown()
         if self._database is not None:
             self._database.close()
@@ -203,5 +206,5 @@ class Checkpoints:
         if self._database is None:
             self._database = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
             self._database.execute("PRAGMA synchronous = NORMAL")
-        # It waits for nobody: what others still read or write is left to the next one.
+        # A passive checkpoint does not wait: pages that others still use are left to the next one.
         self._database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
