@@ -1,8 +1,8 @@
-"""What one principal may use of an edge, over all of its sessions and beyond the end of the last.
+"""Budgets of one principal at an edge, over all of its sessions and beyond the end of the last one.
 
-Its sessions are read in turns of one another: whoever opens many is read no more often. What is beyond a rate
-is read later; sessions beyond theirs are refused. The share of the time bounds all principals of one address
-together, too.
+The sessions of a principal are read one at a time, so that opening many does not read more. Data above a rate
+is read later; sessions above their limit are refused. The share of time also limits all principals of one
+address together.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from culm_connectors.rate_limit import TokenBucket
 from culm_models.chotki import events
 
 PIECE_BYTES: Final = 4 * 1024
-"""So much is taken in before the rates are looked at again."""
+"""Number of bytes that are processed before the rates are checked again."""
 _SLICE_S: Final = 0.001
-"""How long what a principal sends is taken in before others have their turn."""
+"""Longest processing of a principal's data before others have their turn."""
 _MINUTE_S: Final = 60.0
 _DONE: Final = object()
 
 
 class ReplicaBudget:
-    """The rates of one principal. `share` is that of the connector's time, and common to all of them."""
+    """Rates of one principal. `share`, its share of the connector's time, is common to all principals."""
 
     def __init__(self, settings: ChotkiEdgeSettings, now_s: float, share: ShareOfTime | None = None) -> None:
         def bucket(rate: float, burst: float) -> TokenBucket:
@@ -46,7 +46,7 @@ class ReplicaBudget:
         self._seen_records = self._seen_syncs = 0
 
     def note(self, event: events.SessionEvent) -> None:
-        """What came was taken in."""
+        """Count a session event towards the rates of records and syncs."""
         match event:
             case events.SyncOpened():
                 self._seen_syncs += 1
@@ -57,11 +57,11 @@ class ReplicaBudget:
                 self._seen_records += 1
 
     def to_send(self, size: int) -> float:
-        """So many bytes are to be sent to it; for how long they wait, in seconds."""
+        """Charge bytes to be sent. Returns how long they have to wait, in seconds."""
         return self._sent.wait_s(size, time.monotonic())
 
     async def take_in(self, size: int, steps: Iterator[None]) -> float:
-        """Take in what was read, a step a turn; for how long then nothing more is to be read, in seconds."""
+        """Process received bytes step by step. Returns the pause before the next read, in seconds."""
         is_done = False
         while not is_done:
             async with self._turn:
@@ -69,8 +69,8 @@ class ReplicaBudget:
                 while not is_done and now_s - begun_s < _SLICE_S:
                     is_done = next(steps, _DONE) is _DONE
                     now_s = time.monotonic()
-                # Of its share nothing is saved up for long: while the loop is busy all others wait at each
-                # of their steps, and they have many.
+                # The share has only a small burst: while the loop is busy all others wait at each of their
+                # many steps.
                 caller = current_caller()
                 pause_s = 0.0 if caller is None else self._share.charge(caller, now_s - begun_s, now_s)
                 await asyncio.sleep(pause_s)
@@ -87,11 +87,11 @@ class ReplicaBudget:
 
 
 def share_of_time(settings: ChotkiEdgeSettings) -> ShareOfTime:
-    """How much of the connector's time one principal may take, and one address."""
+    """Return the share of the connector's time for one principal and for one address."""
     return ShareOfTime(settings.busy_share, settings.busy_burst_s)
 
 
 def replica_budgets(settings: ChotkiEdgeSettings) -> RememberedBudgets[str, ReplicaBudget]:
-    """The budgets of all principals."""
+    """Return the budgets of all principals."""
     share = share_of_time(settings)
     return RememberedBudgets(lambda now_s: ReplicaBudget(settings, now_s, share))

@@ -1,7 +1,8 @@
-"""One connection with a replica: its session over a byte channel, read and written.
+"""One connection with a replica: runs its session over a byte channel.
 
-The session (models) says what goes out and what takes effect. What takes effect goes to Kafka by `publisher`,
-and is spooled while Kafka is slow; what others brought comes from the edge's store and tail by `feed`.
+The session (models) decides which records to send and which changes take effect. Changes go to Kafka by
+`publisher`, and are spooled while Kafka is slow. Changes of others come from the edge's store and tail by
+`feed`.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _READ_BYTES = 64 * 1024
 _WRITE_BYTES = 256 * 1024
 _WRITE_STEP_BYTES = 64 * 1024
 _TURN_S = 0.002
-"""How long a diff is worked on before others have their turns: most steps are much shorter."""
+"""Longest work on a diff before others have their turns; most steps are much shorter."""
 _TRACE_BYTES = 10
 _NAMED_GAPS = 5
 _NAMED_PACKETS = 5
 
 
 class ReplicaConnection:
-    """One connection; `run` is its whole life. `name` is what logs call it."""
+    """One connection, from its start to its end in `run`. `name` is its name in logs."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class ReplicaConnection:
         self.refusal: events.Refused | None = None
         self.reason = ""
         self.is_lost = False
-        """The transport ended, or was ended, before the session did."""
+        """Whether the transport ended before the session did."""
         self._shared = shared
         self.settings = shared.settings
         self._times = shared.settings.session()
@@ -97,27 +98,27 @@ class ReplicaConnection:
         self._wake = asyncio.Event()
         self._wake.set()
         self.queued_bytes = 0
-        """Taken from the session, and not by the transport."""
+        """Bytes taken from the session that the transport has not taken yet."""
         self._rate = LeastRate(shared.settings.write_bytes_per_second, shared.settings.write_timeout_s)
         self._last_sent: deque[bytes] = deque(maxlen=_NAMED_PACKETS)
 
     @property
     def bringer(self) -> Bringer:
-        """As whom it produces."""
+        """Origin in the records that it produces."""
         return self.publisher.bringer
 
     @property
     def traces(self) -> str:
-        """Both ends' trace ids as logs write them."""
+        """Trace ids of both ends, in the form used in logs."""
         peer = self.session.peer
         return trace_pair(self.session.trace, peer.trace if peer is not None else bytes(_TRACE_BYTES))
 
     def last_sent(self) -> str:
-        """The last records that the peer was sent live, for people."""
+        """Return a description of the last live records that were sent to the peer."""
         return ", ".join(map(_named, self._last_sent)) or "nothing"
 
     async def run(self) -> None:
-        """Speak until the session is over, however it ends."""
+        """Run the session until it ends or the transport does."""
         reading = asyncio.create_task(self._read(), name=f"chotki read {self.name}")
         producing = asyncio.create_task(self.publisher.run(), name=f"chotki produce {self.name}")
         writing = asyncio.create_task(self._write(), name=f"chotki write {self.name}")
@@ -130,7 +131,7 @@ class ReplicaConnection:
                 waited_for = {writing} if producing.done() else {writing, producing}
                 await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
             else:
-                # The transport ended; what came before is taken all the same.
+                # The transport ended. Data received before still counts.
                 self.session.lost()
                 self._report_events()
             if not producing.done():
@@ -148,7 +149,7 @@ class ReplicaConnection:
                     logger.warning("%s: %s", self.name, error)
 
     def _refuse_for(self, producing: asyncio.Task[None]) -> None:
-        """Producing has ended: the peer is told why if it is for what the peer brought."""
+        """End the session with an error if producing has failed because of the peer's data."""
         error = None if producing.cancelled() else producing.exception()
         if isinstance(error, RecordTooLarge):
             self.session.fail(error, _now_ms())
@@ -156,31 +157,31 @@ class ReplicaConnection:
             self._wake.set()
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Check soon whether there is something to send."""
         self._wake.set()
 
     def epoch(self, mark: EpochRecord, now_s: float) -> None:
-        """The store is at a new epoch."""
+        """Check for gaps and send what is new after the store has reached a new epoch."""
         self.check_gaps(mark, now_s)
         self.feed.epoch()
         self._wake.set()
 
     def holding(self, now_ms: int) -> HoldingRecord | None:
-        """What the peer holds, and lacks of what it is sent; None where that was told already."""
+        """Return what the peer holds and what it is missing of our data; None if it was reported already."""
         own = self._shared.store.vector if self.session.sends else {}
         return self.lag.next(own, self.feed.holding.vector, now_ms)
 
     def progress(self) -> tuple[Progress, Progress]:
-        """How far what goes out is, the own diff or a later sync, and the peer's diff."""
+        """Return the progress of the outgoing diff or sync, and of the peer's diff."""
         own, peers = self.session.progress()
         return self.feed.progress() or own, peers
 
     def check_gaps(self, mark: EpochRecord, now_s: float) -> None:
-        """End the session if what it brought does not count: the peer's next diff brings what is missing."""
+        """End the session if its changes do not count because of a gap. The peer's next diff fills it."""
         session = self.session
         peer = session.peer
         if peer is None or session.is_over or any(sync.t == peer.t for sync in session.open_syncs):
-            # What is live builds on a diff that is on its way.
+            # Live packets build on the diff, which has not arrived completely.
             return
         gaps = self.publisher.gaps.check(mark, now_s)
         if gaps:
@@ -190,7 +191,7 @@ class ReplicaConnection:
             self.close()
 
     def warn(self, event: Warned) -> None:
-        """Report what is not as it should be."""
+        """Report a warning."""
         self._shared.report(self, event)
 
     def close(self) -> None:
@@ -208,10 +209,10 @@ class ReplicaConnection:
             for start in range(0, len(data), PIECE_BYTES):
                 piece = data[start : start + PIECE_BYTES]
                 if await self._wait(await self.budget.take_in(len(piece), self._steps(piece))):
-                    return  # what is left unread comes again
+                    return  # the peer sends the unread rest again
 
     async def _wait(self, seconds: float) -> bool:
-        """Wait for so long, or until the channel has ended; whether it has."""
+        """Wait for a time or until the channel ends. Returns whether it has ended."""
         if not seconds:
             return False
         with contextlib.suppress(TimeoutError):
@@ -221,7 +222,7 @@ class ReplicaConnection:
         return False
 
     def _steps(self, data: bytes) -> Iterator[None]:
-        """Take in what was read, a record or a part of a D a step: others have their turns between."""
+        """Process received bytes. Each step is a record or a part of a D; others have their turns between."""
         for _ in self.session.receive_in_turns(data, _now_ms()):
             self._report_events()
             yield
@@ -249,7 +250,7 @@ class ReplicaConnection:
                 await self._until_due()
 
     async def _take(self) -> list[bytes]:
-        """The next records of the session. A diff is made in turns with those of others."""
+        """Return the next records of the session. Diffs of several sessions are made in turns."""
         if not self.session.is_making_diff:
             return self.session.take(_now_ms(), _WRITE_BYTES)
         async with self._shared.turns.turn():
@@ -272,14 +273,14 @@ class ReplicaConnection:
         return records
 
     async def _put(self, data: bytes) -> None:
-        """Write; a peer that takes it too slowly, or nothing of it, is as good as deaf."""
+        """Write bytes. A peer that reads them too slowly or not at all is treated as deaf."""
         self.queued_bytes = len(data)
         await self._wait(self.budget.to_send(len(data)))
         try:
             async with self._rate.required(self._taken_bytes):
                 for start in range(0, len(data), _WRITE_STEP_BYTES):
                     await self.channel.write(data[start : start + _WRITE_STEP_BYTES])
-                    # A transport takes a step at once while its buffer has capacity: others have their turns.
+                    # Writing does not wait while the transport's buffer has capacity: let others run.
                     await asyncio.sleep(0)
             self._shared.metrics.bytes_out += len(data)
         except TimeoutError:
@@ -317,7 +318,7 @@ class ReplicaConnection:
                     self.refusal = event
                     self.reason = code
                     if code == RecordTooLarge.code:
-                        # What is wrong is at a replica and stays wrong: `status` keeps the text.
+                        # The cause is at a replica and stays, so the text is kept as a warning for `status`.
                         self.warn(Warned(code, message))
                     if code == PeerDeaf.code:
                         self.reason += f", last sent: {self.last_sent()}"
@@ -326,7 +327,7 @@ class ReplicaConnection:
             self._shared.report(self, event)
 
     def _meet(self, peer: Id) -> None:
-        """The peer's handshake: what it holds is known, and what the tail has for it goes out."""
+        """Handle the peer's handshake: note what the peer holds, and begin to send it the tail."""
         handshake = self.session.peer
         assert handshake is not None, "it has just come"
         vector = parse_vector(handshake.vector)
@@ -342,7 +343,7 @@ class ReplicaConnection:
         self.feed.begin(self._host.covered, self._request)
 
     def _request(self, held: Mapping[int, int], claimed: bytes) -> DiffRequest:
-        """What a sync is made for that follows the own diff."""
+        """Return the request of a sync after the own diff, for a peer that holds `held`."""
         session, peer = self.session, self.session.peer
         assert peer is not None, "the feed has begun"
         return DiffRequest(
@@ -359,7 +360,7 @@ class ReplicaConnection:
 
 
 def _restored(peer: Id, known: Id) -> str:
-    """What to do about a replica whose own entry is below what is known of its source."""
+    """Return the advice about a replica whose own entry is below the known ids of its source."""
     ids = f"{Id.make(peer.src, peer.seq + 1)} to {Id.make(known.src, known.seq)}"
     return (
         f"replica {peer.src:x} was restored from an older copy: it is at {peer}, and {known} is known of it. "
@@ -374,7 +375,7 @@ def _now_ms() -> int:
 
 
 def _named(record: bytes) -> str:
-    """A record of ours in a few letters."""
+    """Return a short description of a record that this edge sent."""
     head = read_head(record)
     id, ref = head.ids(Compat.DEFAULT)
     return f"{head.letter} {id}" if ref == ZERO_ID else f"{head.letter} {id} of {ref}"

@@ -1,7 +1,7 @@
-"""The channel of a session with a replica that is called, or that calls over QUIC.
+"""Opens the channel of a session with a replica: outgoing connections, and both directions over QUIC.
 
-Over QUIC it is one bidirectional stream, and the side that was called opens it: a caller learns by its first
-bytes that it was accepted.
+Over QUIC the channel is one bidirectional stream, opened by the side that accepted the connection. Its first
+bytes show the other side that it was accepted.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ async def dialled(
     transport: TransportSettings,
     tcp: TcpSettings = DEFAULT_TCP,
 ) -> AsyncIterator[ByteChannel]:
-    """A channel to the replica at an address (`tcp://`, `tls://` or `quic://`), which ends with the context.
+    """Open a channel to the replica at a `tcp://`, `tls://` or `quic://` address. It ends with the context.
 
-    `identity` is shown over QUIC, the certificate of `tls` over TLS. Errors: `TransportError`.
+    `identity` is presented over QUIC, the certificate of `tls` over TLS. Raises `TransportError`.
     """
     at = parse_url(url)
     if at.scheme == "quic":
@@ -49,7 +49,7 @@ async def dialled(
 
 
 async def stream_for(connection: Connection) -> ByteChannel:
-    """The channel for a replica that has called over QUIC; something is to be written on it at once."""
+    """Open the channel for a replica that has connected over QUIC. The caller has to write on it at once."""
     stream = await connection.open_stream(bidirectional=True)
     assert stream.receive is not None, "a bidirectional stream"
     return StreamChannel(connection, stream, stream.receive)

@@ -1,7 +1,7 @@
-"""All connections of an edge with replicas: accepted, called, and fed with what others brought.
+"""All connections of an edge with replicas: accepts and opens them, and sends them the changes of others.
 
-What comes in goes to Kafka alone; what goes out is the newest epoch, the packets beyond it, and a follow-up
-sync after each epoch for peers that packets alone cannot bring up to date (reference 9.2).
+Received changes go to Kafka only. Peers are sent the newest epoch, the packets beyond it, and a follow-up
+sync after each epoch if packets alone cannot bring them up to date (reference 9.2).
 """
 
 from __future__ import annotations
@@ -64,29 +64,29 @@ class ChotkiDriver:
         self._moved_on = asyncio.Event()
 
     def begin(self, shared: EdgeShared) -> None:
-        """From now on there is something to serve from."""
+        """Set the state to serve from, once it is ready."""
         self._shared = shared
         self._budgets = replica_budgets(shared.settings)
 
     @property
     def shared(self) -> EdgeShared:
-        """What connections share."""
+        """The state that all connections share."""
         assert self._shared is not None, "doors open after `begin`"
         return self._shared
 
-    # Who comes, and whom we call.
+    # Incoming and outgoing connections.
 
     async def serve(self, channel: ByteChannel) -> None:
-        """Speak with a replica on a channel until it ends."""
+        """Serve a replica on a channel until it ends."""
         host, port = channel.remote_address
         await self._speak(channel, f"{host}:{port}")
 
     async def serve_quic(self, connection: Connection) -> None:
-        """Speak with a replica that has called over QUIC."""
+        """Serve a replica that has connected over QUIC."""
         await self.serve(await stream_for(connection))
 
     async def keep_connected(self, url: str) -> None:
-        """Hold a connection to a replica for as long as this task runs."""
+        """Keep a connection to a replica, and reconnect when it ends, until cancelled."""
 
         async def attempt() -> bool:
             try:
@@ -99,11 +99,11 @@ class ChotkiDriver:
         await keep_trying(attempt, Backoff(settings.reconnect_first_s, settings.reconnect_max_s))
 
     def judge_again(self) -> None:
-        """Other rules are in force: whoever may no longer be spoken with is left, whoever has called."""
+        """End the connections that the changed allow-list no longer admits, in both directions."""
         for connection in tuple(self.connections.values()):
             if (refusal := self._judge(connection.channel.principal)) is not None:
                 connection.reason = "access"
-                if connection.channel.close_reason is None:  # else the door has ended and counted it
+                if connection.channel.close_reason is None:  # otherwise the door has ended and counted it
                     self.metrics.closed["revoked"] += 1
                 connection.channel.abort(refusal.text)
 
@@ -113,7 +113,7 @@ class ChotkiDriver:
             return await self._speak(channel, url)
 
     async def _speak(self, channel: ByteChannel, name: str) -> bool:
-        """A whole session; whether the peer's handshake came."""
+        """Run a session. Returns whether the peer's handshake arrived."""
         if (refusal := self._judge(channel.principal)) is not None:
             logger.warning("%s: not spoken with: %s", name, refusal.text)
             self.metrics.refused["identity"] += 1
@@ -166,7 +166,7 @@ class ChotkiDriver:
             metrics.sessions_done += 1
 
     async def _turn_away(self, channel: ByteChannel, name: str, error: ConnectorError) -> None:
-        """Serve nobody now, and say why: the peer comes again."""
+        """Refuse a session for now and send the reason; the peer tries again later."""
         self.metrics.refused["not_ready"] += 1
         self._log.warning("%s: not served: %s", name, error)
         self.reports.turned_away(self.shared, channel, self._numbers, name, error)
@@ -174,13 +174,13 @@ class ChotkiDriver:
             await channel.write(write_bye(Id(self.shared.source.src, 0), error.code))
             await channel.close()
 
-    # What others brought.
+    # Changes of others.
 
     def relay(self, packets: Sequence[RelayedPacket]) -> None:
-        """Packets of `chotki.packets`, which are in the tail now."""
+        """Wake the connections after packets of `chotki.packets` were added to the tail."""
         self.metrics.packets_out += len(packets)
         if self._shared is None:
-            return  # what is read before the start
+            return  # packets that are read before the start
         own = self.shared.source
         for packet in packets:
             if packet.src == own.src:
@@ -189,12 +189,12 @@ class ChotkiDriver:
             connection.wake()
 
     def epoch(self, mark: EpochRecord) -> None:
-        """The store has a new epoch."""
+        """Note that the store has reached a new epoch."""
         self._newest = mark
         self._moved_on.set()
 
     async def follow_epochs(self) -> None:
-        """After each epoch: bring peers what packets alone could not, and forget the tail before it."""
+        """After each epoch, let connections send syncs, and drop the tail before it. Runs until cancelled."""
         while True:
             await self._moved_on.wait()
             self._moved_on.clear()
@@ -207,11 +207,11 @@ class ChotkiDriver:
             shared.tail.forget(dict(mark.packets))
 
     async def write_reports(self) -> None:
-        """Write what is told of sessions, for ever."""
+        """Write the reports about sessions until cancelled."""
         await self.reports.run(self.shared, lambda: tuple(self.connections.values()))
 
     def measured(self) -> ChotkiMetrics:
-        """The numbers of this moment; from any thread."""
+        """Return the current counts. For any thread."""
         metrics, connections = self.metrics, tuple(self.connections.values())
         metrics.staged = sum(one.publisher.waiting for one in connections)
         metrics.staged_bytes = sum(one.publisher.waiting_bytes for one in connections)
@@ -225,7 +225,7 @@ class ChotkiDriver:
         return metrics
 
     async def finish(self, reason: str) -> None:
-        """End every session, and wait until what they brought is in Kafka."""
+        """End every session, and wait until Kafka has acknowledged their changes."""
         logger.debug("ending sessions: %s", reason)
         connections = tuple(self.connections.values())
         for connection in connections:

@@ -1,4 +1,4 @@
-"""What can go wrong at the edge of Chotki, and what is told without being refused."""
+"""Errors of Chotki at the edge, and warnings."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ UNIQUE_DUPLICATE = "chotki.unique_duplicate"
 
 
 class StoreIncomplete(ConnectorError):
-    """The local store is on its way to an epoch, and has nothing to serve until it is there."""
+    """The local store is being built and cannot serve before it reaches an epoch."""
 
     code: ClassVar[str] = "chotki.store_incomplete"
 
 
 class TailTooLong(ConnectorError):
-    """More live packets are in no epoch than the edge keeps: it could not bring a peer up to date."""
+    """The edge had to drop live packets that no epoch has yet, so it cannot bring a peer up to date."""
 
     code: ClassVar[str] = "chotki.tail_full"
 
 
 class StateUnreadable(ConnectorError):
-    """A record of `chotki.state` is none that this version writes: what lacks it must not be served."""
+    """A record of `chotki.state` cannot be read by this version. State without it must not be served."""
 
     code: ClassVar[str] = "chotki.state_unreadable"
 
 
 class CopyIncomplete(ConnectorError):
-    """A replica that was to be read whole ended its session before, or said nothing more."""
+    """A replica ended its session, or stopped sending, before it was read completely."""
 
     code: ClassVar[str] = "chotki.copy_incomplete"
 
 
 @dataclass(frozen=True, slots=True)
 class Warned(SessionEvent):
-    """Something is not as it should be, and nothing is refused for it (reference 4.6, 9.2 rule 9, 10.10)."""
+    """A problem for which nothing is refused (reference 4.6, 9.2 rule 9, 10.10)."""
 
     kind: ClassVar[str] = "warning"
     code: str

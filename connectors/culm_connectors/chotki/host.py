@@ -1,6 +1,6 @@
-"""The replica that an edge's sessions belong to: what takes effect on one connection goes to Kafka.
+"""The replica that an edge's sessions belong to: changes that take effect on a connection go to Kafka.
 
-`EdgeShared` is what all connections of an edge have in common, `EdgeHost` what the session of one needs.
+`EdgeShared` is the state that all connections of an edge share, `EdgeHost` the host of one session.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class OwnSource:
     src: int
     counter: int = 0
     edges: Collection[int] = ()
-    """Those of all edges of the deployment, as they are now."""
+    """Current sources of all edges of the deployment."""
 
     def raise_to(self, pro: int) -> None:
-        """An id of it was seen."""
+        """Raise the counter to an id of the source that was seen."""
         self.counter = max(self.counter, pro)
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeShared:
-    """What all connections of an edge share."""
+    """State that all connections of an edge share."""
 
     store: ChotkiStore
     tail: PacketTail
@@ -64,10 +64,10 @@ class EdgeShared:
     limits: StorageLimits
     settings: ChotkiEdgeSettings
     turns: LoopTurns
-    """In which diffs are made."""
+    """Turns in which diffs are made."""
     edge: bytes
     report: Callable[[Any, events.SessionEvent], None]
-    """Told what happens on a connection."""
+    """Receives the events of a connection."""
     metrics: ChotkiMetrics
 
 
@@ -81,42 +81,42 @@ class EdgeHost:
         self._warn = warn
         self._publisher = publisher
         self.announced: dict[int, int] = {}
-        """The vector of our handshake."""
+        """Vector of the own handshake."""
         self.covered: dict[int, int] = {}
-        """Up to where `chotki.packets` is in the snapshot that it came from."""
+        """Offsets up to which the snapshot of the handshake contains `chotki.packets`, by partition."""
 
     @property
     def src(self) -> int:
-        """See `Host.src`."""
+        """Source of this edge."""
         return self._shared.source.src
 
     def is_ours(self, src: int) -> bool:
-        """See `Host.is_ours`."""
+        """Whether a source belongs to this edge or to another edge of the deployment."""
         return src in self._shared.source.edges or src == self.src
 
     @property
     def counter(self) -> int:
-        """See `Host.counter`."""
+        """Progress of the last id that the own source issued."""
         return self._shared.source.counter
 
     def raise_counter(self, pro: int) -> None:
-        """See `Host.raise_counter`."""
+        """Raise the counter to an id of the own source that was received."""
         self._shared.source.raise_to(pro)
 
     def snapshot(self) -> EpochSnapshot:
-        """See `Host.snapshot`."""
+        """Return the store at its newest epoch. Raises `StoreIncomplete`."""
         snapshot = self._shared.store.snapshot()
         self.announced, self.covered = dict(snapshot.vector), dict(snapshot.packets)
         return snapshot
 
     def open_spool(self) -> DiskSpool:
-        """See `Host.open_spool`."""
+        """Return a spool for the fields of an open sync."""
         return DiskSpool(self._shared.spools)
 
     def apply(self, live: LivePacket) -> None:
-        """See `Host.apply`: it takes effect once Kafka has it and the job has merged it.
+        """Produce a live packet. It takes effect once the job has merged it.
 
-        Raises `RecordTooLarge` for what cannot be stored.
+        Raises `RecordTooLarge` if it cannot be stored.
         """
         src, pro = live.id.src, live.entry.pro
         self._shared.limits.check_source(src)
@@ -126,15 +126,16 @@ class EdgeHost:
             code, text = _TOLD[arrival]
             self._warn(Warned(code, f"{live.letter} {live.id} {text}"))
         if arrival in (Arrival.REPEATED, Arrival.LOOP):
-            # Only this connection has come further by it.
+            # The packet is in Kafka already. Only the progress of this connection changes.
             self._publisher.announced({src: pro})
             return
         self._publisher.packet(live)
 
     def commit_sync(self, sync: OpenSync, vectors: list[tuple[Id, bytes]]) -> Id | None:
-        """See `Host.commit_sync`. Raises `RecordTooLarge` for a vector that no record of Kafka holds.
+        """Produce a whole sync. Returns the own entry of its vector if it is beyond the counter.
 
-        Its fields and the vectors of its blocks are checked before they are produced, by the publisher.
+        Raises `RecordTooLarge` if the vector does not fit into a record of Kafka. The publisher checks the
+        fields and the vectors of blocks before it produces them.
         """
         spool = sync.spool
         assert isinstance(spool, DiskSpool), "opened here"
@@ -150,4 +151,4 @@ class EdgeHost:
         return Id(self.src, own)
 
     def forward(self, session: object, record: bytes) -> None:
-        """See `Host.forward`: what others are to have comes back from Kafka."""
+        """Do nothing: other sessions get the record from Kafka."""

@@ -1,4 +1,4 @@
-"""What is measured of Chotki's sessions."""
+"""Metrics of Chotki's sessions."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from culm_models.chotki.sync.progress import NO_PROGRESS, Progress
 
 @dataclass(slots=True)
 class ChotkiMetrics(SessionMetrics):
-    """What an edge counts beside what every protocol with sessions does. A refusal ends its session."""
+    """Counts of an edge beyond those of every protocol with sessions. A refusal ends its session."""
 
     packets_in: int = 0
     packets_out: int = 0
     syncs_in: int = 0
     fields_in: int = 0
     warned: Counter[str] = field(default_factory=Counter)
-    """By code: what refused nothing."""
+    """Warnings by code."""
     untold: int = 0
-    """Lines of sessions and refused bytes that Kafka was too slow for."""
+    """Reports about sessions and refused bytes that were dropped because Kafka was too slow."""
     waiting_s: float = 0.0
-    """For how long the oldest has waited that peers brought and Kafka does not have."""
+    """Waiting time of the oldest change from a peer that Kafka has not acknowledged."""
     peer_lag_s: float = 0.0
-    """For how long the peer that is behind the longest has been so."""
+    """Time for which the peer with the longest lag has been behind."""
     sent: Progress = NO_PROGRESS
-    """Of the diffs to all that are connected."""
+    """Progress of the diffs to all connected peers."""
     taken: Progress = NO_PROGRESS
-    """Of theirs."""
+    """Progress of the diffs from all connected peers."""
 
 
 def families(
     metrics: ChotkiMetrics, *, epoch: int, tail: int, tail_bytes: int, spool_bytes: int, duplicates: int
 ) -> Iterator[Metric]:
-    """What Chotki alone has."""
+    """Yield the metrics that only Chotki has."""
     yield gauge("culm_chotki_epoch", "the epoch that diffs are answered from", epoch)
     yield gauge("culm_chotki_tail_packets", "live packets that this epoch does not have", tail)
     yield gauge("culm_chotki_unique_duplicates", "values that Go takes once, of several objects", duplicates)

@@ -1,4 +1,4 @@
-"""Chotki as a protocol of the edge: its doors, its store behind Kafka, and what it measures."""
+"""Chotki as a protocol of the edge: its doors, its store filled from Kafka, and its metrics."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MAP_SIZE_BYTES = 64 * 1024 * 1024
 
 
 def open_chotki(context: EdgeContext) -> AbstractAsyncContextManager[EdgeProtocol] | None:
-    """Chotki, if there is an address to listen at or to call."""
+    """Open Chotki. Returns None if there is no address to listen at or to call."""
     settings = context.settings.chotki
     if not settings.listen and not settings.connect:
         return None
@@ -84,7 +84,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
 
 
 class ChotkiProtocol:
-    """Implements `EdgeProtocol`. It is ready once the store has reached what was in Kafka at its start."""
+    """Implements `EdgeProtocol`. It is ready once it has read the topics to their ends at its start."""
 
     topics: Sequence[str] = ("chotki.packets", "chotki.state")
 
@@ -125,7 +125,7 @@ class ChotkiProtocol:
         return doors
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Follow Kafka, and serve and call once the store has what was there, until cancelled."""
+        """Follow Kafka, and serve and call replicas once the store is up to date, until cancelled."""
         context, settings = self._context, self._settings
         group = f"{connector_group_prefix(context.kafka)}{context.key_pair.public_key.hex()[:16]}"
         readers = TopicReaders(context.kafka, group)
@@ -140,7 +140,7 @@ class ChotkiProtocol:
             self._report_duplicates(await asyncio.to_thread(self._unique.scan))
             self._missing = "reading chotki.packets"
             packets = context.kafka.topic("chotki.packets")
-            # From before the epoch on: ids are to be known that have come already.
+            # From before the epoch on, so that the ids of earlier packets are known.
             earlier = settings.max_remembered_packets // partitions.packets
             covered = dict(self._store.packets)
             self._tail.begin_at(covered)
@@ -216,7 +216,7 @@ class ChotkiProtocol:
         return Partitions(*(state.partitions for state in states))
 
     async def _say_own_object(self, shared: EdgeShared) -> None:
-        """The first packet of a new source says what it is called."""
+        """Produce the first packet of a new source, which has the replica's name."""
         if shared.source.counter:
             return
         src = shared.source.src
@@ -228,7 +228,7 @@ class ChotkiProtocol:
         shared.source.raise_to(read_live(parse(packet), packet).entry.pro)
 
     def why_not_ready(self) -> Sequence[str]:
-        """What is read before replicas are served."""
+        """Return the reasons why replicas are not served; empty if they are."""
         reasons = [] if self._missing is None else [self._missing]
         if self._follower is not None and self._follower.full is not None:
             reasons.append(f"the store of Chotki cannot be written: {self._follower.full}")
@@ -237,11 +237,11 @@ class ChotkiProtocol:
         return reasons
 
     def measured(self) -> ProtocolMetrics:
-        """What every protocol is measured by."""
+        """Return the counts that every protocol has."""
         return self.driver.measured()
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of packets, syncs and epochs."""
+        """Yield the metrics of packets, syncs and epochs."""
         return families(
             self.driver.measured(),
             epoch=self._store.epoch,
@@ -252,11 +252,11 @@ class ChotkiProtocol:
         )
 
     def judge_again(self, former: AccessList) -> None:
-        """Other rules are in force: sessions with those that may no longer connect are ended."""
+        """End the sessions with principals that the changed allow-list no longer admits."""
         self.driver.judge_again()
 
     async def finish(self, reason: str) -> None:
-        """End every session, wait until what they brought is in Kafka, and free the source."""
+        """End every session, wait until Kafka has acknowledged their changes, and free the source."""
         await self.driver.finish(reason)
         if self._claim is not None:
             await self._claim.free()
@@ -264,7 +264,7 @@ class ChotkiProtocol:
 
 @asynccontextmanager
 async def _finishing(follower: StateFollower) -> AsyncIterator[None]:
-    """What is being written is written before the store is closed."""
+    """Finish pending writes before the store is closed."""
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
-"""What one connection brings, on its way into Kafka (reference 9.2, rules 3 and 4).
+"""Produces the packets and syncs of one connection to Kafka (reference 9.2, rules 3 and 4).
 
-A connection's packets and syncs go out in their order. Each says what it builds on: `brought` is, source by
-source, what the peer's handshake announced and what came since. A sync's fields come first, the vectors of
-its blocks behind them, and when Kafka has acknowledged all of them its commit.
+A connection's packets and syncs are produced in their order. Each names the entries that it builds on:
+`brought` has, by source, the entry from the peer's handshake and its later changes. A sync is produced as its
+fields, then the vectors of its blocks, and, once Kafka has acknowledged all of them, its commit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Taken = list[WaitingPacket] | WaitingSync
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """How many partitions the topics have."""
+    """Partition counts of the topics."""
 
     packets: int
     fields: int
@@ -53,7 +53,7 @@ class Partitions:
 
 
 class ReplicaPublisher:
-    """The way of one connection's packets and syncs; `run` produces them until cancelled. An `Outbox`."""
+    """Produces the packets and syncs of one connection, in `run` until cancelled. Implements `Outbox`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ReplicaPublisher:
     ) -> None:
         self.bringer = bringer
         self.brought: dict[int, int] = {}
-        """By source: how far the connection has come."""
+        """Progress of the connection, by source."""
         self.gaps = gaps
         self._compat = compat
         self._producer = producer
@@ -83,16 +83,16 @@ class ReplicaPublisher:
 
     @property
     def waiting(self) -> int:
-        """Packets and syncs that Kafka has not acknowledged."""
+        """Number of packets and syncs that Kafka has not acknowledged."""
         return self._queue.count
 
     @property
     def waiting_bytes(self) -> int:
-        """What they take."""
+        """Their size in bytes."""
         return self._queue.bytes
 
     def waiting_s(self) -> float:
-        """For how long the oldest of them has waited."""
+        """Return how long the oldest of them has waited, in seconds."""
         return self._queue.age_ms(_now_ms()) / 1000
 
     async def until_empty(self) -> None:
@@ -100,13 +100,13 @@ class ReplicaPublisher:
         await self._intake.wait_until(lambda: not self.waiting_bytes)
 
     def announced(self, vector: Mapping[int, int]) -> None:
-        """The peer's handshake: so far it will have come once its own sync is in."""
+        """Raise the progress to a vector that the connection will have reached, such as the handshake's."""
         self._raise(vector)
 
     def packet(self, live: LivePacket) -> None:
-        """A live packet; `after` is what the connection had brought of its source before.
+        """Queue a live packet. The record's `after` is the connection's earlier progress in the source.
 
-        Raises `RecordTooLarge` for one that no record of Kafka holds, `SpoolFull` where no more can wait.
+        Raises `RecordTooLarge` if it does not fit into a record of Kafka, `SpoolFull` if no more can wait.
         """
         if len(live.record) > MAX_PACKET_BYTES:
             raise RecordTooLarge(
@@ -129,7 +129,7 @@ class ReplicaPublisher:
         vector: Mapping[int, int],
         after: Mapping[int, int],
     ) -> None:
-        """A sync that is whole. `vector` is what it brings beyond `after`. Raises `SpoolFull`."""
+        """Queue a whole sync. Its commit has the entries of `vector` beyond `after`. Raises `SpoolFull`."""
         beyond = {src: pro for src, pro in vector.items() if pro > after.get(src, -1)}
         base = {src: after[src] for src in beyond if src in after}
         self._queue.put_sync(
@@ -139,10 +139,10 @@ class ReplicaPublisher:
         self._intake.wake()
 
     async def run(self) -> None:
-        """Produce what comes, in order. After an error the connection is of no use any more.
+        """Produce queued packets and syncs in order. After an error the connection cannot be used any more.
 
-        Raises `ProduceFailed`, and `RecordTooLarge` for a sync that cannot be stored, of which nothing was
-        produced.
+        Raises `ProduceFailed`, and `RecordTooLarge` for a sync that cannot be stored; nothing of such a sync
+        is produced.
         """
         await self._intake.run()
 
@@ -151,7 +151,7 @@ class ReplicaPublisher:
         return self._queue.take()
 
     async def produce(self, batch: _Taken) -> _Taken:
-        """Produce packets, or a sync, whose spool is closed then."""
+        """Produce packets, or a sync, and close the spool of the sync."""
         if isinstance(batch, WaitingSync):
             try:
                 await self._produce_sync(batch)
@@ -162,11 +162,11 @@ class ReplicaPublisher:
         return batch
 
     async def acknowledged(self, batch: _Taken) -> Sequence[float]:
-        """Kafka has what was taken last."""
+        """Remove the acknowledged batch. Returns how long its items have waited, in seconds."""
         return self._queue.done(_now_ms())
 
     def close(self) -> None:
-        """Let go what was not produced: the peer brings it again."""
+        """Discard everything that was not produced; the peer sends it again."""
         self._queue.close()
 
     def _raise(self, entries: Mapping[int, int]) -> None:
@@ -190,7 +190,7 @@ class ReplicaPublisher:
         await self._produce_operands(sync.spool.fields())
         vectors = sync.vectors
         if self._compat is Compat.GO:
-            # Entries that no reader would take are read as the Go replica reads them.
+            # Entries that a strict reader would refuse are read as the Go replica reads them.
             vectors = [(block, write_vector(parse_vector(vector))) for block, vector in vectors]
         await self._produce_operands((vector_key(block), vector) for block, vector in vectors)
         record = CommitRecord(
@@ -217,7 +217,7 @@ class ReplicaPublisher:
         await self._send_fields(by_partition)
 
     def _compat_of(self, check: Callable[[], object]) -> Compat:
-        """How the job is to read what a peer brought: by default unless that would refuse it."""
+        """Return how the job has to read a value: by the default rules, unless they would refuse it."""
         if self._compat is Compat.GO:
             try:
                 check()
@@ -229,7 +229,7 @@ class ReplicaPublisher:
         self._ends.update(await self._send("chotki.fields", by_partition))
 
     async def _send(self, name: str, by_partition: Mapping[int, list[ProducerRecord]]) -> dict[int, int]:
-        """Produce to each partition its records; where they end."""
+        """Produce records to their partitions. Returns the offset after the last one, by partition."""
         partitions = list(by_partition)
         ends = await asyncio.gather(
             *(self._producer.send(self._kafka.topic(name), by_partition[one], one) for one in partitions)

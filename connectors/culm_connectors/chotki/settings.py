@@ -1,4 +1,4 @@
-"""How Chotki is spoken at the edge: where, as which source, in which mode, and with which bounds."""
+"""Settings of Chotki at the edge: addresses, source, mode and limits."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ChotkiEdgeSettings(BaseModel):
         return urls
 
     def session(self) -> SessionTimes:
-        """What the sessions are told."""
+        """Return the settings of the sessions."""
         times = SessionTimes.for_compat(Compat(self.compat))
         if self.compat == "default":
             times = replace(times, max_parcel_bytes=self.max_parcel_bytes, sync_cut_bytes=self.sync_cut_bytes)

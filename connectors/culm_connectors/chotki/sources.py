@@ -1,7 +1,8 @@
-"""The edge's own source: its number, its own object, and whose it is in `chotki.sources` (reference 10, 10).
+"""The edge's own source: its number, its own object, and its claim in `chotki.sources` (reference 10, 10).
 
-A source belongs to one owner for ever, here an edge by its key. It is claimed at each start, when everything
-is read that tells of sources in use; a former run of this edge then ends by itself. An orderly stop frees it.
+A source belongs to one owner for ever; an edge is named by its key. The source is claimed at each start, once
+the topics that name used sources are read. An earlier run of this edge that is still active then ends by
+itself. A clean stop frees the source.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _EDGE: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class SourceClaim:
-    """One run's claim of a source; `src` is whose packets it makes. Made by `claim`."""
+    """Claim of one run on a source, created by `claim`. `src` is the source of the run's own packets."""
 
     def __init__(
         self, producer: BatchProducer, kafka: KafkaSettings, src: int, owner: str, run: bytes
@@ -41,10 +42,13 @@ class SourceClaim:
         self._run = run
         self._is_freed = False
         self.edges: set[int] = set()
-        """Sources of edges of this deployment, those that were told of last."""
+        """Known sources of the deployment's edges."""
 
     async def watch(self) -> None:
-        """Look whether it still holds, for ever. Raises `SourceTaken`, `SourceRetired`, `KafkaFailure`."""
+        """Check regularly that the claim still holds, until cancelled.
+
+        Raises `SourceTaken`, `SourceRetired`, `KafkaFailure`.
+        """
         follower = await asyncio.to_thread(SourceFollower, self._kafka)
         try:
             while True:
@@ -63,7 +67,7 @@ class SourceClaim:
             await asyncio.to_thread(follower.close)
 
     async def free(self) -> None:
-        """Nobody uses it any more: whoever owns it may claim it at once."""
+        """Free the source, so that its owner may claim it again at once."""
         self._is_freed = True
         table = await asyncio.to_thread(read_sources, self._kafka)
         if (holder := table.holders.get(self.src)) is not None and holder.run == self._run:
@@ -71,7 +75,7 @@ class SourceClaim:
 
 
 def is_edge(owner: str) -> bool:
-    """Whether it is an edge, which owns sources by its key."""
+    """Whether an owner is an edge, named by its key in hex."""
     return _EDGE.fullmatch(owner) is not None
 
 
@@ -83,10 +87,10 @@ async def claim(
     edge: bytes,
     seen: Collection[int],
 ) -> SourceClaim:
-    """Claim the source that is wanted, else the owner's, else a free one, for this run of an edge.
+    """Claim a source for this run of an edge: the `wanted` one, else the owner's, else a free one.
 
-    `edge` is what its records call it: the claim begins with what of that was drawn for the run.
-    `seen`: sources that vectors and packets tell of, which are other replicas' when nobody here owns them.
+    `edge` is the edge's id in records; the claim begins with the part of it that is random for the run.
+    `seen`: sources in vectors and packets; if they have no owner here, they belong to other replicas.
     Raises `SourceTaken`, `SourceRetired`.
     """
     drawn = edge[EDGE_KEY_SIZE:]
@@ -101,7 +105,7 @@ async def claim(
         winner = (await asyncio.to_thread(read_sources, kafka)).holders[src]
         if winner.run == run:
             return SourceClaim(producer, kafka, src, owner, run)
-        # Of a compacted topic the last record of a key stays: let that be the one that holds.
+        # In a compacted topic the last record of a key stays, so the valid claim has to be the last one.
         await _produce(producer, kafka, src, winner)
         if wanted is not None:
             break
@@ -117,7 +121,7 @@ async def _produce(producer: BatchProducer, kafka: KafkaSettings, src: int, told
 
 
 def own_object(src: int, name: str) -> bytes:
-    """The packet Y with which a replica says what it is called (reference 2.6)."""
+    """Return the packet Y that names a replica (reference 2.6)."""
     body = (
         record("S", write_first(0, src, name.encode()))
         + record("V", b"")

@@ -1,7 +1,8 @@
-"""What an edge keeps on disk for a while: bounded, and nothing of it outlives the process (reference 10, 6).
+"""Temporary storage of an edge on disk: bounded, and deleted with the process (reference 10, 6).
 
-`SpoolRoom` is a folder and its bound, a `Chunk` some entries in memory or in a file. A `DiskSpool` holds the
-fields of a diff that is not whole, an `IntakeQueue` what a connection brought and Kafka has not acknowledged.
+A `SpoolRoom` is a folder with a limit, a `Chunk` is a sequence of entries in memory or in a file. A
+`DiskSpool` holds the fields of an incomplete diff, an `IntakeQueue` the changes of a connection that Kafka
+has not acknowledged.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from culm_models.chotki.errors import SpoolFull
 from culm_models.chotki.ids import Id
 
 CHUNK_BYTES: Final = 1 << 20
-"""A chunk that has so much gets no further entry."""
+"""Size at which a chunk gets no further entries."""
 _LENGTH: Final = 4
 _MEMORY_BYTES: Final = 256 * 1024
 _FIELD_HEAD: Final = 22
@@ -27,13 +28,13 @@ _KEY: Final = 18
 _MOST_PACKETS: Final = 100
 _MOST_BYTES: Final = 1 << 20
 _HEAD: Final = struct.Struct(">QQ?Q")
-"""When it was put here, source, whether it moves the source's entry, and where to."""
+"""Head of a queued packet: time in ms, source, whether it advances the source's entry, and the new entry."""
 
 
 class SpoolRoom:
-    """So many bytes in a folder. What a former run left there is removed.
+    """A limited number of bytes in a folder. Files of a former run are deleted.
 
-    Whoever writes takes the room before and gives it back. `used_bytes` is what is taken.
+    Writers reserve capacity first and return it later. `used_bytes` is the reserved capacity.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -46,17 +47,17 @@ class SpoolRoom:
             one.unlink()
 
     def take(self, size: int) -> None:
-        """Raises `SpoolFull` where there is no room for so many bytes more."""
+        """Reserve capacity in bytes. Raises `SpoolFull` if there is not enough."""
         if self.used_bytes + size > self._max_bytes:
             raise SpoolFull(f"{self.used_bytes} of {self._max_bytes} bytes are waiting on disk")
         self.used_bytes += size
 
     def give(self, size: int) -> None:
-        """So many bytes are needed no longer."""
+        """Return reserved capacity in bytes."""
         self.used_bytes -= size
 
     def write(self, data: bytes | bytearray) -> Path:
-        """Keep these bytes in a file of their own, of which the room is taken. Raises `SpoolFull`."""
+        """Reserve capacity and write bytes to a new file. Returns its path. Raises `SpoolFull`."""
         self.take(len(data))
         path = self._folder / f"chunk-{next(self._numbers)}"
         try:
@@ -68,14 +69,14 @@ class SpoolRoom:
         return path
 
     def open_file(self, memory_bytes: int) -> BinaryIO:
-        """A file without a name, in memory while it is small. The room is its owner's to take."""
-        # It outlives the call.
+        """Return an unnamed file, in memory up to `memory_bytes`. Its owner has to reserve the capacity."""
+        # The file outlives the call.
         file: Any = tempfile.SpooledTemporaryFile(max_size=memory_bytes, dir=str(self._folder))  # noqa: SIM115
         return cast(BinaryIO, file)
 
 
 class Chunk:
-    """Entries of any bytes; `read` gives them back in their order, as often as one likes."""
+    """A sequence of entries (bytes), in memory or in a file. `read` returns them in order, repeatedly."""
 
     __slots__ = ("_data", "_path", "_room", "count", "size")
 
@@ -88,29 +89,32 @@ class Chunk:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether it was spilled."""
+        """Whether the chunk was moved to disk."""
         return self._path is not None
 
     @property
     def is_full(self) -> bool:
-        """Whether the next entry belongs into another one."""
+        """Whether the next entry has to go to another chunk."""
         return self.size >= CHUNK_BYTES
 
     def append(self, entry: bytes) -> None:
-        """One entry more; none after `spill`."""
+        """Append an entry. Not allowed after `spill`."""
         assert self._path is None, "a file is written once"
         self._data += len(entry).to_bytes(_LENGTH, "big") + entry
         self.size = len(self._data)
         self.count += 1
 
     def spill(self) -> None:
-        """Move it from memory to the disk. Raises `SpoolFull`."""
+        """Move the chunk from memory to disk. Raises `SpoolFull`."""
         if self._path is None:
             self._path = self._room.write(self._data)
             self._data = bytearray()
 
     def read(self, at: int, most: int, most_bytes: int) -> tuple[list[bytes], int]:
-        """Entries from byte ``at`` on, and where the next one begins: one at least, if there is any."""
+        """Return entries from byte ``at`` on, and the place of the next one.
+
+        Returns at most `most` entries of about `most_bytes`, but at least one entry if there is one.
+        """
         if self._path is None:
             return self._entries(memoryview(self._data), at, most, most_bytes)
         with self._path.open("rb") as file:
@@ -136,7 +140,7 @@ class Chunk:
         return found, at
 
     def drop(self) -> None:
-        """It is needed no longer."""
+        """Delete the entries and the file."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
             self._room.give(self.size)
@@ -146,18 +150,18 @@ class Chunk:
 
 
 class DiskSpool:
-    """Implements `Spool`. `keep` takes it away from its session: what is in it stays until `close`."""
+    """Implements `Spool`. After `keep`, `drop` does nothing and the fields stay until `close`."""
 
     def __init__(self, room: SpoolRoom) -> None:
         self.bytes = 0
         self.sizes = OperandSizes()
-        """How much each field may grow."""
+        """Upper bounds of the growth of each field."""
         self._room = room
         self._file = room.open_file(_MEMORY_BYTES)
         self._kept = False
 
     def extend(self, fields: list[tuple[bytes, bytes]]) -> None:
-        """See `Spool.extend`. Raises `SpoolFull`."""
+        """Append store keys and operands. Raises `SpoolFull`."""
         data = b"".join(key + len(value).to_bytes(4, "big") + value for key, value in fields)
         self._room.take(len(data))
         self.bytes += len(data)
@@ -168,29 +172,29 @@ class DiskSpool:
         self.sizes.add(fields)
 
     def fields(self) -> Iterator[tuple[bytes, bytes]]:
-        """See `Spool.fields`."""
+        """Yield all fields, from the first."""
         self._file.seek(0)
         while head := self._file.read(_FIELD_HEAD):
             yield head[:_KEY], self._file.read(int.from_bytes(head[_KEY:], "big"))
 
     def keep(self) -> None:
-        """It is whole, and somebody else's now."""
+        """Keep the fields of a sync that is complete, for the publisher."""
         self._kept = True
 
     def drop(self) -> None:
-        """See `Spool.drop`."""
+        """Delete all fields, unless they are kept."""
         if not self._kept:
             self.close()
 
     def close(self) -> None:
-        """Let the file go; again does nothing."""
+        """Delete the file. Repeated calls do nothing."""
         self._room.give(self.bytes)
         self.bytes = 0
         self._file.close()
 
 
 class WaitingPacket(NamedTuple):
-    """A record of `chotki.packets`; `pro`: what it moves its source's entry to, if it does."""
+    """A record of `chotki.packets`. `pro`: the new entry of its source, or None if the entry stays."""
 
     src: int
     pro: int | None
@@ -198,7 +202,7 @@ class WaitingPacket(NamedTuple):
 
 
 class WaitingSync(NamedTuple):
-    """A sync that is whole: its T, the fields, the vectors of its blocks, and what its commit says."""
+    """A whole sync: its T, the fields, the vectors of its blocks, and the two vectors of its commit."""
 
     t: Id
     spool: DiskSpool
@@ -208,7 +212,7 @@ class WaitingSync(NamedTuple):
 
 
 class IntakeQueue:
-    """The queue of one connection. `bytes` and `count`: what is in it, or was taken and is not `done`."""
+    """The queue of one connection. `bytes` and `count` include the batch that was taken and is not `done`."""
 
     def __init__(self, room: SpoolRoom, max_memory_bytes: int) -> None:
         self.bytes = 0
@@ -217,17 +221,17 @@ class IntakeQueue:
         self._max_memory_bytes = max_memory_bytes
         self._queue: deque[Chunk | tuple[int, WaitingSync]] = deque()
         self._at = 0
-        """Where the first chunk is to be read."""
+        """Read position in the first chunk."""
         self._taken_bytes = 0
         self._taken_since_ms: list[int] = []
         self._oldest_ms: int | None = None
 
     def age_ms(self, now_ms: int) -> int:
-        """For how long the oldest of it has waited."""
+        """Return how long the oldest item has waited, in milliseconds."""
         return 0 if self._oldest_ms is None else now_ms - self._oldest_ms
 
     def put_packet(self, packet: WaitingPacket, now_ms: int) -> None:
-        """A packet behind all others. Raises `SpoolFull` before it is taken."""
+        """Append a packet. Raises `SpoolFull`; the packet is not queued then."""
         last = self._queue[-1] if self._queue else None
         if not isinstance(last, Chunk) or last.is_full or last.is_on_disk:
             if isinstance(last, Chunk):
@@ -239,14 +243,14 @@ class IntakeQueue:
         self._put(len(packet.record), now_ms)
 
     def put_sync(self, sync: WaitingSync, now_ms: int) -> None:
-        """A sync behind all others."""
+        """Append a sync. Raises `SpoolFull`."""
         if self._queue and isinstance(last := self._queue[-1], Chunk):
             self._set_aside(last)
         self._queue.append((now_ms, sync))
         self._put(_size(sync), now_ms)
 
     def take(self) -> list[WaitingPacket] | WaitingSync | None:
-        """The next packets, or the next sync; None where there is nothing. Then `done`."""
+        """Return the next packets, or the next sync, or None. Call `done` before the next call."""
         while self._queue:
             first = self._queue[0]
             if not isinstance(first, Chunk):
@@ -263,7 +267,7 @@ class IntakeQueue:
         return None
 
     def done(self, now_ms: int) -> list[float]:
-        """What was taken last is acknowledged: for how long each of it has waited, in seconds."""
+        """Remove the acknowledged batch. Returns how long each of its items has waited, in seconds."""
         waited_s = [(now_ms - since_ms) / 1000 for since_ms in self._taken_since_ms]
         self.bytes -= self._taken_bytes
         self.count -= len(waited_s)
@@ -273,7 +277,7 @@ class IntakeQueue:
         return waited_s
 
     def close(self) -> None:
-        """Let everything go: the peer brings it again."""
+        """Discard everything; the peer sends it again."""
         while self._queue:
             first = self._queue[0]
             if isinstance(first, Chunk):
@@ -290,7 +294,7 @@ class IntakeQueue:
             self._oldest_ms = now_ms
 
     def _set_aside(self, last: Chunk) -> None:
-        """Nothing more comes into this chunk. Raises `SpoolFull`."""
+        """Finish a chunk, and move it to disk if too much is in memory. Raises `SpoolFull`."""
         chunks = (one for one in self._queue if isinstance(one, Chunk) and not one.is_on_disk)
         if sum(one.size for one in chunks) > self._max_memory_bytes:
             last.spill()
@@ -313,5 +317,5 @@ class IntakeQueue:
 
 
 def _size(sync: WaitingSync) -> int:
-    """An empty sync waits, too."""
+    """Return the size of a sync in bytes, at least 1, so that an empty sync counts as waiting."""
     return sync.spool.bytes + 1

@@ -1,7 +1,7 @@
-"""Limits of what peers bring: the size of a field and of a vector, and the number of sources.
+"""Limits of received changes: the size of a field and of a vector, and the number of sources.
 
-They are checked before anything is produced. What the job merged and could not write, or what no edge could
-send to a peer, would be lost while vectors claim it.
+They are checked before anything is produced. A change that the job could merge but not write, or that no edge
+could send to a peer, would be lost although vectors claim it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from culm_models.chotki.rdx.first import FIRST_LETTERS, elements, read_stamp
 MAX_VECTOR_BYTES: Final = 3 * 512 * 1024
 """The largest vector, some 100,000 sources: two of them fit into a record of Kafka."""
 LARGE_FIELD_BYTES: Final = 16 * 1024 * 1024
-"""The store lists the fields that are larger; of all others it is enough to know that they are not."""
+"""The store lists all fields that are larger than this, with their sizes."""
 _DIFF_OVERHEAD_BYTES: Final = 64
-"""A packet D of one field has so much beside the value at most."""
+"""Largest size of a packet D with one field, without the value."""
 _GROWING: Final = frozenset(b"NZEMCV")
-"""Types whose operands add up; of others one operand is the value. The job bounds type L."""
+"""Types whose operands add up. For other types one operand is the value; the job limits type L."""
 _COUNTERS: Final = 1 << 14
 _NAMED_WRITERS: Final = 3
 
 
 class LargeFields(Protocol):
-    """What is used of the local store."""
+    """The part of the local store that is used here."""
 
     @property
     def vector(self) -> Mapping[int, int]:
@@ -38,18 +38,18 @@ class LargeFields(Protocol):
 
     @property
     def large_fields(self) -> Mapping[bytes, int]:
-        """The sizes of all fields of more than `LARGE_FIELD_BYTES`."""
+        """Sizes of all fields larger than `LARGE_FIELD_BYTES`, by key."""
         ...
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key as it is now."""
+        """Return the current value of a key, or None."""
         ...
 
 
 class OperandSizes:
-    """Upper bounds of what the operands of one sync add to each field, in little memory.
+    """Upper bounds of the bytes that the operands of one sync add to each field, in little memory.
 
-    Fields share counters, so a bound may be too high, and says only which fields are to be looked at.
+    Fields share counters, so a bound may be too high. It only selects the fields that have to be checked.
     """
 
     __slots__ = ("_counters", "_seen_bytes")
@@ -64,38 +64,38 @@ class OperandSizes:
             self._seen_bytes += sum(len(value) for _, value in fields)
             if self._seen_bytes <= LARGE_FIELD_BYTES:
                 return
-            # None of the fields before has more than that.
+            # No field so far has more than this.
             self._counters = array("Q", [LARGE_FIELD_BYTES]) * _COUNTERS
         counters = self._counters
         for key, value in fields:
             counters[hash(key) % _COUNTERS] += len(value)
 
     def bound(self, key: bytes) -> int:
-        """The operands of this field have at most so many bytes."""
+        """Return the upper bound for the operands of a field, in bytes."""
         return self._seen_bytes if self._counters is None else self._counters[hash(key) % _COUNTERS]
 
     @property
     def largest(self) -> int:
-        """The operands of no field have more bytes."""
+        """Upper bound for the operands of every field, in bytes."""
         return self._seen_bytes if self._counters is None else max(self._counters)
 
 
 class StorageLimits:
-    """The limits of one edge. Each check raises `RecordTooLarge`, which names the field and who wrote it."""
+    """Limits of one edge. Each check raises `RecordTooLarge`, which names the field and its writers."""
 
     def __init__(self, store: LargeFields, max_record_bytes: int) -> None:
         self._store = store
         self._field_bytes = max_record_bytes - _DIFF_OVERHEAD_BYTES
         self._max_sources = MAX_VECTOR_BYTES // 16
         self._new_sources: tuple[set[int], set[int]] = set(), set()
-        """Sources that no epoch has yet, those of before the last epoch first."""
+        """Sources that no epoch has yet: added before the last epoch, and since."""
 
     def epoch(self) -> None:
-        """The store is at a new epoch."""
+        """Forget the sources that the new epoch of the store contains."""
         self._new_sources = self._new_sources[1], set()
 
     def check_source(self, src: int) -> None:
-        """A source that writes; every vector has an entry for each source."""
+        """Check that vectors have capacity for a source. Every vector has an entry for each source."""
         known, (former, new) = self._store.vector, self._new_sources
         if src in known or src in new or src in former:
             return
@@ -106,7 +106,7 @@ class StorageLimits:
         new.add(src)
 
     def check_live(self, writes: Iterable[tuple[bytes, bytes]]) -> None:
-        """The operands of a live packet. A field that they might make too large comes by a diff only."""
+        """Check the operands of a live packet. Operands that might make a field too large need a diff."""
         large = self._store.large_fields
         if not large:
             return
@@ -118,7 +118,7 @@ class StorageLimits:
     def check_sync(
         self, sizes: OperandSizes, fields: Iterable[tuple[bytes, bytes]], vectors: Sequence[tuple[Id, bytes]]
     ) -> None:
-        """A whole sync; `fields` are read only if one of them may become too large. May take long."""
+        """Check a whole sync. `fields` are only read if a field may become too large. May take long."""
         for block, vector in vectors:
             before = self._store.get(vector_key(block)) or b""
             if len(before) + len(vector) > MAX_VECTOR_BYTES:
@@ -127,7 +127,7 @@ class StorageLimits:
             self._check_field(key, operands)
 
     def check_vector(self, vector: bytes) -> None:
-        """The vector of a sync."""
+        """Check the vector of a sync."""
         _check_size(vector)
         for src in parse_vector(vector):
             self.check_source(src)
@@ -135,7 +135,7 @@ class StorageLimits:
     def _doubtful(
         self, sizes: OperandSizes, fields: Iterable[tuple[bytes, bytes]]
     ) -> Mapping[bytes, list[bytes]]:
-        """The operands of fields that may become too large."""
+        """Return the operands of the fields that may become too large, by key."""
         large = self._store.large_fields
         if sizes.largest + max([LARGE_FIELD_BYTES, *large.values()]) <= self._field_bytes:
             return {}
@@ -169,7 +169,7 @@ def _check_size(vector: bytes) -> None:
 
 
 def _writers(id: Id, letter: str, operands: Iterable[bytes]) -> list[int]:
-    """The sources that wrote the bytes of these operands, those of most bytes first."""
+    """Return the sources that wrote the bytes of these operands, those of most bytes first."""
     written: Counter[int] = Counter()
     for operand in operands:
         if letter in FIRST_LETTERS:

@@ -96,7 +96,7 @@ class SourcePlan:
         return name in self._failed_s and now_s - self._failed_s[name] < self._timeout_s
 
     def _best(self, seen: Mapping[str, Sighting]) -> str:
-        """Return the best source: it announces missing data, then it has not failed lately, then it is first."""
+        """Return the best source: one that announces missing data, then never failed or longest ago."""
         never = float("-inf")
         return min(seen, key=lambda name: (not seen[name].notifies_missing, self._failed_s.get(name, never)))
 

@@ -1,8 +1,8 @@
 """Live packets of all edges: those that the newest epoch does not have (reference 9.2, rules 6 and 7).
 
-Every edge reads `chotki.packets`. What epochs do not have yet is the tail: in memory up to a bound, the
-oldest of it on disk up to another one. Beyond that the oldest packets are dropped, and nobody new is served
-before an epoch has them.
+Every edge reads `chotki.packets`. The packets that no epoch has yet are the tail. It is in memory up to one
+limit; beyond it the oldest packets are on disk, up to another limit. Beyond that the oldest packets are
+dropped, and no new session is served before an epoch has them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HEAD: Final = struct.Struct(">I?QQQQQB")
 
 
 class RelayedPacket(NamedTuple):
-    """A packet of `chotki.packets`: where it lies, what it builds on, and which session brought it."""
+    """A packet of `chotki.packets`, with its position, the entry that it builds on, and its session."""
 
     partition: int
     offset: int
@@ -49,10 +49,10 @@ class RelayedPacket(NamedTuple):
     session: tuple[bytes, int]
     packet: bytes
     is_late: bool = False
-    """Whoever holds its source beyond it lacks it all the same: its writer went back."""
+    """Whether peers need it even if they hold later entries of its source, whose writer went back."""
 
     def encode(self) -> bytes:
-        """As the tail keeps it."""
+        """Encode the packet for the tail."""
         edge, number = self.session
         head = _HEAD.pack(
             self.partition, self.is_late, self.offset, self.src, self.pro, self.after, number, len(edge)
@@ -61,7 +61,7 @@ class RelayedPacket(NamedTuple):
 
     @classmethod
     def decode(cls, entry: bytes) -> RelayedPacket:
-        """What `encode` gave."""
+        """Decode an entry of the tail."""
         partition, is_late, offset, src, pro, after, number, size = _HEAD.unpack_from(entry)
         at = _HEAD.size + size
         session = (entry[_HEAD.size : at], number)
@@ -69,9 +69,9 @@ class RelayedPacket(NamedTuple):
 
 
 class TailPlace(NamedTuple):
-    """A place in the tail: packets are numbered as they were read, and the next one has this number.
+    """A place in the tail: the number of the next packet, in the order of reading.
 
-    `at` is where it begins in its chunk.
+    `at` is the offset of the packet in its chunk.
     """
 
     number: int
@@ -80,7 +80,7 @@ class TailPlace(NamedTuple):
 
 @dataclass(slots=True)
 class _Segment:
-    """Packets from one number on; `ends` is by partition behind the last of them."""
+    """Packets from number `first` on. `ends`: by partition, the offset after the last of them."""
 
     first: int
     chunk: Chunk
@@ -88,62 +88,62 @@ class _Segment:
 
     @property
     def end(self) -> int:
-        """The number behind the last one."""
+        """The number after the last packet."""
         return self.first + self.chunk.count
 
 
 class PacketTail:
-    """The packets that the newest epoch does not have yet; what is known of all ids is in `ids`.
+    """The packets that the newest epoch does not have yet. `ids` has the known ids of all packets.
 
-    At most `max_memory_bytes` of it are in memory, and on disk what `room` gives.
+    At most about `max_memory_bytes` of them are in memory, and on disk as much as `room` allows.
     """
 
     def __init__(self, ids: PacketIds, room: SpoolRoom, *, max_memory_bytes: int) -> None:
         self.ids = ids
         self.positions: dict[int, int] = {}
-        """By partition: up to where everything was read."""
+        """By partition: the offset up to which all packets were read."""
         self._room = room
         self._max_memory_bytes = max_memory_bytes
         self._segments = [_Segment(0, Chunk(room))]
         self._late: deque[tuple[int, RelayedPacket]] = deque()
-        """The last late packets with their numbers, dropped ones too: no sync brings them to anybody."""
+        """The last late packets with their numbers, also dropped ones: no sync sends them to a peer."""
         self._late_bytes = 0
         self._begin: Mapping[int, int] = {}
-        """By partition: of what lies before only the ids count."""
+        """By partition: the offset before which only the ids of packets are kept."""
         self._dropped: dict[int, int] = {}
-        """By partition: behind the last packet that was dropped."""
+        """By partition: the offset after the last dropped packet."""
         self._moved = asyncio.Event()
 
     def begin_at(self, offsets: Mapping[int, int]) -> None:
-        """The epoch that everybody is served from at first covers up to here."""
+        """Set the offsets that the first served epoch covers."""
         self._begin = dict(offsets)
 
     @property
     def bytes(self) -> int:
-        """What it takes, in memory and on disk."""
+        """Size of the tail in memory and on disk, in bytes."""
         return sum(one.chunk.size for one in self._segments)
 
     @property
     def start(self) -> TailPlace:
-        """Before the oldest packet that is here."""
+        """The place of the oldest packet in the tail."""
         return TailPlace(self._segments[0].first, 0)
 
     @property
     def end(self) -> int:
-        """The number that the next packet gets."""
+        """The number of the next packet that is appended."""
         return self._segments[-1].end
 
     def __len__(self) -> int:
         return self.end - self._segments[0].first
 
     def reaches_back_to(self, offsets: Mapping[int, int]) -> bool:
-        """Whether all packets are here that an epoch which covers up to these offsets does not have."""
+        """Whether the tail has all packets that are missing in an epoch that covers these offsets."""
         return all(offset <= offsets.get(partition, 0) for partition, offset in self._dropped.items())
 
     def read(self, place: TailPlace) -> tuple[list[RelayedPacket], TailPlace]:
-        """Some packets from a place on, and the place behind them.
+        """Return some packets from a place on, and the place after them.
 
-        Of what is no longer here only late packets are given, which no epoch brings; the rest is passed over.
+        Among dropped packets only late ones are returned, since no epoch sends them; others are skipped.
         """
         if place.number < (start := self.start).number:
             late = [one for number, one in self._late if place.number <= number < start.number]
@@ -159,14 +159,14 @@ class PacketTail:
         return [RelayedPacket.decode(one) for one in entries], TailPlace(number, behind)
 
     def forget(self, offsets: Mapping[int, int]) -> None:
-        """An epoch up to these offsets is in the store: packets are dropped that nobody needs any more."""
+        """Drop packets that are not needed any more, because the store has an epoch up to these offsets."""
         while all(end <= offsets.get(partition, 0) for partition, end in self._segments[0].ends.items()):
             if not self._segments[0].chunk.count:
                 return
             self._drop_first()
 
     def take(self, batch: Batch) -> list[RelayedPacket]:
-        """Packets as they were read; what is none was refused by the job."""
+        """Add packets that were read, and return them. Malformed ones are skipped; the job refuses them."""
         found = []
         for message in batch.messages:
             value, partition, offset = message.value(), message.partition(), message.offset()
@@ -202,7 +202,7 @@ class PacketTail:
         return found
 
     async def until_at(self, offsets: Mapping[int, int]) -> None:
-        """Wait until everything before these offsets was read."""
+        """Wait until all packets before these offsets are read."""
         while any(self.positions.get(partition, 0) < offset for partition, offset in offsets.items()):
             self._moved.clear()
             await self._moved.wait()
@@ -225,7 +225,7 @@ class PacketTail:
             self._late_bytes -= len(self._late.popleft()[1].packet)
 
     def _spill(self) -> None:
-        """Move the oldest of what is in memory to the disk, as far as that has to be."""
+        """Move the oldest chunks to disk until the memory limit holds. Drops the oldest if disk is full."""
         in_memory = [one for one in self._segments if not one.chunk.is_on_disk]
         size = sum(one.chunk.size for one in in_memory)
         for segment in in_memory:
@@ -251,7 +251,7 @@ class PacketTail:
 async def follow_packets(
     reader: TopicReader, tail: PacketTail, relay: Callable[[list[RelayedPacket]], None]
 ) -> None:
-    """Read packets for ever, and tell `relay` of them when they are in the tail, in short turns."""
+    """Read packets into the tail in short turns and pass them to `relay`, until cancelled."""
     while True:
         batch = await reader.get()
         for start in range(0, max(1, len(batch.messages)), _TURN_PACKETS):

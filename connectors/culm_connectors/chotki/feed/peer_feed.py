@@ -1,9 +1,9 @@
-"""What one peer is sent beyond the diff of its session: packets, and syncs for what packets cannot bring.
+"""The changes that one peer is sent after the diff of its session: packets, and syncs for all else.
 
-Reference 9.2, rules 7 to 9. The feed is asked for the next records when the last ones are with the
-transport, so a peer that reads slowly costs no memory: it is behind in the tail, and when the tail is gone, a
-sync from a later epoch brings it on. A sync is made from the store while it is sent, and cut as long diffs
-are.
+Reference 9.2, rules 7 to 9. The feed is asked for the next records once the transport has taken the last
+ones, so a peer that reads slowly costs no memory. It lags behind in the tail, and when the tail was dropped,
+a sync from a later epoch brings it up to date. A sync is read from the store while it is sent, and cut into
+parts like long diffs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from culm_models.chotki.sync.diff import Diff, DiffRequest
 from culm_models.chotki.sync.progress import Progress
 
 MakeRequest = Callable[[Mapping[int, int], bytes], DiffRequest]
-"""The request of a sync for a peer that holds this vector, whose H claims that one."""
+"""Makes the request of a sync, from the vector that the peer holds and the vector of the sync's H."""
 
 
 class PeerFeed:
-    """The feed of one session, which is `session` in `chotki.packets`: nothing returns to it.
+    """The feed of one session. Packets of `session` itself, its name in `chotki.packets`, are not sent back.
 
-    `holding` is what the peer holds. Nothing is to be sent before `begin`.
+    `holding` is the state of the peer. Nothing is sent before `begin`.
     """
 
     def __init__(self, store: ChotkiStore, tail: PacketTail, session: tuple[bytes, int]) -> None:
@@ -39,28 +39,28 @@ class PeerFeed:
         self._place = tail.start
         self._covered: dict[int, int] = {}
         self._due: int | None = None
-        """A sync is due when the packets before this number of the tail are through."""
+        """A sync is due once the packets of the tail before this number are sent."""
         self._snapshot: EpochSnapshot | None = None
         self._diff: Diff | None = None
         self._records: Iterator[bytes] = iter(())
         self._claimed: dict[int, int] = {}
 
     def begin(self, covered: Mapping[int, int], request: MakeRequest) -> None:
-        """The peer is known; its session's snapshot has `chotki.packets` up to these offsets."""
+        """Begin to feed the peer. Its session's snapshot contains `chotki.packets` up to `covered`."""
         self._covered = dict(covered)
         self._request = request
         self._place = self._tail.start
 
     def epoch(self) -> None:
-        """The store is at a new epoch. What is on its way as a packet needs no sync."""
+        """Schedule a sync from a new epoch, after the packets that are already in the tail."""
         self._due = self._tail.end
 
     def progress(self) -> Progress | None:
-        """How far the sync is that is being sent."""
+        """Return the progress of the current sync, or None."""
         return self._diff.progress() if self._diff is not None else None
 
     def next(self) -> list[bytes] | None:
-        """The next records, in order; none of them: ask again. None: nothing is to be sent now."""
+        """Return the next records, in order. An empty list means call again; None means nothing to send."""
         if self._request is None:
             return None
         if self._diff is not None:
@@ -76,7 +76,7 @@ class PeerFeed:
         return [one.packet for one in packets if self._goes_out(one)]
 
     def close(self) -> None:
-        """The session is over."""
+        """Stop the feed at the end of the session."""
         self._request = None
         self._end_sync()
 
@@ -89,11 +89,11 @@ class PeerFeed:
         return self.holding.deliver(packet) is Delivery.SEND
 
     def _begin_sync(self, request: MakeRequest) -> bool:
-        """Begin to send what the newest epoch holds beyond the peer; whether there is anything."""
+        """Begin a sync of entries that the newest epoch has and the peer does not. Returns False without any."""
         try:
             snapshot = self._store.snapshot()
         except StoreIncomplete:
-            return False  # on its way to a later epoch, which comes here too
+            return False  # the store is being built; `epoch` is called again when it is done
         self._claimed = self.holding.lacks(snapshot.vector)
         if not self._claimed:
             snapshot.release()
@@ -115,13 +115,13 @@ class PeerFeed:
             return []
         if record is None:
             self._end_sync()
-            # What builds on it may follow.
+            # Packets that build on the sync may follow.
             self.holding.raise_to(self._claimed)
             return []
         return [record] if record else []
 
     def _begin_again(self) -> None:
-        """The file had to grow: a sync of the same T replaces the one that was begun."""
+        """Restart a sync with the same T. Its snapshot was lost because the store's file had to grow."""
         self._end_sync()
         self._due = self._place.number
 

@@ -1,4 +1,4 @@
-"""How far a peer is: what it holds, by source, and what it lacks of what this edge holds."""
+"""The progress of a peer: the entries that it holds, and its lag behind this edge."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from culm_topics.chotki.records import Behind, HoldingRecord
 _AGAIN_MS: Final = 60_000
 _MOST_SOURCES: Final = 1_000
 _MOST_HELD: Final = 100_000
-"""What a peer says that it holds is told of so many sources: a record of Kafka has them."""
+"""Number of sources in the reported vector of a peer, which has to fit into a record of Kafka."""
 
 
 class Delivery(Enum):
-    """What becomes of a packet for one peer."""
+    """Decision about a packet for one peer."""
 
     SEND = auto()
-    """It holds what the packet builds on, and not the packet."""
+    """The peer holds the entries that the packet builds on, but not the packet."""
     HELD = auto()
-    """It holds it already, or has brought it."""
+    """The peer holds the packet already, or has sent it."""
     LATER = auto()
-    """It lacks something before: a follow-up sync brings both."""
+    """The peer is missing earlier entries; a follow-up sync sends them and the packet."""
 
 
 class PeerHolding:
-    """By source what a peer holds: its handshake, what we announced, what we sent, what it brought."""
+    """The entries that a peer holds, by source: announced by either end, sent to it or received from it."""
 
     def __init__(self) -> None:
         self.vector: dict[int, int] = {}
 
     def raise_to(self, entries: Mapping[int, int]) -> None:
-        """It holds this too."""
+        """Note that the peer holds these entries."""
         for src, pro in entries.items():
             self.vector[src] = max(pro, self.vector.get(src, 0))
 
     def lacks(self, vector: Mapping[int, int]) -> dict[int, int]:
-        """The entries of a vector that are beyond what it holds."""
+        """Return the entries of a vector that the peer is missing."""
         return {src: pro for src, pro in vector.items() if pro > self.vector.get(src, -1)}
 
     def deliver(self, packet: RelayedPacket) -> Delivery:
-        """What becomes of a packet that another session brought; one to be sent counts as held."""
+        """Decide about a packet of another session. A packet to be sent counts as held from now on."""
         held = self.vector.get(packet.src, 0)
         if packet.is_late:
             return Delivery.SEND
@@ -57,18 +57,18 @@ class PeerHolding:
 
 
 class PeerLag:
-    """What `chotki.vectors` is told of one peer: when it changes, and once a minute."""
+    """The records of one peer for `chotki.vectors`: one after each change, and one a minute."""
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int] = {}
         self._told: HoldingRecord | None = None
 
     def oldest_ms(self, now_ms: int) -> int:
-        """For how long the source that is behind the longest has been so."""
+        """Return how long the source with the longest lag has been behind, in milliseconds."""
         return now_ms - min(self._since_ms.values(), default=now_ms)
 
     def next(self, own: Mapping[int, int], held: Mapping[int, int], now_ms: int) -> HoldingRecord | None:
-        """The record of now; None where the last one still says it."""
+        """Return the current record; None if the last one is less than a minute old and nothing changed."""
         behind = {src: pro for src, pro in own.items() if pro > held.get(src, -1)}
         self._since_ms = {src: self._since_ms.get(src, now_ms) for src in behind}
         lag = sorted(Behind(src, pro, self._since_ms[src]) for src, pro in behind.items())

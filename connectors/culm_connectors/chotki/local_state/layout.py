@@ -1,4 +1,4 @@
-"""What lies in the lmdb file of Chotki's local store.
+"""Layout of the lmdb file of Chotki's local store.
 
 | database | key | value |
 |---|---|---|
@@ -6,13 +6,13 @@
 | vectors | store key (18), the global one first | vector (TLV) |
 | meta | `format` | format number, u32 |
 | meta | `origin` | see `culm_topics.kafka.origin` |
-| meta | `epoch` | the mark of the epoch that the store is at (`EpochRecord`); none before the first |
-| meta | `incomplete` | empty; there while the store is on its way to an epoch |
-| meta | `offset` partition, u32 | the offset of `chotki.state` to read on from, u64 |
+| meta | `epoch` | the mark of the epoch that the store is at (`EpochRecord`); missing before the first |
+| meta | `incomplete` | empty; present while the store is being built and is at no epoch |
+| meta | `offset` partition, u32 | the offset of `chotki.state` at which reading continues, u64 |
 | meta | `large` store key | the size of a field of more than `LARGE_FIELD_BYTES`, u64 |
 | meta | `mark` partition, u32 | the mark that was the last record of the partition before this offset |
 
-The length of a seen vector takes one byte up to 253, else `ff` and four. All numbers are big endian.
+The length of a seen vector takes one byte up to 253, else `ff` and four. All numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ U64: Final = struct.Struct(">Q")
 _LONG: Final = 0xFF
 
 Field = tuple[bytes, bytes, bytes | None]
-"""Key, value, seen vector."""
+"""A field: key, value, seen vector."""
 
 
 def offset_key(partition: int) -> bytes:
-    """Where the offset of a partition stands in `meta`."""
+    """Return the key of a partition's offset in `meta`."""
     return OFFSET_PREFIX + U32.pack(partition)
 
 
 def mark_key(partition: int) -> bytes:
-    """Where the last mark of a partition stands in `meta`."""
+    """Return the key of a partition's last mark in `meta`."""
     return MARK_PREFIX + U32.pack(partition)
 
 
 def pack_field(value: bytes, seen: bytes | None) -> bytes:
-    """A field's value and seen vector."""
+    """Encode a field's value and seen vector."""
     if seen is None:
         return b"\x00" + value
     if len(seen) + 1 < _LONG:
@@ -63,7 +63,7 @@ def pack_field(value: bytes, seen: bytes | None) -> bytes:
 
 
 def unpack_field(packed: bytes) -> tuple[bytes, bytes | None]:
-    """Value and seen vector; ValueError where it is none that was packed."""
+    """Decode a field. Returns its value and seen vector. Raises ValueError if it is malformed."""
     if not packed:
         raise ValueError("a field without a head")
     head, start = packed[0], 1
@@ -80,7 +80,7 @@ def unpack_field(packed: bytes) -> tuple[bytes, bytes | None]:
 
 
 def unpack_fields(items: Iterable[tuple[bytes, bytes]]) -> list[Field]:
-    """Many fields, of which most have no seen vector."""
+    """Decode many fields, fast if most have no seen vector. Raises ValueError if one is malformed."""
     return [
         (key, packed[1:], None) if packed[:1] == b"\x00" else (key, *unpack_field(packed))
         for key, packed in items

@@ -1,6 +1,6 @@
-"""The local store as it is at one epoch: what a session's handshake announces and its diff is made from.
+"""A snapshot of the local store at one epoch, from which a session makes its handshake and its diff.
 
-Reference 9.2, rule 7. Everything is of one moment, however long the session takes to send it.
+Reference 9.2, rule 7. The snapshot does not change, however long the session takes to send it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from culm_models.chotki.ids import BLOCK_MASK, OBJECT_KEY
 
 _REMEMBERED: Final = 65_536
 _START: Final = 17
-"""The bytes of a key without its letter."""
+"""Length of a key without its letter, in bytes."""
 
 
 _FIRST_CHUNK: Final = 16
@@ -26,9 +26,9 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class BlockSizes:
-    """The bytes of all values of blocks, by the beginning of their keys; for any thread.
+    """Total size of the values of each block, in bytes, by the first key of the block. For any thread.
 
-    A snapshot of an earlier epoch may get the size of a later one: where a diff is cut need not be exact.
+    A snapshot of an earlier epoch may get the size at a later one: sizes for cutting diffs need not be exact.
     """
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class BlockSizes:
         self._measured: set[bytes] = set()
 
     def of(self, start: bytes, end: bytes) -> int | None:
-        """The size of what lies from one key up to another; None where it is not known."""
+        """Return the size of the block from `start` to before `end`, or None if it is not known."""
         return self._sizes.get(start) if _is_block(start, end) else None
 
     @contextmanager
     def measuring(self, start: bytes, end: bytes) -> Iterator[bool]:
-        """Measure a block while the context lasts; False if somebody else does so at this time."""
+        """Reserve the measuring of a block for the context. Yields False if another session measures it."""
         is_first = not (_is_block(start, end) and start in self._measured)
         if is_first:
             self._measured.add(start)
@@ -52,7 +52,7 @@ class BlockSizes:
                 self._measured.discard(start)
 
     def keep(self, start: bytes, end: bytes, size: int) -> None:
-        """This was measured; the sizes of whole blocks are kept."""
+        """Store a measured size, if it is of a whole block."""
         if not _is_block(start, end):
             return
         if len(self._sizes) >= _REMEMBERED:
@@ -60,7 +60,7 @@ class BlockSizes:
         self._sizes[start] = size
 
     def changed(self, keys: Iterable[bytes]) -> None:
-        """Fields of these keys were written."""
+        """Discard the sizes of the blocks of written fields."""
         for start in {_start_of(key) for key in keys}:
             self._sizes.pop(start, None)
 
@@ -70,19 +70,19 @@ def _is_block(start: bytes, end: bytes) -> bool:
 
 
 def _start_of(key: bytes, further: int = 0) -> bytes:
-    """Where the block of a key begins, or the one that is so much further."""
+    """Return the first key of a key's block, or of the block that is `further` ids away."""
     progress = (int.from_bytes(key[9:_START], "big") & ~BLOCK_MASK) + further
     return key[:9] + progress.to_bytes(8, "big")
 
 
 class EpochSnapshot:
-    """A `StoreSnapshot` over one read transaction; any thread may use it, one at a time.
+    """A `StoreSnapshot` over one read transaction. Any thread may use it, one at a time.
 
-    `epoch` is its number, 0 where only a fresh replica's objects are there; `vector` the global vector;
-    `packets`: by partition up to which offset of `chotki.packets` everything is in it.
+    `epoch` is its number, 0 if the store only has the objects of a new replica; `vector` is the global
+    vector; `packets` has, by partition, the offset up to which it contains `chotki.packets`.
 
-    Everything but `release` raises SnapshotLost once it was released, or taken back (see `LongRead`), and
-    StoreDamaged.
+    All methods except `release` raise StoreDamaged, and SnapshotLost once the snapshot was released or taken
+    back (`LongRead`).
     """
 
     __slots__ = ("_block_sizes", "_databases", "_read", "epoch", "packets", "vector")
@@ -105,7 +105,7 @@ class EpochSnapshot:
         self.packets = packets
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key, or None."""
         is_field = key[0] == OBJECT_KEY
         with self._read.use() as transaction:
             database = self._databases[layout.FIELDS if is_field else layout.VECTORS]
@@ -115,12 +115,18 @@ class EpochSnapshot:
             return _unpacked([(key, found)])[0][1]
 
     def fields(self, start: bytes) -> Iterator[layout.Field]:
-        """See `StoreSnapshot.fields`; memory holds some thousand fields, or a megabyte and one field."""
+        """Yield fields from `start` on: key, value, seen vector.
+
+        At most 1,024 fields, or one megabyte and one field, are in memory at a time.
+        """
         for chunk in self._chunks(layout.FIELDS, start):
             yield from _unpacked(chunk)
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
-        """See `StoreSnapshot.sizes`; a block that was measured before is not read again."""
+        """Yield the total bytes of values from `start` to before `end`, chunk by chunk; 0 lets others run.
+
+        A block that was measured before is not read again.
+        """
         block_sizes = self._block_sizes
         while (known := block_sizes.of(start, end)) is None:
             with block_sizes.measuring(start, end) as is_first:
@@ -144,17 +150,17 @@ class EpochSnapshot:
             return
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """See `StoreSnapshot.vectors`."""
+        """Yield all vectors in the order of their keys; the global vector is the first."""
         for chunk in self._chunks(layout.VECTORS, b""):
             yield from chunk
 
     def release(self) -> None:
-        """It is not needed any more; again does nothing."""
+        """Release the snapshot. Repeated calls do nothing."""
         self._read.end()
 
     def _chunks(self, database: bytes, start: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
-        # Between chunks the transaction is free for whoever wants to end it. Blocks are often small: the
-        # first chunks are, too.
+        # Between chunks the transaction may be ended by another thread. The first chunks are small, because
+        # blocks often are.
         size = _FIRST_CHUNK
         while True:
             with self._read.use() as transaction, transaction.cursor(db=self._databases[database]) as cursor:

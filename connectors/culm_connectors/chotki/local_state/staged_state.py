@@ -1,11 +1,12 @@
-"""Records of `chotki.state` that wait until their epoch is whole (reference 9.2, rule 6).
+"""Records of `chotki.state` that wait until their epoch is complete (reference 9.2, rule 6).
 
-In each partition a mark stands behind everything of its epoch, so an epoch is whole when its mark was seen in
-every partition. Older marks may be gone by compaction, and a micro-batch that is repeated writes its records
-and its mark once more: the highest epoch counts that all partitions have, up to its last mark in each.
+In each partition a mark follows all records of its epoch, so an epoch is complete once its mark was read in
+every partition. Compaction may have removed older marks, and a repeated micro-batch writes its records and
+its mark again. So the highest epoch counts whose mark all partitions have, up to its last mark in each.
 
-A field in pieces is staged when all of them are there. If compaction has removed pieces, a later value comes.
-Until then the partition is not applied up to there, and reading goes on from there after a restart.
+A field in pieces is staged once all of its pieces are read. If compaction has removed pieces, a later value
+of the field follows. Until then the partition is not applied up to there, and reading continues from there
+after a restart.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from culm_topics.chotki.records import EpochRecord, FieldJoiner, epoch_key, is_e
 from culm_topics.errors import RecordError
 
 _RECORD_BYTES: Final = 160
-"""What a staged record takes beside its key and value."""
+"""Memory of a staged record besides its key and value."""
 
 Record = tuple[bytes, bytes]
 
 
 class WholeEpoch(NamedTuple):
-    """What is staged of an epoch and of those before it, and by partition the offset behind its mark."""
+    """The staged records of an epoch and of earlier ones, and by partition the offset to continue from."""
 
     mark: EpochRecord
     records: list[Record]
@@ -32,7 +33,7 @@ class WholeEpoch(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A mark: how many of the staged records stand before it, how many bytes they take, where to read on."""
+    """A mark: the number and bytes of the staged records before it, and the offset after it."""
 
     record: EpochRecord
     staged: int
@@ -44,21 +45,21 @@ class _Mark(NamedTuple):
 class _Partition:
     records: list[Record] = field(default_factory=list)
     first_offset: int | None = None
-    """Nothing that is staged, record or mark, lies before it; None where nothing is staged."""
+    """Offset of the first staged record or mark; None if nothing is staged."""
     staged_bytes: int = 0
     marks: list[_Mark] = field(default_factory=list)
     joiner: FieldJoiner = field(default_factory=FieldJoiner)
 
     def resume_at(self, offset: int) -> int:
-        """Where to read on if all before this offset is applied, except for fields that lack pieces."""
+        """Return the offset to continue from if all before `offset` is applied, except incomplete fields."""
         held_from = self.joiner.held_from
         return offset if held_from is None else min(offset, held_from)
 
 
 class StagedState:
-    """What was read beyond what the store has, by partition.
+    """Records beyond the state of the store, by partition.
 
-    `marks` are the marks behind which reading goes on, of the partitions where it is one.
+    `marks`: by partition, the mark directly before the offset at which reading begins, if there is one.
     """
 
     def __init__(self, partitions: Iterable[int], marks: Mapping[int, EpochRecord]) -> None:
@@ -68,13 +69,13 @@ class StagedState:
             if partition in self._partitions:
                 self._partitions[partition].marks.append(_Mark(mark, 0, 0, -1))
         self.staged_bytes = 0
-        """What all of it takes in memory."""
+        """Memory of all staged records, in bytes."""
 
     def add(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
-        """The next record of a partition; a tombstone has an empty value.
+        """Stage the next record of a partition. A tombstone has an empty value.
 
-        Raises RecordError for a mark that cannot be read, or is another partition's, and for malformed pieces
-        of a field.
+        Raises RecordError for a mark that is malformed or belongs to another partition, and for malformed
+        pieces of a field.
         """
         place = self._partitions[partition]
         if place.first_offset is None:
@@ -93,27 +94,27 @@ class StagedState:
             raise RecordError(f"the mark {key.hex()} stands in partition {partition}")
         mark = EpochRecord.decode(value)
         if place.marks and mark.epoch < place.marks[-1].record.epoch:
-            # The job has begun anew from an older state: what its former run said no longer counts.
+            # The job has restarted from an older state, so the marks of its former run no longer count.
             place.marks.clear()
         place.joiner.end_epoch()
         place.marks.append(_Mark(mark, len(place.records), place.staged_bytes, offset + 1))
 
     def is_applied(self, partition: int, end: int) -> bool:
-        """Whether nothing is staged of what lies before this offset of the partition."""
+        """Whether nothing before this offset of the partition is staged."""
         place = self._partitions[partition]
         return (place.first_offset is None or place.first_offset >= end) and place.resume_at(end) == end
 
     def resume_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        """Where to read on in each partition once everything that is staged is applied."""
+        """Return the offsets to continue from once everything that is staged is applied, by partition."""
         return {number: self._partitions[number].resume_at(offset) for number, offset in positions.items()}
 
     @property
     def lacks_pieces(self) -> bool:
-        """Whether a field is held back because pieces of it are missing."""
+        """Whether a field is not staged because pieces of it are missing."""
         return any(place.joiner.incomplete for place in self._partitions.values())
 
     def take(self) -> WholeEpoch | None:
-        """The highest epoch that is whole, if anything is new in it; it is staged no longer."""
+        """Remove and return the highest complete epoch, or None if there is no new one."""
         common = set.intersection(
             *({mark.record.epoch for mark in place.marks} for place in self._partitions.values())
         )
@@ -148,7 +149,10 @@ class StagedState:
         return taken
 
     def take_all(self) -> tuple[list[Record], dict[int, EpochRecord | None]]:
-        """Everything that is staged, whole or not, and by partition the mark that is the last of it."""
+        """Remove and return all staged records, whether or not their epoch is complete.
+
+        Also returns, by partition, the mark that is the last record read, or None.
+        """
         records: list[Record] = []
         marks: dict[int, EpochRecord | None] = {}
         for partition, place in self._partitions.items():

@@ -1,11 +1,13 @@
 """Reads `chotki.state` into the local store, epoch by epoch (reference 9.2, rule 6).
 
-Records are staged in memory until their epoch is whole. What does not fit there, as when a store is filled
-for the first time, is built into the store as it comes; then the store gives no snapshot before an epoch that
-holds all of that is whole. Nothing is dropped, and nothing waits for what can only come behind it.
+Records are staged in memory until their epoch is complete. If they do not fit, for example when a store is
+filled for the first time, they are built into the store as they are read. Then the store provides no snapshot
+before an epoch that contains all of them is complete. No record is dropped, and nothing waits for records
+that can only follow it.
 
-A reader that is slower than the topic's compaction may miss what an epoch had replaced. So nobody is served
-until the store is beyond the ends that the topic had when reading began, and again when reading falls behind.
+A reader that is slower than the topic's compaction may miss values that later epochs have replaced. So no
+session is served until the store has passed the ends that the topic had when reading began, and again after
+reading has fallen behind.
 """
 
 from __future__ import annotations
@@ -43,11 +45,11 @@ Look = Callable[[Sequence[Record] | None], Awaitable[None]]
 
 
 class StateFollower:
-    """Keeps a store at the newest epoch; its one writer. Implements `Applier`.
+    """Keeps a store at the newest epoch, as its only writer. Implements `Applier`.
 
-    `on_epoch` is told of every epoch that the store has reached, on the event loop; before, `look` is given
-    its records, or None where the store was built on without a whole epoch. `close` before the store is
-    closed.
+    `on_epoch` is called on the event loop for every epoch that the store has reached. Before it, `look`
+    receives the records of the epoch, or None if the store was built without reaching an epoch. Call `close`
+    before the store is closed.
     """
 
     def __init__(
@@ -64,12 +66,12 @@ class StateFollower:
         steady_s: Callable[[], float] = steady_s,
     ) -> None:
         self.ready = asyncio.Event()
-        """Set while the store may be served from; cleared again when reading falls behind."""
-        # What cannot be read ends the follower: nothing is refused.
+        """Set while sessions may be served from the store; cleared when reading falls behind."""
+        # An unreadable record ends the follower, so the feed never has a refused record.
         self._feed = Feed((TOPIC,), self, lambda _: None)
         self._staged: StagedState | None = None
         self._is_left = False
-        """The topic is to be opened again: what comes until then is passed over."""
+        """Whether the topic has to be opened again; records are skipped until then."""
         self._store = store
         self._on_epoch = on_epoch
         self._look = look
@@ -83,14 +85,14 @@ class StateFollower:
 
     @property
     def full(self) -> str | None:
-        """Why nothing can be written now, None where it can."""
+        """The reason why the store cannot be written now, or None."""
         return self._writing.full
 
     async def run(self, topics: TopicReaders) -> None:
         """Read until cancelled.
 
-        Raises OffsetLost, after which the store is dropped when it is opened next; ConsumeFailed,
-        StateUnreadable, StoreDamaged, StoreUnusable.
+        Raises OffsetLost, after which the next opening drops the store; ConsumeFailed, StateUnreadable,
+        StoreDamaged, StoreUnusable.
         """
         try:
             await self._feed.run(topics)
@@ -98,9 +100,9 @@ class StateFollower:
             self.ready.clear()
 
     async def flush_now_and_then(self) -> None:
-        """Flush what was written, for ever; run it as a task.
+        """Flush written data regularly until cancelled. Run it as a task.
 
-        Raises StoreDamaged, also where somebody who reads has met damage and only failed itself.
+        Raises StoreDamaged, also if a reader has found damage.
         """
         while True:
             await asyncio.sleep(self._flush_interval_s)
@@ -111,18 +113,18 @@ class StateFollower:
                 await self._writing.submit(self._store.sync)
 
     def close(self) -> None:
-        """Finish what is being written, if there is room; the store stays open."""
+        """Finish pending writes, if there is disk space. The store stays open."""
         self._writing.close()
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
-        """Return the offsets that the store has: what was staged beyond them is read again."""
+        """Return the offsets of the store. Records that were only staged are read again."""
         self._staged, self._is_left = None, False
         return {(topic, number): offset for number, offset in self._store.state_offsets.items()}
 
     async def apply(
         self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
     ) -> Sequence[RefusedRecord]:
-        """Stage records; behind the last ones of a batch apply what is whole. Raises StateUnreadable."""
+        """Stage records, and at the end of a batch apply the complete epoch. Raises StateUnreadable."""
         if self._is_left:
             return ()
         if self.ready.is_set() and self._is_behind(records):
@@ -155,7 +157,7 @@ class StateFollower:
         return ()
 
     async def lost(self, topic: str) -> None:
-        """Have the store filled anew: only what the topic has now is true."""
+        """Mark the store to be filled anew from the records that the topic has now."""
         self._store.condemn()
 
     async def _apply_whole(self, staged: StagedState) -> None:
@@ -163,7 +165,7 @@ class StateFollower:
         if whole is None:
             return
         if self.ready.is_set() and staged.lacks_pieces:
-            # Compaction takes nothing that is so new: somebody else has written or removed records.
+            # Compaction does not remove such new records: another program has written or removed some.
             raise StateUnreadable(f"epoch {whole.mark.epoch} of chotki.state lacks pieces of a field")
         before = self._store.epoch
         if whole.mark.epoch < before:
@@ -175,7 +177,7 @@ class StateFollower:
             self._on_epoch(whole.mark)
 
     async def _build(self, staged: StagedState, positions: Mapping[int, int]) -> None:
-        """Take what is staged into the store, though its epoch is not whole."""
+        """Write all staged records into the store although their epoch is not complete."""
         if self.ready.is_set():
             logger.warning(
                 "an epoch of more than %d bytes: nobody new is served until it is whole",
@@ -189,13 +191,13 @@ class StateFollower:
             await self._look(None)
 
     def _is_behind(self, records: Sequence[Message]) -> bool:
-        # By both clocks: a wall clock that jumps, or was wrong when this process started, is no lag.
+        # By both clocks, because a wall clock that jumps or was wrong at the start must not count as lag.
         oldest_s = min(self._wall_s(), self._steady_s()) - self._max_lag_s
         return any(0 <= message.timestamp()[1] < oldest_s * 1_000 for message in records)
 
     async def _write(self, work: Callable[[], None]) -> None:
         self._is_flushed = False
-        # Whoever waits may be cancelled; what is being written is written all the same.
+        # The waiting task may be cancelled, but the write has to finish.
         await asyncio.shield(self._writing.submit(work))
 
 

@@ -1,8 +1,8 @@
-"""The merged state of everything in lmdb: what an edge answers diffs from (reference 9.2, rules 6 and 7).
+"""The merged state of all objects in lmdb, from which an edge answers diffs (reference 9.2, rules 6 and 7).
 
-The store stands at one epoch and moves to the next in one transaction: fields, vectors of blocks, the global
-vector and the offsets that it covers. A store that has much to catch up with is *built* instead: it takes
-records as they come, in transactions of bounded size, and gives no snapshot until it is at an epoch again.
+The store is at one epoch and moves to the next one in one transaction: fields, vectors of blocks, the global
+vector and the covered offsets. A store that is far behind is *built* instead: records are written as they are
+read, in transactions of bounded size, and there is no snapshot until the store is at an epoch again.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from culm_topics.kafka.origin import Origin
 _MAX_SNAPSHOTS: Final = 4_096
 
 Write = tuple[bytes, bytes, bytes]
-"""Database, key, value."""
+"""A write: database, key, value."""
 
 
 class _Epoch(NamedTuple):
-    """What an epoch is; its mark as it is kept, None before the first."""
+    """An epoch: its mark as stored (None before the first epoch), its number, vector and covered offsets."""
 
     mark: bytes | None
     number: int
@@ -51,7 +51,7 @@ class _Epoch(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """Where the store stands."""
+    """The state that the store has reached."""
 
     at: _Epoch
     is_incomplete: bool
@@ -61,9 +61,9 @@ class _Reached(NamedTuple):
 
 
 class ChotkiStore:
-    """The store of one folder. One thread writes (`apply`, `build`, `sync`), any may read.
+    """The store of one folder. One thread writes (`apply`, `build`, `sync`), any thread may read.
 
-    What writes raises StoreFull, StoreDamaged, StoreUnusable.
+    Methods that write raise StoreFull, StoreDamaged, StoreUnusable.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ChotkiStore:
         check: bool,
         lock: FolderLock,
     ) -> None:
-        """See `open`. Raises StoreDamaged and StoreForeign besides."""
+        """Open the store as it is, for `open`. Raises StoreDamaged, StoreForeign and the errors of `open`."""
         self._file = LmdbFile(
             folder,
             layout.DATABASES,
@@ -99,9 +99,9 @@ class ChotkiStore:
 
     @classmethod
     def open(cls, folder: Path, origin: Origin, *, map_size_bytes: int, max_size_bytes: int) -> ChotkiStore:
-        """The store of this folder if it can be trusted, else a fresh one in its place.
+        """Open the store of a folder if it can be trusted, else a new one in its place.
 
-        Raises StoreBusy when another process has it, StoreFull when the disk is full, StoreUnusable.
+        Raises StoreBusy if another process has it open, StoreFull if the disk is full, StoreUnusable.
         """
 
         def open_store(lock: FolderLock, doubt: bool) -> ChotkiStore:
@@ -119,51 +119,51 @@ class ChotkiStore:
 
     @property
     def folder(self) -> Path:
-        """Where it lives."""
+        """Folder of the store."""
         return self._file.folder
 
     @property
     def damage(self) -> StoreDamaged | None:
-        """The latest damage that somebody met, reading or writing."""
+        """The latest damage that a reader or writer has found, or None."""
         return self._file.damage
 
     @property
     def epoch(self) -> int:
-        """The epoch that it is at, or was at before it was built on; 0 before the first."""
+        """Number of the current epoch, or of the last one before building; 0 before the first."""
         return self._reached.at.number
 
     @property
     def vector(self) -> Mapping[int, int]:
-        """The global vector of this epoch."""
+        """Global vector of the epoch."""
         return self._reached.at.vector
 
     @property
     def packets(self) -> Mapping[int, int]:
-        """By partition: up to which offset of `chotki.packets` everything is in this epoch."""
+        """Offsets up to which the epoch contains `chotki.packets`, by partition."""
         return self._reached.at.packets
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether it is on its way to an epoch and gives no snapshot."""
+        """Whether the store is being built, so that there is no snapshot."""
         return self._reached.is_incomplete
 
     @property
     def state_offsets(self) -> Mapping[int, int]:
-        """By partition of `chotki.state`: the offset to read on from."""
+        """Offsets of `chotki.state` at which reading continues, by partition."""
         return self._reached.offsets
 
     @property
     def marks(self) -> Mapping[int, EpochRecord]:
-        """By partition: the mark that was the last record before its offset, where it was one."""
+        """Marks directly before the offsets of `chotki.state`, for partitions with a mark there."""
         return self._reached.marks
 
     @property
     def large_fields(self) -> Mapping[bytes, int]:
-        """The sizes of all fields of more than `LARGE_FIELD_BYTES`."""
+        """Sizes of all fields larger than `LARGE_FIELD_BYTES`, by key."""
         return self._reached.large_fields
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key as it is now, also while the store is incomplete."""
+        """Return the current value of a key or None, also while the store is incomplete."""
         is_field = key[0] == OBJECT_KEY
         with self._file.read() as transaction:
             found: bytes | None = transaction.get(
@@ -172,7 +172,7 @@ class ChotkiStore:
         return found if found is None or not is_field else layout.unpack_field(found)[0]
 
     def snapshot(self) -> EpochSnapshot:
-        """The store as it is now; whoever takes it releases it soon. Raises StoreIncomplete."""
+        """Return a snapshot of the store, which the caller must release soon. Raises StoreIncomplete."""
         read = self._file.read_long()
         try:
             with read.use() as transaction:
@@ -184,7 +184,7 @@ class ChotkiStore:
                 mark = transaction.get(layout.EPOCH_KEY, db=meta)
                 vector = transaction.get(GLOBAL_VECTOR_KEY, db=self._databases[layout.VECTORS])
             at = self._reached.at
-            # The thread that writes may have moved on since.
+            # The writing thread may have reached another epoch meanwhile.
             at = at if at.mark == mark else self._epoch(mark, vector)
             return EpochSnapshot(
                 read,
@@ -201,11 +201,11 @@ class ChotkiStore:
     def apply(
         self, records: Iterable[tuple[bytes, bytes]], mark: EpochRecord, offsets: Mapping[int, int]
     ) -> None:
-        """Go to the epoch of this mark, in one transaction.
+        """Move to the epoch of a mark in one transaction.
 
-        `records` are keys and values of `chotki.state`, of one key the last one counts; marks among them are
-        passed over. `offsets` are where to read on, behind the marks. Raises StateUnreadable before anything
-        is written.
+        `records` are keys and values of `chotki.state`. The last record of a key counts; marks are skipped.
+        `offsets` are the offsets after the marks, at which reading continues. Raises StateUnreadable before
+        anything is written.
         """
         writes = _writes(records)
         writes.append((layout.VECTORS, GLOBAL_VECTOR_KEY, mark.vector))
@@ -223,10 +223,10 @@ class ChotkiStore:
         offsets: Mapping[int, int],
         marks: Mapping[int, EpochRecord | None],
     ) -> None:
-        """Take records of an epoch that is not whole: from now on there are no snapshots until `apply`.
+        """Write records of an incomplete epoch. There are no snapshots from now on until `apply`.
 
-        `marks`: of each partition that was read on, the mark that is its last record, None where it is
-        none. Raises StateUnreadable before anything is written.
+        `marks`: by partition, the mark that is the last record read, or None if another record is.
+        Raises StateUnreadable before anything is written.
         """
         writes = _writes(records)
         writes.append((layout.META, layout.INCOMPLETE_KEY, b""))
@@ -242,27 +242,27 @@ class ChotkiStore:
         self._reached = self._read_reached()
 
     def counts(self) -> tuple[int, int]:
-        """How many fields and how many vectors are held."""
+        """Return the number of fields and the number of vectors."""
         return self._file.count(layout.FIELDS), self._file.count(layout.VECTORS)
 
     def size_bytes(self) -> int:
-        """The size of the file."""
+        """Return the size of the file in bytes."""
         return self._file.size_bytes()
 
     def sync(self) -> None:
-        """Flush to the disk; blocks while the disk works."""
+        """Flush to disk. Blocks until the disk is done."""
         self._file.sync()
 
     def condemn(self) -> None:
-        """Have the next opening drop it."""
+        """Mark the store so that the next opening drops it."""
         condemn(self.folder)
 
     def close(self) -> None:
-        """Flush, close, and remember what was in the file; snapshots are over."""
+        """Flush and close the store, and mark it as closed with a digest of its file. Snapshots end."""
         close_marked(self._file)
 
     def _list_large(self, writes: list[Write]) -> list[bytes]:
-        """Add to `writes` the sizes of large fields; returns where sizes stand of fields that shrank."""
+        """Add the sizes of large fields to `writes`. Returns the keys of sizes of fields that shrank."""
         gone = []
         for database, key, value in tuple(writes):
             if database == layout.FIELDS and len(value) > LARGE_FIELD_BYTES:
@@ -272,7 +272,7 @@ class ChotkiStore:
         return gone
 
     def _write(self, writes: list[Write], gone: Iterable[bytes]) -> None:
-        # In the order of the keys pages are written once.
+        # In the order of keys, each page is written once.
         writes.sort(key=lambda write: write[:2])
         databases, meta = self._databases, self._databases[layout.META]
 
@@ -287,7 +287,7 @@ class ChotkiStore:
         self._block_sizes.changed(key for name, key, _ in writes if name == layout.FIELDS)
 
     def _begin(self) -> None:
-        """Make an empty file a fresh replica's store. Raises StoreDamaged where the format is another."""
+        """Fill an empty file with a new replica's store. Raises StoreDamaged if its format is another one."""
         with self._file.read() as transaction:
             found = transaction.get(layout.FORMAT_KEY, db=self._databases[layout.META])
         written = layout.U32.pack(layout.FORMAT)
@@ -303,7 +303,7 @@ class ChotkiStore:
             raise StoreDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
 
     def _check_origin(self, origin: Origin) -> None:
-        """Raise StoreForeign where it was filled from another Kafka; a fresh one is of this one now."""
+        """Set the origin of a new store. Raises StoreForeign if it was filled from another Kafka."""
         with self._file.read() as transaction:
             kept = transaction.get(layout.ORIGIN_KEY, db=self._databases[layout.META])
         if kept is None and not self.state_offsets:

@@ -1,5 +1,5 @@
-"""Replicas in memory over byte channels, for demos, tests, and programs that want no store.
+"""Replicas in memory over byte channels, for demos, tests, and programs without a store.
 
-- `peer`: a whole replica, which calls and is called.
-- `copy`: everything that another replica holds, read by one session that writes nothing.
+- `peer`: a complete replica with real connections.
+- `copy`: reads everything that another replica holds, by a session that writes nothing.
 """

@@ -1,7 +1,7 @@
-"""A copy of what a replica holds, made by one session that reads and writes nothing (reference 10.1, 10.3).
+"""Copies the state of a replica by one session that reads and writes nothing (reference 10.1, 10.3).
 
-The session announces an empty vector and the mode *read*: so the replica sends all that it has, gets neither
-D nor V, and keeps nothing of it.
+The session announces an empty vector and the mode *read*. So the replica sends its whole state, receives
+neither D nor V, and keeps no trace of the session.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LAST_SRC = (1 << 40) - 1
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCopy:
-    """What a replica held when it was asked.
+    """The state of a replica at the time of the session.
 
-    `store`: key to value, its vectors included. `t` is its own entry. `unreadable`: fields that were left out
-    because their values do not parse, by ID and type. `received_bytes` are of the transport.
+    `store`: values by key, including its vectors. `t` is its own entry. `unreadable`: fields that were left
+    out because their values do not parse, by ID and type. `received_bytes` is counted by the transport.
     """
 
     store: dict[bytes, bytes]
@@ -48,12 +48,12 @@ class ReplicaCopy:
 async def copy_replica(
     channel: ByteChannel, *, silence_s: float = 60.0, progress: Callable[[int], None] = lambda _: None
 ) -> ReplicaCopy:
-    """Read everything that the replica at the other end holds; all of it is in memory then.
+    """Read the whole state of the replica at the other end into memory.
 
-    `progress` is told the bytes that have come. Raises `CopyIncomplete` where the replica ends the session
-    too early, says nothing for `silence_s`, or sends what is refused.
+    `progress` receives the number of received bytes. Raises `CopyIncomplete` if the replica ends the session
+    too early, sends nothing for `silence_s`, or sends malformed data.
     """
-    # A number that nobody has: it stands in this session's handshake alone.
+    # A random source that nobody uses. It appears only in this session's handshake.
     src = random.SystemRandom().randint(_FIRST_SRC, _LAST_SRC)
     settings = ChotkiSettings(unreadable_values="quarantine")
     replica = Replica(src, MemoryStore(), settings=settings, seed=src)
@@ -102,7 +102,7 @@ async def copy_replica(
 
 
 def _is_whole(replica: Replica) -> bool:
-    """Whether everything came that the handshake announced."""
+    """Whether everything that the peer's handshake announced has arrived."""
     peer = replica.sessions[_SESSION].peer
     return peer is not None and not entries_beyond(parse_vector(peer.vector), replica.vector())
 

@@ -1,4 +1,4 @@
-"""A replica of the models with real connections: it calls and is called, and forwards as a hub does."""
+"""A replica of the models with real connections in both directions. It forwards like a hub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TICK_S = 0.05
 class ReplicaPeer:
     """One replica; `replica` is the model behind it. For one event loop.
 
-    `listeners` are told every event with the name of its session.
+    `listeners` receive every event with the name of its session.
     """
 
     def __init__(self, replica: Replica) -> None:
@@ -32,7 +32,7 @@ class ReplicaPeer:
         self._sessions = 0
 
     async def speak(self, channel: ByteChannel, *, mode: int = MODE_MAX) -> None:
-        """One session on a channel, until it ends; a handler of doors, too."""
+        """Run one session on a channel until it ends. It may be the handler of a door."""
         self._sessions += 1
         name = f"session {self._sessions}"
         self._channels[name] = channel
@@ -51,7 +51,7 @@ class ReplicaPeer:
             channel.abort()
 
     def commit(self, letter: str, ref: Id, body: bytes) -> Id:
-        """A change of this replica: see `Replica.commit`."""
+        """Make a change of this replica (C, O, E or Y) and send it to the sessions. Returns its id."""
         done = self.replica.commit(letter, ref, body, _now_ms())
         self._take(done.output)
         return done.id

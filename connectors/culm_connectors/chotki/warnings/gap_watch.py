@@ -1,9 +1,9 @@
-"""What a connection has brought and what does not count: a gap ends the connection (reference 9.2, rule 3).
+"""Finds gaps: produced entries of a connection that do not count. A gap ends the connection.
 
-An entry counts once everything is there that it builds on. The job reports what has waited too long; the edge
-sees it in the epochs: one that covers what the connection produced (none does while the job waits, which is a
-minute), and whose vector stays below it. The next handshake then announces what counts, and the peer's diff
-brings the rest.
+Reference 9.2, rule 3. An entry counts once everything that it builds on is there. The job waits a minute for
+missing entries, and no epoch covers the entry before. A gap then shows as an epoch that covers the produced
+entry, but whose vector stays below it. The next handshake announces the entries that count, and the peer's
+diff fills the gap.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from culm_topics.chotki.records import EpochRecord
 
 
 class _Place(NamedTuple):
-    """Behind this offset of a partition an epoch has an entry."""
+    """A place in a topic: an epoch that covers `end` of the partition covers the entry."""
 
     is_commit: bool
     partition: int
@@ -33,31 +33,31 @@ class _Produced(NamedTuple):
 class _Source:
     latest: _Produced
     asked: _Produced
-    """What the next epochs are asked for; the latest one moves on, under load before any epoch has it."""
+    """The entry that epochs are checked for. Under load `latest` advances before any epoch covers it."""
     covered: int = -1
     """The highest entry that an epoch has covered."""
     blocked: int = -1
-    """The covered entry that did not count, and since when."""
+    """The covered entry that did not count; `since_s` is the time since when."""
     since_s: float = 0.0
 
 
 class GapWatch:
-    """For one connection; `produced` is told what Kafka has acknowledged, `check` of every epoch."""
+    """Gaps of one connection. `packets` and `commit` note acknowledged entries, `check` checks an epoch."""
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
         self._sources: dict[int, _Source] = {}
 
     def packets(self, entries: Mapping[int, int], partition: int, end: int) -> None:
-        """Packets: by source the highest entry, in a partition of `chotki.packets` before this offset."""
+        """Note the highest entry by source, in a partition of `chotki.packets` before the offset `end`."""
         self._produced(entries, _Place(False, partition, end))
 
     def commit(self, entries: Mapping[int, int], partition: int, end: int) -> None:
-        """A sync's entries, in a partition of `chotki.commits`."""
+        """Note the entries of a sync, in a partition of `chotki.commits` before the offset `end`."""
         self._produced(entries, _Place(True, partition, end))
 
     def check(self, mark: EpochRecord, now_s: float) -> dict[int, int]:
-        """By source: the entry that has not counted for too long although the epoch has it."""
+        """Check an epoch. Returns, by source, the entry that has not counted for too long though covered."""
         vector = parse_vector(mark.vector)
         covered = {False: dict(mark.packets), True: dict(mark.commits)}
         gaps = {}

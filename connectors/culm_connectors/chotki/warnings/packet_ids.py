@@ -1,8 +1,8 @@
-"""Which packets `chotki.packets` has had lately, and so what one that comes is (reference 9.2, rule 9).
+"""Remembers the latest packets of `chotki.packets` and classifies new ones by them (reference 9.2, rule 9).
 
-An id is its source and sequence number. Digests stand for packets: ids are remembered for long, and a packet
-may have megabytes. The latest lie in a dictionary, those before in sorted arrays of 20 bytes an id, which are
-looked at only for ids that are not beyond all others of their source, so hardly ever.
+An id is a source and a sequence number. Packets are remembered as digests, since ids are kept for long and a
+packet may have megabytes. The latest ids are in a dictionary, earlier ones in sorted arrays of 20 bytes per
+id. The arrays are only searched for ids that are not beyond all others of their source, which is rare.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from culm_topics.chotki.records import Bringer
 _CHUNK: Final = 65_536
 _ROW: Final = np.dtype([("name", "<u8"), ("digest", "<u8"), ("bringer", "<u4")])
 _OWN_KEY_BYTES: Final = 24
-"""Of a bringer's edge; what follows is drawn at each of its starts."""
+"""Length of the constant part of an edge's id, in bytes; the rest is random for each start."""
 
 
 class Arrival(Enum):
-    """What a packet is that comes."""
+    """Class of an arriving packet."""
 
     NEW = auto()
     LATE = auto()
-    """Behind what its source is known to have said: its writer went back."""
+    """Its id is below a known id of its source: its writer went back."""
     REPEATED = auto()
-    """It came before, the same way."""
+    """It arrived before from the same edge and peer."""
     LOOP = auto()
-    """It came before, another way: the tree of replicas has a circle."""
+    """It arrived before from another edge or peer: the tree of replicas has a loop."""
     REUSED = auto()
-    """Another packet came under its id."""
+    """Another packet arrived before under its id."""
 
 
 class Merged(Protocol):
-    """What is used of the store: how far its newest epoch is."""
+    """The part of the store that is used here: the progress of its newest epoch."""
 
     @property
     def vector(self) -> Mapping[int, int]:
@@ -50,7 +50,7 @@ class Merged(Protocol):
 
     @property
     def packets(self) -> Mapping[int, int]:
-        """By partition: up to which offset of `chotki.packets` everything is in it."""
+        """Offsets up to which the epoch contains `chotki.packets`, by partition."""
         ...
 
 
@@ -60,18 +60,18 @@ class _PacketDigest(NamedTuple):
 
 
 class PacketIds:
-    """The last ids of `chotki.packets`, at least `most` of them."""
+    """The latest ids of `chotki.packets`, at least `most` of them."""
 
     def __init__(self, most: int, merged: Merged) -> None:
         self._merged = merged
         self._key = secrets.token_bytes(16)
         self._newest: dict[int, int] = {}
-        """By source: the highest sequence number that was read."""
+        """Highest read sequence number, by source."""
         self._latest: dict[int, _PacketDigest] = {}
         self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-most // _CHUNK)))
 
     def arrives(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> Arrival:
-        """What a packet is that a connection brings."""
+        """Classify a packet received from a connection."""
         found = self._find(src, pro)
         if found is None:
             is_behind = self._is_behind(src, pro) or pro <= self._merged.vector.get(src, -1)
@@ -83,7 +83,7 @@ class PacketIds:
     def read(
         self, src: int, pro: int, packet: bytes, bringer: Bringer, *, partition: int, offset: int
     ) -> Arrival:
-        """What a packet of the topic is, read for the first time at this place; it is remembered."""
+        """Classify and remember a packet of the topic that is read for the first time at this offset."""
         arrival = self.arrives(src, pro, packet, bringer)
         if (
             arrival is Arrival.LATE
@@ -96,18 +96,18 @@ class PacketIds:
         return arrival
 
     def remember(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> None:
-        """A packet of the topic is known from now on."""
+        """Remember a packet of the topic."""
         self._newest[src] = max(pro >> OFFSET_BITS, self._newest.get(src, 0))
         self._latest[self._name(src, pro)] = _PacketDigest(self._digest(packet), self._bringer(bringer))
         if len(self._latest) >= _CHUNK:
             self._set_aside()
 
     def highest(self, src: int) -> int:
-        """The highest id of a source, with offset 0, that the topic or the newest epoch tells of; 0: none."""
+        """Return the highest id of a source in the topic or the newest epoch, with offset 0; 0 if unknown."""
         return max(self._newest.get(src, 0) << OFFSET_BITS, self._merged.vector.get(src, 0))
 
     def sources(self) -> set[int]:
-        """All sources that the topic or the newest epoch tells of."""
+        """Return all sources in the topic or the newest epoch."""
         return self._newest.keys() | self._merged.vector.keys()
 
     def _is_behind(self, src: int, pro: int) -> bool:
@@ -136,7 +136,7 @@ class PacketIds:
         return self._hash(src.to_bytes(8, "big") + (pro >> OFFSET_BITS).to_bytes(8, "big"))
 
     def _bringer(self, bringer: Bringer) -> int:
-        """A connection is known by its edge and its peer, so that a peer that comes again is no other one."""
+        """Return the hash of an origin, by its edge and peer: a peer that reconnects keeps its hash."""
         return self._hash(bringer.edge[:_OWN_KEY_BYTES] + bringer.peer.to_bytes(8, "big")) & 0xFFFFFFFF
 
     def _digest(self, packet: bytes) -> int:

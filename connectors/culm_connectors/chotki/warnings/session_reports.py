@@ -1,12 +1,12 @@
-"""What an edge tells of its sessions: lines of `chotki.sessions`, what peers hold, warnings, refused bytes.
+"""Reports of an edge about its sessions: lines of `chotki.sessions`, peers' entries, warnings, refused bytes.
 
-A session has a line when its peer is known, when it is live, when a sync has come and when it is over; in
-between, every five seconds while anything moves, which is also when `chotki.vectors` is told what the peer
-holds, and the log how far its diffs are.
+A session has a line when its peer is known, when it is live, after each received sync and when it is over. In
+between it has a line every five seconds if anything has changed. At the same interval the entries that the
+peer holds go to `chotki.vectors`, and the progress of its diffs goes to the log.
 
-A warning refuses nothing (reference 4.6): it is counted, logged, and a line in `chotki.sessions` with its
-code, of each code and session at most one in ten seconds. Bytes that are refused go to `rejected`, as many a
-minute as the settings allow.
+Nothing is refused for a warning (reference 4.6). It is counted, logged, and written as a line of
+`chotki.sessions` with its code, at most once in ten seconds per code and session. Refused bytes go to
+`rejected`, at most as many records a minute as the settings allow.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WATCH_S: Final = 5.0
 
 @dataclass(slots=True)
 class _Reported:
-    """What is known of a session beside its own state, and what was told of it last."""
+    """Counts of a session besides its own state, and its last line."""
 
     pings: int = 0
     pongs: int = 0
@@ -56,7 +56,7 @@ class _Reported:
 
 
 class SessionReports:
-    """Tells of all sessions of an edge; `run` writes it, and what Kafka is too slow for is left out."""
+    """Reports about all sessions of an edge, written by `run`. Reports are dropped if Kafka is too slow."""
 
     def __init__(self, metrics: ChotkiMetrics) -> None:
         self._metrics = metrics
@@ -65,7 +65,7 @@ class SessionReports:
         self._warned_s: dict[tuple[int, str], float] = {}
 
     def event(self, connection: ReplicaConnection, event: events.SessionEvent) -> None:
-        """Something happened on a connection."""
+        """Count and report an event of a connection."""
         metrics = self._metrics
         match event:
             case events.PacketApplied():
@@ -104,11 +104,11 @@ class SessionReports:
                 self._enter(connection)
 
     def session(self, connection: ReplicaConnection, *, code: str = "", reason: str = "") -> None:
-        """How a session stands; `code` and `reason` are of a warning, else of its end."""
+        """Write a line about a session. `code` and `reason` are a warning's, else those of its end."""
         self._write_line(connection, self._record(connection, code, reason))
 
     def watch(self, connections: Iterable[ReplicaConnection]) -> None:
-        """Tell of each whatever has moved since it was told of."""
+        """Write a line about each connection that has changed since its last line."""
         for connection in connections:
             _log_progress(connection)
             self._hold(connection)
@@ -119,16 +119,16 @@ class SessionReports:
                 self._write_line(connection, record)
 
     def _enter(self, connection: ReplicaConnection) -> None:
-        """A session that is live is told of at once; pings, which leave that state and enter it, are not."""
+        """Write a line when a session becomes live, but not when a ping leaves and enters that state."""
         last = self._reported[connection.number].record
         live = SessionState.LIVE.value
         if last is not None and connection.session.state.value == live and last.state != live:
             self.session(connection)
 
     def _hold(self, connection: ReplicaConnection) -> None:
-        """What the peer holds and lacks, where that has changed."""
+        """Report the entries that the peer holds and is missing, if they have changed."""
         peer = connection.session.peer
-        # Who announces nothing at all is no replica: it reads everything once and is gone, as `verify` does.
+        # A peer that announces nothing is not a replica: it reads everything once and leaves, like `verify`.
         if peer is None or not peer.vector:
             return
         record = connection.holding(steady_ms())
@@ -171,7 +171,7 @@ class SessionReports:
     def turned_away(
         self, shared: EdgeShared, channel: ByteChannel, number: int, name: str, error: ConnectorError
     ) -> None:
-        """Somebody was not served."""
+        """Write a line about a connection that was not served."""
         statistics = channel.statistics()
         record = SessionRecord(
             state=SessionState.NONE.value,
@@ -194,7 +194,7 @@ class SessionReports:
         self._put("chotki.sessions", ProducerRecord(session_key(shared.edge, number), record.encode()))
 
     def duplicate(self, found: Duplicate, connection: ReplicaConnection | None) -> None:
-        """Objects have one value where Go refuses that; `connection` brought it, where that is known."""
+        """Warn of objects that share a value, which Go refuses. `connection` is its origin, if known."""
         value = print_text(found.letter, found.value)[:_MOST_VALUE]
         text = f"{value} is in field {found.offset} of {texts(found.holders)}, of class {found.class_id}"
         if connection is not None:
@@ -204,7 +204,7 @@ class SessionReports:
         limited.warning("%s: %s", UNIQUE_DUPLICATE, text)
 
     def forget(self, connection: ReplicaConnection) -> None:
-        """It is over."""
+        """Write the last reports about a session that is over, and forget it."""
         self._hold(connection)
         self.session(connection)
         del self._reported[connection.number]
@@ -212,7 +212,7 @@ class SessionReports:
             del self._warned_s[key]
 
     async def run(self, shared: EdgeShared, connections: Callable[[], Iterable[ReplicaConnection]]) -> None:
-        """Watch these connections and write what is told, for ever."""
+        """Watch these connections and write their reports until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch_for_ever(connections))
             tasks.create_task(self._write_for_ever(shared))
@@ -252,7 +252,7 @@ class SessionReports:
 
 
 def _log_progress(connection: ReplicaConnection) -> None:
-    """How far the diffs are of a session that begins: of many GB they take long."""
+    """Log the progress of a session's diffs, which take long if they have many GB."""
     session = connection.session
     sent, received = connection.progress()
     if session.is_making_diff or connection.feed.progress() is not None:
@@ -269,5 +269,5 @@ def _in_words(diff: Progress) -> str:
 
 
 def _within(text: str) -> str:
-    """As much of a text as a record takes."""
+    """Return the beginning of a text that fits into a record."""
     return text.encode("utf-8", "backslashreplace")[:_MOST_TEXT_BYTES].decode("utf-8", "ignore")

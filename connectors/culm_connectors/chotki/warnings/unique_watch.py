@@ -1,7 +1,7 @@
-"""Looks for objects that have one value in a hash-indexed field, before a Go replica does (reference 10, 4).
+"""Finds objects with equal values in a hash-indexed field, before a Go replica does (reference 10, 4).
 
-What the store holds is looked through at the start, each epoch when the store has it, and each packet before
-it goes to anybody. Nothing is held back. Where no class has such a field this costs a look at keys.
+The store is scanned at the start, each epoch is checked once the store has it, and each packet before it is
+sent to peers. Nothing is held back. If no class has such a field, only keys are checked.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ Record = tuple[bytes, bytes]
 
 
 class UniqueWatch:
-    """For several threads: what is long is called in one of its own."""
+    """Watches the hash-indexed fields. Methods may run in several threads; long ones run in their own."""
 
     def __init__(self, store: ChotkiStore, most: int) -> None:
         self._store = store
         self._values = UniqueValues(most)
         self._lock = threading.Lock()
         self._new_objects: OrderedDict[Id, Id] = OrderedDict()
-        """Classes of objects that packets have made and the store may not hold yet."""
+        """Classes of objects that packets have created and the store may not hold yet."""
         self._is_scanned = False
 
     @property
     def is_full(self) -> bool:
-        """Whether there are more values than are looked at."""
+        """Whether there are more values than can be watched."""
         return self._values.is_full
 
     @property
     def count(self) -> int:
-        """How many values several objects have now."""
+        """Number of values that several objects have now."""
         with self._lock:
             return len(self._values.duplicates())
 
     def scan(self) -> list[Duplicate]:
-        """Look through the store. Raises what its snapshots do."""
+        """Scan the store. Returns the duplicates. Raises the errors of snapshots, except StoreIncomplete."""
         try:
             snapshot = self._store.snapshot()
         except StoreIncomplete:
@@ -69,7 +69,10 @@ class UniqueWatch:
             snapshot.release()
 
     def records(self, records: Sequence[Record] | None) -> list[Duplicate]:
-        """Records of an epoch that the store has now; None: it is being built, and looked through later."""
+        """Check the records of an epoch that the store has reached. Returns the duplicates.
+
+        None means that the store is being built; it is scanned later.
+        """
         if records is None or not self._is_scanned:
             self._is_scanned = False
             return [] if records is None else self.scan()
@@ -86,7 +89,7 @@ class UniqueWatch:
             snapshot.release()
 
     def packet(self, packet: bytes) -> list[Duplicate]:
-        """A live packet before it goes out."""
+        """Check a live packet before it is sent to peers. Returns the duplicates."""
         if not self._values.classes and outer_letter(packet) != "C":
             return []
         try:
@@ -114,7 +117,7 @@ class UniqueWatch:
         at = class_id = Id(0, 0)
         for key, value, _ in snapshot.fields(b""):
             if key[17] == _OBJECT:
-                # An object lies before its fields.
+                # An object precedes its fields.
                 at, class_id = split_object_key(key)[0], Id.unzip(value)
             elif key[17] in _INDEXED and class_id in self._values.classes:
                 field, letter = split_object_key(key)
@@ -147,7 +150,7 @@ def _object_of(field: Id) -> Id:
 
 
 def _merged(writes: Iterable[Record], snapshot: StoreSnapshot) -> Iterator[Record]:
-    """What fields are with these operands."""
+    """Yield the values of fields after merging these operands."""
     for key, operand in writes:
         before = snapshot.get(key)
         yield key, operand if before is None else merge(chr(key[17]), [before, operand])
