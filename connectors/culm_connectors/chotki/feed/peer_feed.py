@@ -89,7 +89,7 @@ class PeerFeed:
         return self.holding.deliver(packet) is Delivery.SEND
 
     def _begin_sync(self, request: MakeRequest) -> bool:
-        """Begin a sync of entries that the newest epoch has and the peer does not. Returns False without any."""
+        """Begin a sync if the newest epoch has entries that the peer is missing. Returns whether it has."""
         try:
             snapshot = self._store.snapshot()
         except StoreIncomplete:
