@@ -1,5 +1,4 @@
-"""The Spark jobs that keep Culm's durable, aggregated state: one package or file per job, and the code to run
-them.
+"""The Spark jobs that keep Culm's durable, aggregated state: one package or file per job.
 
 - `logs/`: `entries` to `logs` and `rejected`. `blocks/`: `logs` to `blocks`, `receipts` to `block-vectors`.
 - `coverage/`: `logs`, `fragments`, `payloads` and `holdings` to `coverage`, for logs that may have gaps.

@@ -1,5 +1,6 @@
-"""The errors of this package. `code` is stable: see `culm_models.errors`. `hint` tells the operator what to
-do.
+"""The errors of this package.
+
+`code` is stable: see `culm_models.errors`. `hint` says what the operator can do.
 """
 
 from typing import ClassVar
@@ -61,9 +62,7 @@ class JobSettingsError(StreamingError):
 
 
 class EarlyOverflowError(StreamingError):
-    """An entry arrived before its predecessors, and the maximum number of such entries is held
-    back already.
-    """
+    """An entry arrived before its predecessors, and too many such entries are held back already."""
 
     code: ClassVar[str] = "logs.early_overflow"
 

@@ -35,14 +35,11 @@ class StreamingJob(Generic[Settings]):
     timer_interval_ms: Callable[[Settings], int] | None = None
     stages: int = 1
     restored: Callable[[SparkSession, KafkaSettings, Settings], DataFrame | None] | None = None
-    """Replaces `records` with a new checkpoint: restores from the job's own output; returns None
-    without any.
-    """
+    """Replaces `records` if the checkpoint is new: rebuilds records from its own output."""
     prepare: Callable[[], None] | None = None
     """Creates data that all workers need, in the process from which they are forked."""
     waits: str | None = None
-    """Help text for the observed metric `waiting`, if the query has it: what waits, and what to do if it
-    waits long.
+    """Log text about the observed metric `waiting`: what waits, and what to do if it waits long.
 
     A sentence that follows the number of waiting things, which is not part of it.
     """

@@ -1,5 +1,6 @@
-"""Metrics of the jobs for Prometheus, probes and the log. The label is `query`, since Prometheus itself uses
-`job`.
+"""Metrics for Prometheus, probes and the log.
+
+The label is `query`, since Prometheus itself uses `job`.
 """
 
 import logging

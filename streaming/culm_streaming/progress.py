@@ -78,9 +78,7 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
 
 
 def read_offsets(text: object) -> dict[Place, int]:
-    """Read Spark's positions, `{"topic": {"0": 12}}`, as JSON text or as an object; empty for
-    anything else.
-    """
+    """Read Spark's positions, `{"topic": {"0": 12}}`, as JSON text or object; empty for others."""
     offsets = json.loads(text) if isinstance(text, str) else text
     if not isinstance(offsets, Mapping):
         return {}

@@ -93,9 +93,7 @@ def _run(
 
 
 def _tell_expired(job: str, settings: KafkaSettings, watch: KafkaWatch, metrics: JobMetrics) -> None:
-    """Report the records that a job without a checkpoint can no longer read; Spark silently begins with the
-    rest.
-    """
+    """Report records that a job without a checkpoint can no longer read; Spark silently skips them."""
     inputs = {settings.topic(name) for name in job_named(job).reads if spec(name).cleanup == "time"}
     removed = watch.removed(inputs)
     records = sum(removed.values())

@@ -41,9 +41,7 @@ class SessionSettings:
     state_partitions: int = 4
     """Shuffle and state partitions; fixed for the life of a checkpoint."""
     log_file: Path | None = None
-    """File for Spark's own output; by default, it goes to this process's standard error, between other
-    output.
-    """
+    """File for Spark's own output, which goes to this process's standard error by default."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 

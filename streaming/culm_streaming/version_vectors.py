@@ -46,8 +46,9 @@ _HELD = pa.schema([("key", pa.binary()), ("rank", pa.int64())])
 
 @dataclass(frozen=True, slots=True)
 class VersionVectorsSettings:
-    """Settings of the job. A receipt may hold tens of thousands of rows, so a micro-batch has far fewer of
-    them.
+    """Settings of the job.
+
+    A receipt may hold tens of thousands of rows, so a micro-batch has far fewer of them.
     """
 
     max_offsets_per_trigger: int = 250_000
@@ -106,9 +107,7 @@ def _rank_of_record() -> Column:
 
 
 def _value_of_rank() -> Column:
-    """Return the value of `version-vectors` in the encoding of `VersionVectorRecord.encode`: `[1,
-    seq_num]`.
-    """
+    """Return the value of `version-vectors` like `VersionVectorRecord.encode`: `[1, seq_num]`."""
     rank = F.col("rank")
     number = F.unhex(F.lpad(F.hex(rank.bitwiseXOR(F.lit(_LOWEST))), 16, "0"))
 

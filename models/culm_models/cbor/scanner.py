@@ -48,8 +48,9 @@ def head(major: int, value: int) -> bytes:
 
 
 class ItemScanner:
-    """Separates a byte stream into definite-length CBOR items of at most `max_bytes`, nested `max_depth`
-    deep.
+    """Separates a byte stream into definite-length CBOR items within limits of size and depth.
+
+    An item has at most `max_bytes` and is nested at most `max_depth` deep.
 
     With `max_items`, an item may contain at most this many items, including itself and those at every depth.
     The items that its containers declare count at once. `items_taken` counts those of all complete items.

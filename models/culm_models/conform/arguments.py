@@ -18,9 +18,7 @@ class ArgumentError(ModelError, code="conform.argument"):
 
 
 class RequestError(ModelError, code="conform.request"):
-    """A line that is not a request: not JSON, or not an object. For DAG replication, also an invalid
-    argument.
-    """
+    """A line that is not a JSON object. For DAG replication, also an invalid argument."""
 
 
 class Arguments:

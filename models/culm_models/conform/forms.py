@@ -26,8 +26,9 @@ REQUIRED: Final = MISSING
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The JSON form of a value. ``read`` raises `ArgumentError` with the value's name; ``show`` is its
-    inverse.
+    """The JSON form of a value.
+
+    ``read`` raises `ArgumentError` with the value's name; ``show`` is its inverse.
     """
 
     read: Callable[[Any, str], Any]
@@ -245,8 +246,9 @@ class Settings(Record[T]):
         return own
 
     def over(self, base: T, given: Mapping[str, Any]) -> T:
-        """Return ``base`` with the settings of an object. Raises `ArgumentError` for unknown or invalid
-        settings.
+        """Return ``base`` with the settings of an object.
+
+        Raises `ArgumentError` for unknown or invalid settings.
         """
         named = {self.own_name(name): value for name, value in given.items()}
         chosen = {
@@ -279,8 +281,9 @@ class Choice:
         self._words = {record.kind: word for word, record in self.records.items()}
 
     def read(self, given: Mapping[str, Any], **fixed: Any) -> Any:
-        """Read the value of an object. Raises `ArgumentError` for an unknown ``type`` or an
-        invalid member.
+        """Read the value of an object.
+
+        Raises `ArgumentError` for an unknown ``type`` or an invalid member.
         """
         record = self.records.get(TEXT.read(given.get("type"), "type"))
         if record is None:
@@ -294,8 +297,9 @@ class Choice:
 
 
 class Events:
-    """The objects of events: their kind, then their fields; ``members`` has the members of all classes by
-    field.
+    """The objects of events: their kind, then their fields.
+
+    ``members`` has the members of all classes by field.
     """
 
     def __init__(self, forms: Forms, members: Members = _NONE) -> None:

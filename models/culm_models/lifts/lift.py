@@ -1,13 +1,13 @@
-"""An item of the sync range as the bytes that are hashed, and the lifts that make fingerprints of items.
+"""Items of the sync range as the bytes that are hashed, and lifts, which turn items into fingerprints.
 
-A lift has its lanes, how they combine, and its bytes on the wire.
+A lift defines the lanes of an item, their combination, and its bytes on the wire.
 
 | name | code | lanes | an item's lanes |
 |---|---|---|---|
-| xor64 | 1 | 1 | XXH64 of its CBOR array, as messages carry it; combined by XOR. Broken by 65 items of one's own choice |
+| xor64 | 1 | 1 | XXH64 of its CBOR array, as messages carry it; combined by XOR. Broken by 65 chosen items |
 | add64 | 2 | 1 | XXH3-64 of the same CBOR; added |
-| add128 | 3 | 2 | XXH64 of its 48 bytes with two seeds: what Spark's `xxhash64(binary)` and `xxhash64(lit('culm'), binary)` give; added |
-| siphash128 | 4 | 2 | SipHash-2-4 with 128 bits under a salt that is drawn anew for every session; added. For peers who choose their keys with bad intent: they cannot know the salt |
+| add128 | 3 | 2 | XXH64 of its 48 bytes with two seeds: the results of Spark's `xxhash64(binary)` and `xxhash64(lit('culm'), binary)`; added |
+| siphash128 | 4 | 2 | SipHash-2-4 with 128 bits under a salt that is new in every session; added. Against peers that choose their keys maliciously: they cannot know the salt |
 """  # noqa: E501 (a table)
 
 import struct
@@ -197,8 +197,9 @@ def by_code(code: int) -> Lift:
 
 
 class WireFingerprint(NamedTuple):
-    """The parts of a fingerprint from the wire. Equal fingerprints are evidence of equal sets,
-    never proof.
+    """The parts of a fingerprint from the wire.
+
+    Equal fingerprints are evidence of equal sets, never proof.
     """
 
     lift: Lift

@@ -124,9 +124,7 @@ def _rotated(values: U64s, turn: int) -> U64s:
 
 
 def siphash128(words: NDArray[np.uint64], salt: bytes) -> tuple[U64s, U64s]:
-    """Return SipHash-2-4 with 128 bits of n messages of 48 bytes, given as 6 rows of n little-
-    endian words.
-    """
+    """Return SipHash-2-4-128 of n messages of 48 bytes, given as 6 rows of n little-endian words."""
     keys = (int.from_bytes(salt[:8], "little"), int.from_bytes(salt[8:], "little")) * 2
     state = [
         np.full(words.shape[1], key ^ start, np.uint64) for key, start in zip(keys, _SIP_STARTS, strict=True)

@@ -170,8 +170,9 @@ class Ingest:
         self._place(checked)
 
     def _place(self, checked: CheckedOperation) -> tuple[_Tail, bytes | None] | None:
-        """Return the log's tail and the entry's document; None if the entry is held. Raises the error that
-        forbids it.
+        """Return the log's tail and the entry's document; None if the entry is held.
+
+        Raises the error that forbids the entry.
         """
         entry = checked.entry
         key = (entry.public_key, entry.log_id)

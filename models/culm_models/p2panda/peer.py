@@ -113,8 +113,7 @@ class Peer:
             link.sync_common(now)
 
     def connect(self, remote: bytes, now: int, *, dialled: bool, allowed: Set[str] | None = None) -> None:
-        """Register a link that is up; `dialled` if this side opened it. Replaces a previous link to the
-        remote.
+        """Note that a link is up; `dialled` if this side opened it. Replaces a previous link to the remote.
 
         `allowed`: the schemas that the remote may replicate and that we announce to it; None for all of them.
         """
@@ -130,9 +129,7 @@ class Peer:
             del self._state.tables[remote]
 
     def sync(self, remote: bytes, mode: int, schema_ids: Sequence[str], now: int) -> int | None:
-        """Request a session from a remote. Returns its id, or None with an `Ignored` event that gives the
-        reason.
-        """
+        """Request a session; returns its id, or None with an `Ignored` event that gives the reason."""
         link = self._links.get(remote)
         if link is None:
             self._events.ignored(remote, session_errors.NotConnectedError("there is no link to this remote"))
@@ -228,8 +225,7 @@ class Peer:
             raise
 
     def stream(self, remote: bytes) -> MessageStream | None:
-        """Return the stream of a connected remote, for a driver that feeds it in a thread because messages
-        are large.
+        """Return a remote's stream, for a driver that feeds it in a thread because messages are large.
 
         Only one task may use it at a time. A later `decode` raises the error that made it unreadable.
         """

@@ -49,8 +49,9 @@ class PeerSettings:
     compat: Compat = "spec"
     announce_seconds: bool = False
     auto_sync: bool = False
-    """Start sessions automatically, on links that this side dialled, for schemas that both announcements
-    name.
+    """Start sessions automatically, on links that this side dialled.
+
+    Their schemas are those that both announcements name.
     """
     announce_offers: bool = False
     """Announce the supported modes, lifts and forms to remotes, in an additional schema id (`offers`)."""
@@ -88,9 +89,7 @@ class PeerSettings:
     """The largest message that is read; `max_sent_bytes` limits messages that are sent."""
     max_sessions_per_peer: int = 4
     max_sessions: int = 256
-    """Working sessions of all remotes at a time. Live sessions do not count, because they cause no work by
-    themselves.
-    """
+    """Working sessions of all remotes at a time; live sessions, which cause no work, do not count."""
     max_schema_ids: int = 1_024
     """Schema ids in one announcement or request."""
     max_announcement_bytes: int = 256 * 1024

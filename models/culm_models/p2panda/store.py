@@ -57,8 +57,7 @@ class LogStore(Protocol):
         ...
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """Return the document of an operation; None if the operation is not held or its log's document is
-        unknown.
+        """Return the document of an operation; None if the operation or its log's document is unknown.
 
         A log's document is that of the operations that its first entry follows. It is known as soon as they
         are held and their document is known, in whatever order they arrived.
@@ -121,9 +120,7 @@ class SyncRange:
         return self._items[start:] + self._items[: end - held]
 
     def bounds(self, ranks: Sequence[int]) -> list[Item]:
-        """Return the items at these ranks as bounds: with sequence number 0, which sorts before all of their
-        log.
-        """
+        """Return the items at these ranks as bounds: with sequence number 0, before all of their log."""
         return [(*self._items[rank][:2], 0) for rank in ranks]
 
     def _lanes(self, start: int, size: int) -> Lanes:

@@ -36,8 +36,7 @@ class Answers(Generic[Item, Fp]):
         self._items_shown = 0
 
     def open(self, cuts: Sequence[Item]) -> Item:
-        """Send the opening batch of a set that is not empty, up to its terminal; returns the bound where it
-        begins.
+        """Send the opening batch of a non-empty set, up to its terminal; returns its lower bound.
 
         Cuts between which no item is held are left out. `upstream` opens with the items of small parts.
         """
@@ -65,9 +64,7 @@ class Answers(Generic[Item, Fp]):
         return origin
 
     def show_all(self) -> Item:
-        """Send all items of a set that is not empty, up to the terminal; returns the bound where the batch
-        begins.
-        """
+        """Send all items of a non-empty set, up to the terminal; returns the batch's lower bound."""
         origin = self._own.bounds([0])[0]
         self._outgoing.lower_bound(origin)
         self._outgoing.reply(self._items((0, len(self._own))), origin)

@@ -83,8 +83,7 @@ class Questions:
             at += 1
 
     def check_any(self, low: Position, high: Position) -> None:
-        """Check that a part of [low, high) is open, about which the remote sends its last. Raises
-        `RangeDoneError`.
+        """Check that a part of [low, high) is open for the remote's last items. Raises `RangeDoneError`.
 
         The remote may merge the open part with ranges before it that were closed already.
         """

@@ -117,8 +117,7 @@ class Reconciler(Generic[Item, Fp]):
         return self.receive_batch((message,))
 
     def receive_batch(self, messages: Iterable[ReconciliationMessage]) -> list[ReconciliationMessage]:
-        """Return the answers to many messages at once, in parts of a batch or, which is fastest, in whole
-        ones.
+        """Return the answers to many messages: any part of a batch, or, which is fastest, a whole one.
 
         Equivalent to `receive` for each message, but without ``absorb`` the set is queried once for all of
         them.
@@ -207,8 +206,9 @@ class Reconciler(Generic[Item, Fp]):
         self._done = True
 
     def _receive_echo(self, message: ReconciliationMessage) -> None:
-        """Check a message after the end. Anything may follow only with the published algorithm, which never
-        falls silent.
+        """Check a message after the end.
+
+        Anything may follow only with the published algorithm, because range-reconcile never falls silent.
         """
         if self._absorb:
             return

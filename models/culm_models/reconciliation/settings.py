@@ -57,9 +57,7 @@ class Settings:
 
     @property
     def brief(self) -> bool:
-        """Whether ranges that end for both sides are merged; the published algorithm ends each one
-        separately.
-        """
+        """Whether ranges that end for both sides are merged; the published algorithm never merges."""
         return self.rule == "even" and not self.absorb
 
     def __post_init__(self) -> None:

@@ -100,8 +100,9 @@ def lanes_of(lift: Lift, logs: Array, seq_nums: Array) -> Array:
 
 
 def lane_changes(lift: Lift, rows: Owned, stored: Array, owners: int) -> Array:
-    """Return the change of each owner's lanes, (owners, lane_count), when `rows` replace the
-    stored heights.
+    """Return the change of each owner's lanes when `rows` replace the stored heights.
+
+    The shape is (owners, lane_count).
     """
     new = lanes_of(lift, rows.heights["log"], rows.heights["seq_num"])
     old = np.zeros_like(new)

@@ -83,8 +83,9 @@ def pack_receipts(
 
 
 def in_pieces(receipts: Iterable[Receipt], most: int = _PIECE_HEIGHTS) -> Iterator[list[Receipt]]:
-    """Yield lists of receipts with at least `most` heights, exceeded by less than one receipt; the last has
-    fewer.
+    """Yield lists of receipts with at least `most` heights, exceeded by less than one receipt.
+
+    The last list may be shorter.
 
     Yields at least one list, which may be empty.
     """
@@ -118,9 +119,7 @@ def _dealt(
     settings: HeightsSettings,
     refused: list[tuple[int, tuple[bytes, bytes]]] | None = None,
 ) -> Iterator[PackedRows]:
-    """Yield one row per log, by shard. Every shard receives the marks, because each reports its
-    own progress.
-    """
+    """Yield one row per log, by shard; every shard gets the marks, because each reports its progress."""
     shards = settings.shards
     rows = highest(rows)
     starts = np.array([first_shard(name) % shards for _, name in names], np.int64)

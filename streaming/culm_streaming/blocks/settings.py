@@ -18,8 +18,7 @@ _BOUNDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HeightsSettings:
-    """Layout of the state; `block_bits` and `shards` are fixed for the life of a checkpoint, `lifts` may
-    change.
+    """Layout of the state; `block_bits` and `shards` are fixed for the life of a checkpoint.
 
     `lifts` may change at a restart. `shards` is the number of partitions of the topic `blocks`. Lifts with a
     salt cannot be kept, because a salt belongs to a session. `xor64` and `add64` are hashed one by one, 2 µs
@@ -30,13 +29,12 @@ class HeightsSettings:
     shards: int = 8
     lifts: tuple[str, ...] = (DEFAULT.name,)
     chunk_rows: int = 8_192
-    """Rows of a chunk: 384 KiB. A state store returns 1 MB in 16 ms, as long as a hundred small
-    values take.
+    """Rows of a chunk: 384 KiB.
+
+    A state store returns 1 MB in 16 ms, as long as a hundred small values take.
     """
     recent_rows: int = 64
-    """Number of rows that may be recent whatever the size of the block: a small block has no
-    chunks at all.
-    """
+    """Number of rows that may be recent for any size of the block: a small block has no chunks."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in _BOUNDS.items():

@@ -141,9 +141,7 @@ def _later(version: Offsets, rows: Array) -> Offsets:
 
 
 def _fingerprints(block: Block, recent: Array, changes: dict[Lift, Array]) -> tuple[tuple[str, bytes], ...]:
-    """Return the block's changed fingerprint by lift; all heights are lifted only if it was not
-    kept before.
-    """
+    """Return the block's changed fingerprint by lift; lifts all heights only if it is a new lift."""
     known = dict(block.summary.fingerprints)
     values: list[tuple[str, bytes]] = []
     for lift, change in changes.items():

@@ -37,8 +37,9 @@ _NO_HASH = bytes(CUT_HASH_SIZE)
 
 @dataclass(slots=True)
 class HeldLog:
-    """The sets of one row; only the deployment's rows use `joined`, `named` and `fragments` (see
-    `provable`).
+    """The sets of one row.
+
+    Only the deployment's rows use `joined`, `named` and `fragments` (see `provable`).
     """
 
     entries: RangeSet = field(default_factory=RangeSet)

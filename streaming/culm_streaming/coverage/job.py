@@ -54,8 +54,9 @@ _PASSED_ON = "shard int, rows binary"
 
 @dataclass(frozen=True, slots=True)
 class CoverageSettings:
-    """Settings of the job. `verify`: `full` checks the signatures of `fragments`, `chain` trusts the
-    connectors.
+    """Settings of the job.
+
+    `verify`: `full` checks the signatures of `fragments`, `chain` leaves that to the connectors.
 
     A record of `holdings` may hold 1,000 runs, one of `payloads` half a MiB, of which only the start is read.
     """

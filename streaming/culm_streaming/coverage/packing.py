@@ -1,5 +1,4 @@
-"""Turns records of `logs`, `fragments`, `payloads` and `holdings` into rows by shard: the job's stateless
-part.
+"""Turns records of the job's sources into rows by shard: the stateless part of the job `coverage`.
 
 Entries of `logs` were checked individually before they were written. Those of `fragments` are checked here:
 form, key, hash, and signature. The job `blocks` reports malformed records of `logs`. A record without a value
@@ -234,9 +233,7 @@ def pack_payloads(
 
 
 def _chunk_count(start: bytes, size_bytes: int, index: int) -> int:
-    """Return the number of chunks of a payload, from the start of the `PayloadChunkRecord` with
-    this index.
-    """
+    """Return the number of chunks of a payload, from the start of its `PayloadChunkRecord` `index`."""
     if not start.startswith(b"\x84\x01"):
         raise RecordError("payloads: that is no chunk")
     payload_size, place = _head(start, 2, 0)

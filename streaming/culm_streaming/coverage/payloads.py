@@ -44,9 +44,7 @@ class PayloadsOutput:
 
 @dataclass(slots=True)
 class _Payload:
-    """State of a payload. `count`: its number of chunks, 0 while none has arrived; `waiting`:
-    numbers by log.
-    """
+    """State of a payload. `count`: its number of chunks, 0 if unknown; `waiting`: numbers by log."""
 
     is_whole: bool = False
     count: int = 0

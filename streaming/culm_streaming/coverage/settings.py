@@ -21,8 +21,9 @@ _MOST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CoverageLayout:
-    """Layout of the state; `shards` and `blocks` are fixed for the life of a checkpoint, limits may change at
-    a restart.
+    """Layout of the state.
+
+    `shards` and `blocks` are fixed for the life of a checkpoint; the limits may change at a restart.
 
     Data that exceeds a limit is reported on `rejected`. Raises `JobSettingsError` for values out of bounds.
     """

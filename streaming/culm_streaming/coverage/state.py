@@ -66,8 +66,9 @@ def encode_shard(shards: int, blocks: int, fragments: int) -> bytes:
 
 
 def check_shard(blob: bytes | None, shards: int, blocks: int) -> int:
-    """Return the number of entries whose links a shard stores. Raises `StateLayoutError` for
-    another layout.
+    """Return the number of entries whose links a shard stores.
+
+    Raises `StateLayoutError` for another layout.
     """
     if blob is None:
         return 0

@@ -125,9 +125,7 @@ def _of_node(node: ReplicaNode, settings: VerdictSettings, verified: VerifiedUca
 
 
 def _of_claims(claims: Claims, revoked: Iterable[Cid]) -> Sequence[Any]:
-    """Return the relevant parts of claims: links of capabilities; of facts, only revocations by the id
-    itself.
-    """
+    """Return the relevant parts of claims: links in capabilities, and revocations by the id itself."""
     return (
         claims.version,
         claims.issuer,

@@ -1,5 +1,4 @@
-"""The job `dag`: `dag.nodes`, `dag.publishes`, `dag.shards` and `dag.blocked` to the records that follow from
-them.
+"""The job `dag`: derives records from `dag.nodes`, `dag.publishes`, `dag.shards` and `dag.blocked`.
 
 Records are checked before the shuffle. After it, there are two stages with a state each, in one query with
 one sink: `shards` by the CIDs of shards, which forwards all other rows, and `step` in one place.
@@ -52,8 +51,9 @@ _PASSED_ON = "place int, rows binary"
 
 @dataclass(frozen=True, slots=True)
 class DagJobSettings:
-    """Settings of the job. `verdict` is the deployment's (R28): the job does not start if the one in force
-    differs.
+    """Settings of the job.
+
+    `verdict` is the deployment's (R28): the job does not start if the one in force differs.
 
     A record of `dag.shards` may hold 896 KiB.
     """

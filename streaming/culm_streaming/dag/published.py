@@ -1,6 +1,4 @@
-"""The state of the publishes of each id; only publishes whose missing data changed are evaluated
-again (R15).
-"""
+"""The state of the publishes of each id; only publishes with changed data are evaluated again (R15)."""
 
 from collections.abc import Iterable
 
@@ -29,9 +27,7 @@ class PublishedIds:
         return self._forget(self._waiting, cids)
 
     def went(self, shards: Iterable[Cid]) -> set[bytes]:
-        """Note that shards are no longer held; returns the ids with publishes whose state depended
-        on them.
-        """
+        """Note that shards are gone; returns the ids with publishes whose state depended on them."""
         return self._forget(self._using, shards)
 
     def _forget(self, by: dict[Cid, set[tuple[bytes, Cid]]], cids: Iterable[Cid]) -> set[bytes]:

@@ -1,6 +1,4 @@
-"""Everything that the job knows, in memory: nodes, UCANs, shards, spaces and ids, and the changes
-of a batch.
-"""
+"""Everything that the job knows, in memory: nodes, UCANs, shards, spaces, ids; a batch's changes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -46,8 +44,9 @@ class _Changed:
 
 
 class Replicas:
-    """The state that follows from a set of records. `take` receives new rows and returns the records to
-    write.
+    """The state that follows from a set of records.
+
+    `take` receives new rows and returns the records to write.
     """
 
     def __init__(self, settings: VerdictSettings) -> None:
@@ -211,9 +210,7 @@ class Replicas:
             changed.went.add(cid)
 
     def _take_falls(self, changed: _Changed, told: ReplicaRows) -> None:
-        """Process nodes that were accepted before and are refused since, because a node they build on has
-        another kind.
-        """
+        """Process accepted nodes that are refused since, because a node they build on has another kind."""
         refused = self._machine.refused
         if len(refused) == self._refused:
             return

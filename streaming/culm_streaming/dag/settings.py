@@ -17,9 +17,7 @@ class DagLayout:
     """
 
     shards: int = 16
-    """Shards of the first stage, by the CIDs of shards of DAGs. The second stage has one place for
-    everything.
-    """
+    """Shards of the first stage, by CIDs of shards of DAGs; the second stage has one place."""
     batch_bytes: int = 1_048_576
     """Received rows are stored in pieces of the state of about this size."""
 

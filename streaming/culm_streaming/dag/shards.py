@@ -48,9 +48,7 @@ class _Shard:
 
 
 def shards_step(store: JobState, rows: ChunkRows, settings: VerdictSettings) -> ReplicaRows:
-    """Process chunks of one place, in the order of their partitions; returns the rows for the
-    second stage.
-    """
+    """Process chunks of one place, in the order of partitions; returns rows for the second stage."""
     out = ReplicaRows()
     in_order = sorted(rows.chunks, key=lambda row: (row.shard, row.partition, row.position))
     for raw, some in groupby(in_order, key=lambda row: row.shard):
@@ -136,9 +134,7 @@ def _open(
 def read_shard(
     cid: Cid, data: bytes, settings: VerdictSettings
 ) -> tuple[Links, tuple[tuple[bytes, bytes], ...]]:
-    """Return the links of the blocks of a whole shard, and its index as keys and values. Raises
-    `DagError`.
-    """
+    """Return a whole shard's links of blocks, and its index as keys and values. Raises `DagError`."""
     if is_opaque(cid, settings.hashes):
         records = shard_index(cid, len(data), (), ())
         return (), tuple((key, record.encode()) for key, record in records)

@@ -1,6 +1,4 @@
-"""The DAG of one space: heads, missing nodes and shards, and the shards that its nodes name
-(reference 3.2).
-"""
+"""The DAG of one space: heads, missing nodes and shards, named shards (reference 3.2)."""
 
 from collections.abc import Callable, Iterable
 

@@ -53,9 +53,7 @@ class BatchLog:
         self._store.save(HEAD, (), cbor2.dumps((FORMAT, self._verdict, self._last, self.token)))
 
     def behind(self, token: bytes) -> list[bytes] | None:
-        """Return the rows of all batches after a token, oldest first; None if the log does not contain the
-        token.
-        """
+        """Return the rows of all batches after a token, oldest first; None for an unknown token."""
         if token == self.token:
             return []
         if self.token == NO_TOKEN:

@@ -52,9 +52,7 @@ def kafka_source(
 
 
 def kafka_records(session: SparkSession, kafka: KafkaSettings, name: str, most: int) -> DataFrame:
-    """Return `key`, `value`, `partition` and `offset` of one topic's records, at most `most` for each
-    micro-batch.
-    """
+    """Return `key`, `value`, `partition` and `offset` of a topic's records, `most` per micro-batch."""
     records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
     return records.select("key", "value", "partition", "offset")
 
@@ -75,8 +73,9 @@ def kafka_table(session: SparkSession, kafka: KafkaSettings, name: str) -> DataF
 def staged_kafka_sink(
     records: DataFrame, kafka: KafkaSettings, checkpoint: str, stages: int
 ) -> DataStreamWriter:
-    """Return the writer of `stage`, `topic`, `key`, `value`, `partition`: stage by stage, each fully
-    acknowledged.
+    """Return the writer of `stage`, `topic`, `key`, `value`, `partition`, stage by stage.
+
+    Kafka has acknowledged all records of a stage before the next one begins.
 
     The records of a micro-batch are computed once, and cached until its last stage is written.
     """
@@ -98,8 +97,9 @@ def write_stage(records: DataFrame, stage: int, kafka: KafkaSettings) -> None:
 
 
 def kafka_sink(records: DataFrame, kafka: KafkaSettings, checkpoint: str) -> DataStreamWriter:
-    """Return the writer of `topic`, `key`, `value` to Kafka; at least once, in the order of each
-    partition.
+    """Return the writer of `topic`, `key`, `value` to Kafka.
+
+    It writes at least once, in the order of each partition.
     """
     return records.writeStream.format("kafka").options(
         **_PRODUCER | spark_options(kafka), checkpointLocation=checkpoint

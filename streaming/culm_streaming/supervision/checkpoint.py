@@ -91,8 +91,7 @@ class Checkpoint:
             raise self._failed("used", error) from error
 
     def bind(self, now: Belonging) -> None:
-        """Compare the checkpoint's origin with `now`; a checkpoint without a batch belongs to `now` from here
-        on.
+        """Compare the checkpoint's origin with `now`; one without a batch belongs to `now` from here on.
 
         Raises `OriginChanged`, `StateLayoutError`, `CheckpointError`. Nothing is written if it raises.
         """
@@ -131,9 +130,7 @@ class Checkpoint:
         return None if encoded is None else _spark_offsets(encoded)
 
     def _of_older_version(self, planned: SparkOffsets, now: Belonging) -> Belonging:
-        """Return the origin of a checkpoint without `culm.json`: its topics by name, with their
-        current ids.
-        """
+        """Return the origin of a checkpoint without `culm.json`: its topics, with their current ids."""
         ids = {name: now.origin.topic_ids.get(name, "unknown") for name, _ in planned.positions}
         partitions = now.state_partitions and (planned.state_partitions or now.state_partitions)
         return Belonging(Origin(now.origin.cluster_id, ids), partitions)
@@ -175,8 +172,9 @@ class Checkpoint:
 
 
 def _spark_offsets(encoded: bytes) -> SparkOffsets:
-    """Parse Spark's log of offsets: a version, the batch's metadata, then a line of offsets for
-    each source.
+    """Parse Spark's log of offsets.
+
+    It has a version, the batch's metadata, then a line of offsets for each source.
     """
     _, metadata, *sources = encoded.decode().splitlines()
     positions: dict[Place, int] = {}

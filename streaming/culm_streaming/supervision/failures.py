@@ -1,5 +1,4 @@
-"""Classifies failures of a query from Spark's long reports: the cause in one line, and whether it is
-temporary.
+"""Classifies failures of a query from Spark's long reports: the cause, and whether it is temporary.
 
 Spark reports the failure of a worker as a Python traceback within a Java stack trace within the name of a
 query. The relevant part is the innermost cause: an error of Culm's with its code, or the last Java exception.
@@ -54,8 +53,9 @@ _STORAGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a query ended. `cause` is one line; `hint` tells the operator what to do, if that is
-    known.
+    """The reason why a query ended.
+
+    `cause` is one line; `hint` says what the operator can do, if that is known.
     """
 
     kind: Kind

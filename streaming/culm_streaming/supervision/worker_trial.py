@@ -1,5 +1,4 @@
-"""A trial of a Python worker: distinguishes a slow one from a broken one after one did not connect back in
-time.
+"""A trial of a Python worker, after one did not connect back in time: slow or broken?
 
 Spark waits ten seconds for a worker that it starts without its daemon, and reports the same for one that was
 still importing and for one that had ended. The trial does what such a worker does before it connects, without

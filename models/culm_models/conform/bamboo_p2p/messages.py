@@ -117,9 +117,7 @@ def control_messages(flavour: HashFlavour) -> Choice:
 
 @cache
 def data_messages(flavour: HashFlavour) -> Choice:
-    """Return the forms of the data messages, except those with payload bytes, which `codecs` appends to their
-    heads.
-    """
+    """Return the forms of the data messages without payload bytes; `codecs` handles the others."""
     return Choice(
         FORMS,
         {

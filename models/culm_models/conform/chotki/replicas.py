@@ -1,6 +1,4 @@
-"""Operations on Chotki replicas: one replica per name, sessions over streams of bytes, time as an
-argument.
-"""
+"""Operations on Chotki replicas: one per name, sessions over byte streams, time as an argument."""
 
 from __future__ import annotations
 

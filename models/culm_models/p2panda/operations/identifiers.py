@@ -78,8 +78,9 @@ def _parse(text: str) -> SchemaId:
 
 
 def _application(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return name and operation ids of an application schema; None for other texts. Raises
-    `SchemaIdError`.
+    """Return name and operation ids of an application schema; None for other texts.
+
+    Raises `SchemaIdError`.
     """
     # Names are shorter than operation ids, so the total length determines where the name ends.
     end = len(text) % _OPERATION_ID_LENGTH

@@ -234,6 +234,7 @@ check_entry: Final = partial(checks.check_entry, read_facts=peek)
 """Check an entry with its operation: Bamboo's rules for the entry; form and schema id of the operation."""
 
 check_many: Final = partial(checks.check_many, read_facts=peek)
-"""Check many (entry bytes, operation bytes); returns, in order, the checked entry or the error that refuses
-it.
+"""Check many (entry bytes, operation bytes).
+
+Returns, in order, the checked entry or the error that refuses it.
 """

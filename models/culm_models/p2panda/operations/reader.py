@@ -42,8 +42,7 @@ _TRUE = 21
 
 
 def read_operation(data: bytes) -> Parts:
-    """Return the action number, schema id, previous operations and fields. Raises `OperationError` and
-    subclasses.
+    """Return the action number, schema id, previous operations and fields. Raises `OperationError`.
 
     Bytes after the operation are ignored, as p2panda nodes do.
     """
@@ -68,8 +67,9 @@ def read_operation(data: bytes) -> Parts:
 
 
 class _Reader:
-    """Position in the bytes. `typed_` methods skip tags before the item that they read; the others refuse
-    tags.
+    """Position in the bytes.
+
+    `typed_` methods skip tags before the item that they read; the others refuse tags.
     """
 
     __slots__ = ("data", "offset")
@@ -79,9 +79,7 @@ class _Reader:
         self.offset = 0
 
     def head(self) -> tuple[int, int, int | None]:
-        """Read the next head: major type, additional information, argument (None for an open length or
-        break).
-        """
+        """Read a head: major type, additional information, argument (None for an open length or break)."""
         if self.offset >= len(self.data):
             raise MalformedOperationError("the operation ends too early")
         first = self.data[self.offset]
@@ -194,9 +192,7 @@ def _read_previous(reader: _Reader) -> tuple[bytes, ...]:
 
 
 def _read_operation_id(reader: _Reader) -> bytes:
-    """Read an operation id where no other item may stand: a byte string, or an array of its bytes
-    as numbers.
-    """
+    """Read an operation id, in a place for nothing else: a byte string, or an array of its bytes."""
     major, _, length = reader.typed_head()
     if major == _BYTES:
         return reader.string(_BYTES, length)

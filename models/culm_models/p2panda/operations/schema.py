@@ -135,9 +135,7 @@ def _is_field_type(value: object) -> bool:
 
 
 def _field_type(text: str) -> FieldType | None:
-    """Return the type that a field definition names: `int`, or `relation(SCHEMA_ID)`; None for
-    other texts.
-    """
+    """Return the type in a field definition: `int`, or `relation(SCHEMA_ID)`; None for other texts."""
     name, parenthesis, rest = text.partition("(")
     if not parenthesis:
         return next((one for one in _SCALARS if one == name), None)

@@ -50,8 +50,7 @@ def missing(
 
 
 def in_order(store: LogStore, parts: Iterable[EntryRange]) -> list[EntryRange]:
-    """Sort logs: system schemas first, and logs that create their document before those that only write to
-    it.
+    """Sort logs: system schemas first, and logs that create their document before all others.
 
     A remote that requires the preceding operations can then accept most of them in one pass. If logs of
     several authors refer to each other back and forth, it takes one session for each change of direction.

@@ -72,8 +72,9 @@ def choose(settings: PeerSettings, offer: Offer | None) -> Lift:
 
 
 def first_named(messages: Iterable[ReconciliationMessage], settings: PeerSettings) -> LiftChoice | None:
-    """Return the choice in the first fingerprint of these messages; None without one. Raises
-    `LiftRefusedError`.
+    """Return the choice in the first fingerprint of these messages; None without one.
+
+    Raises `LiftRefusedError`.
     """
     for message in messages:
         if type(message) is Fingerprint:

@@ -123,8 +123,9 @@ class SessionLifecycle:
         self.finish_if_closed(session, now)
 
     def go_live_or_finish(self, session: Session, now: int) -> None:
-        """Continue after one side has sent all it had: in live mode if both agreed to it, or with the
-        session's end.
+        """Continue in live mode if both sides have agreed to it, or end the session.
+
+        Called after one side has sent all it had.
         """
         if session.state is SessionState.LIVE:
             self._auto.went_live()

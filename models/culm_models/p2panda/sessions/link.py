@@ -65,9 +65,7 @@ class Link:
             self._lifecycle.send(renewed)
 
     def unannounce(self, dropped: Set[str], now: int) -> None:
-        """Note that one side no longer announces these schemas: sessions about them do not continue in live
-        mode.
-        """
+        """Note that one side withdrew these schemas: their sessions do not continue in live mode."""
         for session in self.sessions:
             if not session.schemas.isdisjoint(dropped):
                 if session.state is SessionState.LIVE:
@@ -281,9 +279,7 @@ class Link:
             self._reconciling.pass_over(request.session_id)
 
     def _refuse_request(self, message: SyncRequest, error: errors.SessionError, now: int) -> None:
-        """Refuse a request if the remote should not wait for an answer, and offer another session that may
-        serve it.
-        """
+        """Refuse a request that should not wait for an answer, and offer a session that may serve it."""
         too_large = isinstance(error, errors.HaveTooLargeError)
         other_mode = isinstance(error, errors.UnsupportedModeError)
         if not too_large and not (other_mode and message.mode == MODE_SET_RECONCILIATION):
@@ -360,8 +356,9 @@ class Link:
             self._lifecycle.give_up(session, failure, now)
 
     def on_sync_done(self, message: SyncDone, now: int) -> None:
-        """Process `SyncDone`: the remote has sent everything, leaves live mode, refuses, or withdraws a
-        request.
+        """Process `SyncDone`.
+
+        The remote has sent everything, leaves live mode, refuses the session, or withdraws a request.
         """
         if self.sessions.get(message.session_id) is None and self._waiting.drop(message.session_id):
             return

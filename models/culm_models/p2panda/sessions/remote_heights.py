@@ -75,8 +75,7 @@ class Ledger:
         return found
 
     def answered(self, spans: Iterable[Span]) -> list[EntryRange]:
-        """Note spans that we showed and of which the remote named its differences; returns what it is
-        missing.
+        """Note spans that we showed and the remote answered completely; returns what it is missing.
 
         Logs that it did not name wait for `close`, which knows the meaning of silence.
         """

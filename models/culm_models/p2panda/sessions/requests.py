@@ -1,5 +1,4 @@
-"""Requests for sessions (specification "replication", 2): how to split a local one, and which remote ones
-wait.
+"""Requests for sessions (specification "replication", 2): splitting own ones, delaying remote ones.
 
 A `Have` names every log that its sender holds of the session's schemas, in one message. If it would be too
 large, set reconciliation is used, or several sessions about fewer schemas. A `Have` that is too large for a

@@ -116,9 +116,7 @@ class Session:
         self.remote_done: bool | None = None
         self.last_activity = now
         self.leaving = False
-        """Whether one of its schemas was unannounced: the session ends at the point at which live mode would
-        begin.
-        """
+        """Whether one of its schemas was unannounced: the session ends before live mode."""
         self.has_gap = False
         """Whether the remote skipped entries of a log; only a new `Have` can tell it what is missing."""
         self._refused: set[LogKey] = set()
@@ -136,8 +134,9 @@ class Session:
     def have_received(
         self, log_heights: tuple[LogHeight, ...], store: LogStore, *, live_mode: bool, at_once: bool
     ) -> tuple[list[Message | EntryRange], tuple[LogHeight, ...]]:
-        """Process the remote's `Have`; returns everything to send now, up to our `SyncDone`, and known
-        heights.
+        """Process the remote's `Have`; returns everything to send now, and the remote's known heights.
+
+        The part to send ends with our `SyncDone`.
 
         If there are too many entries, and they are not to be planned `at_once`, nothing is sent now: they
         become the session's `rest`. The heights are the remote's heights of logs that are held here; all
@@ -166,9 +165,7 @@ class Session:
         return plan, known
 
     def reconcile(self, reconciliation: SetReconciliation) -> None:
-        """Set the reconciliation, which has a snapshot of our sync range; entries stored from now on are
-        extra.
-        """
+        """Set the reconciliation, whose snapshot excludes all entries that are stored from now on."""
         self.planned = True
         self._brought.clear()
         self.reconciliation = reconciliation

@@ -259,8 +259,9 @@ class MessageStream:
         return found
 
     def end(self) -> None:
-        """Process the end of the stream. Raises the error that ended it before, or
-        `TruncatedMessageError`.
+        """Process the end of the stream.
+
+        Raises the error that ended the stream before, or `TruncatedMessageError`.
         """
         if self.error is None and self.pending:
             self.error = TruncatedMessageError(f"the stream ended {self.pending} bytes into a message")

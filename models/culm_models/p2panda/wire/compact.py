@@ -85,9 +85,7 @@ class ShortBounds:
         ]
 
     def place(self, ranks: Sequence[int], rooms: Sequence[int]) -> list[int]:
-        """Return how far to move cuts at these ranks, each by at most its entry in `rooms`, to separate two
-        authors.
-        """
+        """Return how far to move cuts at these ranks, at most by `rooms`, to separate two authors."""
         moves = [0] * len(ranks)
         before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
         own = self._whole.bounds(ranks)

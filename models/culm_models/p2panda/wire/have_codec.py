@@ -38,9 +38,7 @@ def room(max_message_bytes: int) -> int:
 
 
 def size_within(log_heights: Iterable[LogHeight], most: int) -> int | None:
-    """Return the size of log heights in a `Have` of either written form, in bytes; None if it
-    exceeds `most`.
-    """
+    """Return the size of log heights in a written `Have`, in bytes; None if it exceeds `most`."""
     size = 0
     for _, log_id, seq_num in log_heights:
         size += _HEX_KEY_BYTES + _number_bytes(log_id) + _number_bytes(seq_num)

@@ -61,9 +61,7 @@ def key_from_bytes(value: Any) -> bytes:
 
 
 def key_from_hex(value: Any) -> bytes:
-    """Return a public key that is encoded as hex digits of either case. Raises `ItemKindError`,
-    `PublicKeyError`.
-    """
+    """Return a public key in hex digits of either case. Raises `ItemKindError` and `PublicKeyError`."""
     if type(value) is not str:
         raise ItemKindError(f"a public key is text here, not {type(value).__name__}")
     try:

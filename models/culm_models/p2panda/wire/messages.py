@@ -16,9 +16,7 @@ MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024
 """The largest message that is sent; every reader accepts at least this size."""
 
 LARGEST_READ_BYTES: Final = 3 * 1024 * 1024
-"""The largest size that a reader can be configured to accept: p2panda nodes name all their logs in one
-message.
-"""
+"""The largest configurable size for readers: p2panda nodes name all their logs in one message."""
 
 MAX_OPERATION_BYTES: Final = MAX_MESSAGE_BYTES - 256
 """The largest operation: with the largest entry and the largest session id, it still fits in one message."""
@@ -107,9 +105,7 @@ In a `Payload`, the sequence number may be 0: the sender holds none of that log.
 """
 
 Bound: TypeAlias = tuple[bytes, int, int]
-"""A bound of a range: like an item, but the sequence number may be 0, which is before all items of
-that log.
-"""
+"""A bound of a range: like an item, or with sequence number 0, before all items of the log."""
 
 
 _OFFER_START: Final = "culm_offers_0020"
@@ -143,9 +139,7 @@ class Offer:
     compact: bool = False
     """The peer reads the compact form of the messages of set reconciliation."""
     absence: bool = True
-    """The peer names logs that it was shown and does not hold, so that its silence about a log
-    means "equal".
-    """
+    """The peer names logs that it was shown and does not hold; its silence means "equal"."""
 
 
 def offer_marker(offer: Offer) -> str:

@@ -21,9 +21,7 @@ _SESSION_IDS = (0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 7, 2**64 - 1)
 
 
 class Liar:
-    """Sends random messages; `entries` are valid entries that it knows, among them those of its own forked
-    logs.
-    """
+    """Sends random messages; `entries` are valid entries that it knows, also of its own forked logs."""
 
     def __init__(
         self, rng: random.Random, schema_ids: Sequence[str], entries: Sequence[CheckedOperation]

@@ -57,9 +57,7 @@ class LogWriter:
         return checked
 
     def fork(self, at_seq_num: int) -> "LogWriter":
-        """Return a writer of the same log that shares the entries before `at_seq_num` and may differ from
-        there.
-        """
+        """Return a writer of the same log that shares only the entries before `at_seq_num`."""
         other = LogWriter(self.key_pair, self.log_id, self.schema_id)
         other.entries = self.entries[: at_seq_num - 1]
         return other

@@ -27,9 +27,7 @@ _LONGEST_STORING_MS = 100
 
 @lru_cache(maxsize=_CHECKS_REMEMBERED)
 def _check(entry: bytes, operation: bytes) -> CheckedOperation | CulmError:
-    """Check an entry; cached for all nodes of all simulations, because verification would take most of their
-    time.
-    """
+    """Check an entry once for all nodes of all simulations: checks would take most of their time."""
     try:
         return check_entry(entry, operation)
     except CulmError as error:

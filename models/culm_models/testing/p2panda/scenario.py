@@ -59,8 +59,9 @@ def draw_settings(rng: random.Random, count: int) -> list[PeerSettings]:
 
 @cache
 def written() -> tuple[tuple[CheckedOperation, ...], ...]:
-    """Return logs for every run, signed once: one for each author and schema, some in another author's
-    document.
+    """Return logs for every run, signed once: for each author, one in each schema.
+
+    Some of them write to another author's document.
     """
     logs: list[tuple[CheckedOperation, ...]] = []
     for author in range(_AUTHORS):

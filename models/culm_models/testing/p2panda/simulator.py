@@ -245,8 +245,9 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         return all(node.settings.offers_live_mode for node in self.peers.values())
 
     def _is_live(self) -> bool:
-        """Whether every link carries every schema live, with the same sessions at both ends, if all want live
-        mode.
+        """Whether every link carries every schema live, with equal sessions at both ends.
+
+        Always true if not all peers want live mode.
         """
         return not self._all_offer_live or all(map(self._carries_live, self.links))
 
@@ -282,9 +283,7 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         return sum(node.peer.counts["session_started"] for node in self.peers.values())
 
     def _lacking(self) -> Sequence[tuple[bytes, int, int]]:
-        """Return the logs that are too short; longer ones are allowed, because a liar may know more than was
-        written.
-        """
+        """Return the logs that are too short; longer ones are allowed, because a liar may know more."""
         expected: dict[LogKey, int] = {log.entries[0].log: log.height for log in self.logs if log.height}
         return [
             (node.peer_id[:2], log_id, height)
@@ -304,10 +303,9 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
             check_as_written(node.store, SCHEMAS, originals)
 
     def _check_links(self, node: Node) -> None:
-        """Check that peers read each other's streams and never fail each other's sessions for breaking the
-        protocol.
+        """Check that no link failed and that, in the calm, no session failed for a breach of the protocol.
 
-        Before the calm, such failures are allowed: after a timeout, ids of the two sides may cross.
+        Before the calm, sessions may fail for it: after a timeout, ids of the two sides may cross.
         """
         for event in node.events:
             if event.remote.hex() not in self.peers:

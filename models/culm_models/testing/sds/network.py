@@ -1,5 +1,4 @@
-"""A group of SDS channels that receive each other after a delay, in virtual time, for measurements of
-traffic.
+"""A group of SDS channels with delayed messages, in virtual time, for measurements of traffic.
 
 Unlike `simulator`, it has no faults of its own and checks nothing: the caller determines who sends what and
 when, and reads how much was sent. The same seed gives the same run.

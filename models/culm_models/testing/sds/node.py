@@ -55,9 +55,7 @@ class SdsNode(SimulatedNode):
         return now_ms + self.scenario.skews_ms[self.number]
 
     def next_due_ms(self) -> int | None:
-        """Return the time of the next tick, in true time; None while the node is down or has
-        nothing to do.
-        """
+        """Return the true time of the next tick; None while down, or if nothing is to be done."""
         due_ms = self.channel.next_due_ms() if self.is_up else None
         return None if due_ms is None else due_ms - self.scenario.skews_ms[self.number]
 

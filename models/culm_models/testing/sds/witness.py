@@ -47,9 +47,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Witness:
-    """The reports of one node since it last lost its state. `log` is the log that an application
-    would show.
-    """
+    """Reports of one node since its last loss of state; `log` is the log of an application."""
 
     ledger: Ledger
     shared: bool
