@@ -1,6 +1,6 @@
-"""Topics of Chotki: what edges and writers bring, the merged state of everything, and how far peers are.
+"""Topics of Chotki: packets and diffs from edges and writers, the merged state, and the progress of peers.
 
-Packets lie in the partition of their source, everything of a block in that of the block
+Packets are in the partition of their source, all records of a block in the partition of the block
 (`culm_topics.chotki.records.keys`): `chotki.fields` and `chotki.state` have the same number of partitions.
 """
 
@@ -58,7 +58,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
         partitions=DEFAULT_PARTITIONS,
         partitioned=True,
         cleanup="compact",
-        # A reader that is slower than this may miss what an epoch had replaced.
+        # A slower reader may miss values that an epoch replaced.
         config=compacted() | {"min.compaction.lag.ms": str(_HOUR_MS)},
         readers=("connector", "consumer", "operator"),
         doc="The merged value of every field, the vector of every block, and marks: up to here, all of it.",

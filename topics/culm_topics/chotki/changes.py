@@ -1,4 +1,4 @@
-"""Changes that a program makes, as it says them: classes, objects and fields by name (reference 2.4).
+"""Changes of a program, with classes, objects and fields by name (reference 2.4).
 
 `packet_maker` makes packets of them. Values are Python's (`culm_topics.chotki.values`), or `FromText`, or
 `Plus`.
@@ -15,21 +15,21 @@ from culm_models.chotki.ids import Id
 
 @dataclass(frozen=True, slots=True)
 class FromText:
-    """A value as text says it (reference 3.4), for a field of any type that has one."""
+    """A value in text form (reference 3.4), for a field of any type that has a text form."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Plus:
-    """So much more than now, for an N or a Z."""
+    """An increment of an N or a Z."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewClass:
-    """A class of these fields, name to letter, in this order; `name`: its global name."""
+    """A class with these fields, name to letter, in this order; `name` is its global name."""
 
     fields: Mapping[str, str]
     name: str | None = None
@@ -37,10 +37,10 @@ class NewClass:
 
 @dataclass(frozen=True, slots=True)
 class EditClass:
-    """More fields for a class, and other names for those it has.
+    """Additional fields for a class, and new names for existing fields.
 
-    Of the names that a field was given all replicas take the last in the order of bytes, so a new name must
-    come behind the present one: else it is `ClassRefused`.
+    If a field has several names, all replicas take the last one in the order of bytes. So a new name must
+    sort after the present one; otherwise it is `ClassRefused`.
     """
 
     class_: Id | str
@@ -50,7 +50,7 @@ class EditClass:
 
 @dataclass(frozen=True, slots=True)
 class NewObject:
-    """An object of a class with these values, by the fields' names; `name`: its global name."""
+    """An object of a class with these values, by the fields' names; `name` is its global name."""
 
     class_: Id | str
     values: Mapping[str, Any]
@@ -59,7 +59,10 @@ class NewObject:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Other values for some fields of an object, whole: what a set or a map no longer has is removed."""
+    """New values for some fields of an object, each complete.
+
+    Elements that a new set or map does not contain are removed.
+    """
 
     object: Id | str
     values: Mapping[str, Any]
@@ -67,10 +70,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A global name for a class or an object, also in the place of what had it.
+    """A global name for a class or an object; it replaces an existing use of the name.
 
-    All names stand in one map. To give one is a packet of one name, however many there are; the job writes
-    the merged map whole, so that all names together must fit into a record.
+    All names are in one map. Giving a name takes a packet with one name, however many there are. The job
+    writes the merged map whole, so all names together must fit into a record.
     """
 
     name: str

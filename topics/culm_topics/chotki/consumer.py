@@ -39,9 +39,9 @@ _READY: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """An object that changed in an epoch, as it stands then; `fields`: the names of those that changed.
+    """An object that changed in an epoch, as of that epoch; `fields` are the names of the changed fields.
 
-    `is_new`: the object itself is among what changed. Several changes of one epoch are one.
+    `is_new`: the object itself is among the changes. Several changes in one epoch are combined.
     """
 
     epoch: int
@@ -64,24 +64,24 @@ Change = ObjectChange | ClassChange
 class ChotkiConsumer(TopicConsumer[Change]):
     """Reads the merged state from Kafka; an iterator and an asynchronous iterator of changes.
 
-    `kafka`: bootstrap servers, or settings; left out, the cluster that the environment names (see
-    `culm_topics.kafka.local`). `classes` (names or IDs) restricts what is handed out as changed, not what can
-    be asked for.
+    `kafka` is bootstrap servers, or settings; without it, the cluster that the environment names (see
+    `culm_topics.kafka.local`). `classes` (names or IDs) restricts which changes are handed out, but not
+    lookups.
 
-    What counts is on disk, some 100 bytes a field beside its value, and memory is bounded: 32 MiB of it are
-    cached. With a `state_dir` it stays there, and the next consumer reads from Kafka only what has come
-    since; one program at a time uses it. Without one it is a temporary file, and every consumer reads the
-    topic from its beginning.
+    The state is on disk, some 100 bytes per field beside its value, and memory is bounded: 32 MiB of it are
+    cached. With a `state_dir` it stays there, and the next consumer reads only newer records from Kafka; one
+    program at a time uses it. Without one it is a temporary file, and every consumer reads the topic from its
+    beginning.
 
-    Changes come epoch by epoch: the classes of an epoch before its objects, each as it stands then or later.
-    Vectors never run ahead of values. Without more, everything that there is comes first, as new; after
-    `load` only what comes after it. `since` (an earlier `positions()`) leaves out what was written before:
-    whoever goes on from there has seen everything at least once. `origin`, taken with those positions, makes
-    sure that they belong to this topic. `stop_at_end` ends the iteration behind what was there at the start.
+    Changes come epoch by epoch: the classes of an epoch before its objects, each as of that epoch or later.
+    Vectors never run ahead of values. By default everything that exists comes first, as new; after `load`
+    only later changes. `since` (an earlier `positions()`) leaves out what was written before: a program that
+    continues from there sees everything at least once. `origin`, taken with those positions, ensures that
+    they belong to this topic. `stop_at_end` ends the iteration after the contents of the topic at the start.
 
-    Records that are none are passed over and counted (`bad_records`, `passed_over`); with `strict` they are a
-    `RecordError`. Errors: `OriginChanged`, `TopicRecreated`, `TopicMissing`, `OffsetOutOfRange`,
-    `KafkaFailure`, `StateFileFailed`. Not for use by several threads or tasks at once, but for `stop()`.
+    Malformed records are skipped and counted (`bad_records`, `passed_over`); with `strict` they raise
+    `RecordError`. Also raises `OriginChanged`, `TopicRecreated`, `TopicMissing`, `OffsetOutOfRange`,
+    `KafkaFailure`, `StateFileFailed`. Not for several threads or tasks at once, except `stop()`.
     """
 
     def __init__(
@@ -122,16 +122,16 @@ class ChotkiConsumer(TopicConsumer[Change]):
         self._ready: deque[Change] = deque()
         self._handed_out = dict(self._since)
         if self.epoch:
-            # What the file had is still to be handed out.
+            # The contents of the file are still to be handed out.
             self._pending.append(self._changes(AppliedEpoch(self.epoch, self._reader.state.since({}))))
 
-    # Objects as they stand.
+    # Objects in their present state.
 
     def load(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
-        """Read everything that is there now; whether an epoch has all of it.
+        """Read up to the present end. Returns whether an epoch covers all of it.
 
-        Where the job is in the middle of an epoch, its end is waited for so long beyond the reading; without
-        it the state is that of the epoch before. What is read here is not handed out as changed.
+        If the job is in the middle of an epoch, waits up to `timeout_seconds` after the reading for its end;
+        otherwise the state is that of the previous epoch. Changes that are read here are not handed out.
         """
         with self._lock:
             self._pending.clear()
@@ -142,24 +142,24 @@ class ChotkiConsumer(TopicConsumer[Change]):
             return self._reader.is_complete
 
     def objects(self, class_: Id | str | None = None) -> Iterator[ChotkiObject]:
-        """The objects of a class (its name or ID), or all of them, by ID, as of the last epoch read."""
+        """Return the objects of a class (its name or ID), or all, by ID, as of the last epoch read."""
         view = self._view
         wanted = None if class_ is None else view.resolve(class_)
         return view.objects() if wanted is None else view.objects(view.ids_of_class(wanted))
 
     def get(self, name: Id | str) -> ChotkiObject | None:
-        """The object of a global name or an ID; None where the state has no such object."""
+        """Return the object with a global name or an ID; None if the state has no such object."""
         try:
             return self._view.object(self._view.resolve(name))
         except NameUnknown:
             return None
 
     def classes(self) -> list[ChotkiClass]:
-        """Every class, by ID."""
+        """Return every class, by ID."""
         return list(self._view.classes())
 
     def names(self) -> dict[str, Id]:
-        """The global names of objects and classes."""
+        """Return the global names of objects and classes."""
         return self._view.names()
 
     @property
@@ -169,54 +169,54 @@ class ChotkiConsumer(TopicConsumer[Change]):
 
     @property
     def vector(self) -> Mapping[int, int]:
-        """The global vector of that epoch: of each source the last progress that everything is there of."""
+        """The global vector of that epoch: each source's progress up to which all is present."""
         return self._reader.state.vector
 
     @property
     def bad_records(self) -> int:
-        """How many records were passed over because they are none."""
+        """Number of malformed records that were skipped."""
         return self.passed_over.records
 
     @property
     def passed_over(self) -> PassedOver:
-        """Records of the topic that are none: how many, and the first of them."""
+        """Malformed records of the topic: their number, and the first of them."""
         return self._reader.passed_over
 
     # Changes.
 
     async def load_async(self, timeout_seconds: float = _LOAD_SECONDS) -> bool:
-        """`load` without blocking the event loop."""
+        """Run `load` without blocking the event loop."""
         return await asyncio.to_thread(self.load, timeout_seconds)
 
     def poll(self, timeout_seconds: float) -> Change | None:
-        """Return the next change, or None if none comes in time."""
+        """Return the next change, or None if none arrives in time."""
         with self._lock:
             self._fill()
         return super().poll(timeout_seconds)
 
     @property
     def finished(self) -> bool:
-        """Whether `stop_at_end` has come to the end."""
+        """Whether `stop_at_end` has reached the end."""
         return self._stop_at_end and not self._pending and not self._ready and self._reader.is_read
 
     def positions(self) -> dict[int, int]:
-        """For a later `since`, by partition: behind the last epoch of which everything was handed out."""
+        """Return positions for a later `since`, by partition: after the last epoch handed out completely."""
         if not self._pending and not self._ready:
             self._handed_out = dict(self._reader.state.offsets) or self._handed_out
         return dict(self._handed_out)
 
     @property
     def origin(self) -> Origin:
-        """The cluster and the topic that `positions()` belong to: to be kept beside them."""
+        """The cluster and the topic to which `positions()` belong: store it with them."""
         return self._reader.origin
 
     def remaining_records(self) -> int:
-        """Records still to be read of those that there were at the start, or at the last `load`."""
+        """Return the number of records left to read until the end at the start, or at the last `load`."""
         with self._lock:
             return self._reader.remaining
 
     def close(self) -> None:
-        """Close the connection and the file: nothing can be asked for any more."""
+        """Close the connection and the file: no lookups are possible afterwards."""
         super().close()
 
     def _close(self) -> None:
@@ -226,7 +226,7 @@ class ChotkiConsumer(TopicConsumer[Change]):
         return self._ready.popleft() if self._ready else None
 
     def _fill(self) -> None:
-        """Make the next changes of the epochs that were read."""
+        """Produce the next changes of the epochs that were read."""
         while self._pending and not self._ready:
             self._ready.extend(islice(self._pending[0], _READY))
             if not self._ready:
@@ -245,7 +245,7 @@ class ChotkiConsumer(TopicConsumer[Change]):
             raise RecordError(f"{self.passed_over.topic}: {self.passed_over.first[0]}")
 
     def _changes(self, epoch: AppliedEpoch) -> Iterator[Change]:
-        """The changes of an epoch, made when they are taken."""
+        """Yield the changes of an epoch, computed on demand."""
         view, table, wanted = self._view, self._reader.state.table, self._wanted_classes()
         window = {
             place: (max(first, self._since.get(place, 0)), end)
@@ -266,7 +266,7 @@ class ChotkiConsumer(TopicConsumer[Change]):
             return None
         wanted = set()
         for one in self._classes:
-            # A class that has not this name yet may come.
+            # A class may get this name later.
             with contextlib.suppress(NameUnknown):
                 wanted.add(self._view.resolve(one))
         return wanted

@@ -1,4 +1,4 @@
-"""What goes wrong between a program and Chotki's objects. Codes are stable: see `culm_models.errors`."""
+"""Errors between a program and Chotki's objects. Codes are stable: see `culm_models.errors`."""
 
 from typing import ClassVar
 
@@ -6,25 +6,25 @@ from culm_topics.errors import TopicsError
 
 
 class NameUnknown(TopicsError, code="chotki.name_unknown"):
-    """A name that the map of global names does not have, and that is no ID either."""
+    """A name is not in the map of global names, and is not an ID either."""
 
 
 class ObjectUnknown(TopicsError, code="chotki.object_unknown"):
-    """An object or a class that the state does not hold."""
+    """The state does not contain this object or class."""
 
     default_hint: ClassVar[str | None] = "is the job `chotki` running, and has it merged what was written?"
 
 
 class FieldUnknown(TopicsError, code="chotki.field_unknown"):
-    """A field that the object's class does not have."""
+    """The object's class does not have this field."""
 
 
 class ValueRefused(TopicsError, code="chotki.value_type"):
-    """A value that a field of this type cannot take."""
+    """A field of this type cannot hold the value."""
 
 
 class RevisionsExhausted(TopicsError, code="chotki.revision"):
-    """A field, element or pair that has the highest revision there is: no change is above it."""
+    """A field, element or pair has the highest possible revision: no change can exceed it."""
 
     default_hint: ClassVar[str | None] = (
         "no replica can change it any more: give the object another field, or make another object"
@@ -32,15 +32,15 @@ class RevisionsExhausted(TopicsError, code="chotki.revision"):
 
 
 class ClassRefused(TopicsError, code="chotki.class"):
-    """A class, or a change of one, that replicas would not read as it is meant."""
+    """A class, or a change of one, that replicas would read differently."""
 
 
 class SourceTaken(TopicsError, code="chotki.source_taken"):
-    """The source has a writer already, or is not of this owner."""
+    """The source already has a writer, or belongs to another owner."""
 
 
 class SourceUnknown(TopicsError, code="chotki.source_unknown"):
-    """A source that this deployment has given to nobody."""
+    """A source that this deployment has not assigned."""
 
 
 class SourceRetired(TopicsError, code="chotki.source_retired"):
@@ -50,7 +50,7 @@ class SourceRetired(TopicsError, code="chotki.source_retired"):
 
 
 class WriterBroken(TopicsError, code="chotki.writer_broken"):
-    """Kafka did not acknowledge a change of this writer, so nobody knows yet what stands in the topic."""
+    """Kafka did not acknowledge a change of this writer, so the contents of the topic are unknown."""
 
     default_hint: ClassVar[str | None] = (
         "what was acknowledged before stands; open a new writer, which begins behind what the topic holds"
@@ -58,7 +58,7 @@ class WriterBroken(TopicsError, code="chotki.writer_broken"):
 
 
 class NameTaken(TopicsError, code="chotki.name_taken"):
-    """A global name that something else has already."""
+    """A global name is already in use."""
 
 
 class StateFileFailed(TopicsError, code="chotki.state_file"):
@@ -70,7 +70,7 @@ class StateFileFailed(TopicsError, code="chotki.state_file"):
 
 
 class WriterAhead(TopicsError, code="chotki.writer_ahead"):
-    """So many packets of this writer are not merged yet that it takes no more; the call is undone."""
+    """Too many packets of this writer are not merged yet; the call is undone."""
 
     default_hint: ClassVar[str | None] = (
         "is the job `chotki` running? What was written stands: write again later"
@@ -78,4 +78,4 @@ class WriterAhead(TopicsError, code="chotki.writer_ahead"):
 
 
 class ExportRefused(TopicsError, code="chotki.export"):
-    """A folder that an export cannot be written to, or not gone on with."""
+    """An export cannot be written to a folder, or cannot be continued there."""

@@ -1,7 +1,7 @@
-"""The global names, by name and by what they name (reference 2.6, 3.1: the map 0-2-1).
+"""The global names, by name and by object or class (reference 2.6, 3.1: the map 0-2-1).
 
-All names of a deployment stand in one map, a single field. `GlobalNames` reads it once, and takes operands
-pair by pair from then on: to give a name costs the same however many there are.
+All names of a deployment are in one map, a single field. `GlobalNames` reads it once, and then merges
+operands pair by pair: the cost of giving a name does not depend on their number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from culm_topics.chotki.errors import RevisionsExhausted
 
 _R, _S, _T = (ord(letter) for letter in "RST")
 _KINDS: Final = (_T, _S)
-"""What a name can be, the one that counts first where a term and a string are alike."""
+"""The types of a name; the first one takes precedence if a term and a string are alike."""
 _Key = tuple[int, bytes]
 
 
 class _Pair(NamedTuple):
-    """What a map says under a key: the key's stamp, which decides a merge, and the value."""
+    """A pair of the map: the stamp of its key, which decides a merge, and its value."""
 
     raw: int
     src: int
@@ -30,7 +30,7 @@ class _Pair(NamedTuple):
     value: bytes
 
     def named(self) -> Id | None:
-        """What has the name; None where the pair was removed or its value is no reference."""
+        """Return the named ID; None if the pair was removed or its value is not a reference."""
         if self.raw & 1 or self.value_raw & 1 or self.code != _R or not self.value:
             return None
         try:
@@ -40,7 +40,7 @@ class _Pair(NamedTuple):
 
 
 class GlobalNames:
-    """Names in the state of `value`, or operands on top of the names `below`, which may change meanwhile."""
+    """Names in the state `value`, or operands on top of the names `below`, which may change meanwhile."""
 
     def __init__(self, value: bytes = b"", *, below: GlobalNames | None = None) -> None:
         self.below = below
@@ -49,11 +49,11 @@ class GlobalNames:
         self._take(value, as_merged=False)
 
     def merge(self, operand: bytes) -> None:
-        """Merge an operand of the map: of two pairs the one with the greater stamp stays."""
+        """Merge an operand of the map: the pair with the greater stamp wins."""
         self._take(operand, as_merged=True)
 
     def id_of(self, name: str) -> Id | None:
-        """What has this name; None where nothing has."""
+        """Return the ID with this name, or None."""
         for kind in _KINDS:
             pair = self._pair((kind, name.encode("utf-8", "replace")))
             if pair is not None and (id := pair.named()) is not None:
@@ -61,21 +61,24 @@ class GlobalNames:
         return None
 
     def names_of(self, id: Id) -> tuple[str, ...]:
-        """The names of an object or a class, in order."""
+        """Return the names of an object or a class, in order."""
         found = {_text(key): None for key in self._keys(id) if self._names(key) == id}
         return tuple(sorted(name for name in found if self.id_of(name) in (id, None)))
 
     def all(self) -> dict[str, Id]:
-        """Every name; takes as long as there are names."""
+        """Return every name; takes time in proportion to their number."""
         found: dict[str, Id] = {}
-        # Where a term and a string are alike, the term comes last and stays.
+        # If a term and a string are alike, the term comes last and wins.
         for key in sorted(self._all_keys()):
             if (id := self._names(key)) is not None:
                 found[_text(key)] = id
         return found
 
     def operand(self, name: str, id: Id) -> bytes:
-        """What gives the name to this; empty when it has it already. Raises `RevisionsExhausted`."""
+        """Return the operand that gives the name to this ID; empty if it has the name already.
+
+        Raises `RevisionsExhausted`.
+        """
         key = (_T, name.encode())
         pair = self._pair(key)
         if pair is None:

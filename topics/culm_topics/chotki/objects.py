@@ -1,6 +1,6 @@
-"""Objects and classes as a program sees them, out of the fields of a state (reference 1.4, 2.6, 10.9).
+"""Objects and classes for programs, read from the fields of a state (reference 1.4, 2.6, 10.9).
 
-`Objects` reads classes, names and typed values out of anything that gives fields by object (`FieldSource`).
+`Objects` reads classes, names and typed values from any source of fields by object (`FieldSource`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from culm_topics.chotki.global_names import GlobalNames
 from culm_topics.chotki.values import Value, read_value
 
 Place = tuple[int, str]
-"""Where a field stands in its object: its number (0: the object itself) and the letter of its type."""
+"""Position of a field in its object: its number (0: the object itself) and the letter of its type."""
 
 NAMES_OBJECT: Final = Id.make(NAMES_ID.src, NAMES_ID.seq)
 NAMES_PLACE: Final[Place] = (NAMES_ID.off, "M")
@@ -36,28 +36,28 @@ class FieldSource(Protocol):
     """Bare values by object."""
 
     def fields(self, id: Id) -> Mapping[Place, bytes]:
-        """The fields of an object, none where there is no such object."""
+        """Return the fields of an object, empty if there is no such object."""
         ...
 
     def ids(self, class_id: Id | None = None) -> Iterator[Id]:
-        """The objects of a class, or every object and class, by ID."""
+        """Return the objects of a class, or every object and class, by ID."""
         ...
 
     def class_ids(self) -> Iterator[Id]:
-        """Every class, by ID."""
+        """Return every class, by ID."""
         ...
 
     def names(self) -> GlobalNames:
-        """The global names as they stand."""
+        """Return the present global names."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChotkiClass:
-    """A class: its fields by the names that hold now.
+    """A class: its fields by their present names.
 
-    A rename keeps number and type, an added field has a new number. Two fields with one name, or a field
-    without one, are told apart by number and type: ``Name@3S``.
+    A rename keeps number and type; an added field has a new number. Fields that share a name, or have none,
+    are distinguished by number and type: ``Name@3S``.
     """
 
     id: Id
@@ -70,17 +70,17 @@ class ChotkiClass:
         return self.names[0] if self.names else str(self.id)
 
     def place(self, name: str) -> Place | None:
-        """Where the field of this name stands in an object of the class; None when there is none."""
+        """Return the position of a field in an object of the class; None if there is no such field."""
         found = self.fields.get(name)
         return None if found is None else place_of(self.id, found)
 
 
 @dataclass(frozen=True, slots=True)
 class ChotkiObject:
-    """An object as it stands: `fields` has every field of its class, None where nothing was written yet.
+    """An object in its present state: `fields` has every field of its class, None if nothing was written yet.
 
-    `class_` is None where the state does not hold its class; then, and for what the class does not have,
-    values are in `others`, by number and letter. `class_id` is that of replicas for a replica's own object.
+    `class_` is None if the state does not contain its class. Values without a field in the class are in
+    `others`, by number and letter. A replica's own object has the `class_id` of replicas.
     """
 
     id: Id
@@ -95,17 +95,17 @@ class ChotkiObject:
 
 
 def object_of(at: Id) -> Id:
-    """The ID of the object that a field's ID belongs to."""
+    """Return the ID of the object to which a field's ID belongs."""
     return Id(at.src, at.pro - at.off)
 
 
 def place_of(class_id: Id, one: ClassField) -> Place:
-    """Where a class's field stands in an object: the classes of the system count theirs from 0."""
+    """Return the position of a class's field in an object: the system's classes count from 0."""
     return (one.offset + 1 if class_id.src == SYSTEM_SOURCE else one.offset), one.letter
 
 
 def class_id_among(fields: Mapping[Place, bytes]) -> Id | None:
-    """The class that an object with these fields says it has; None where it is no object."""
+    """Return the class that an object with these fields names; None if it is not an object."""
     if (0, "Y") in fields:
         return REPLICA_CLASS_ID
     found = read_value("O", fields[0, "O"]) if (0, "O") in fields else None
@@ -113,21 +113,24 @@ def class_id_among(fields: Mapping[Place, bytes]) -> Id | None:
 
 
 class Objects:
-    """Classes, objects and names of a `FieldSource`, as it stands when it is asked."""
+    """Classes, objects and names of a `FieldSource`, in its state at the time of each call."""
 
     def __init__(self, source: FieldSource) -> None:
         self._source = source
 
     def names(self) -> dict[str, Id]:
-        """The global names; of names that are a term and a string alike the term counts."""
+        """Return the global names; if a term and a string are alike, the term counts."""
         return self._source.names().all()
 
     def named(self, name: str) -> Id | None:
-        """What has this global name."""
+        """Return the ID with this global name, or None."""
         return self._source.names().id_of(name)
 
     def resolve(self, name: Id | str) -> Id:
-        """The ID of an object or class by its global name, or by the text of its ID; `NameUnknown` else."""
+        """Return the ID of an object or class by its global name, or by the text of its ID.
+
+        Raises `NameUnknown`.
+        """
         if isinstance(name, Id):
             return name
         found = self.named(name)
@@ -139,21 +142,21 @@ class Objects:
         return id
 
     def classes(self) -> Iterator[ChotkiClass]:
-        """Every class, by ID."""
+        """Yield every class, by ID."""
         names = self._source.names()
         for id in self._source.class_ids():
             yield self._class(id, names)
 
     def class_of(self, id: Id) -> ChotkiClass | None:
-        """The class of this ID; None where there is none."""
+        """Return the class with this ID, or None."""
         return self._class(id, self._source.names()) if (0, "C") in self._source.fields(id) else None
 
     def object(self, id: Id) -> ChotkiObject | None:
-        """The object of this ID; None where there is none, or it is a class."""
+        """Return the object with this ID; None if there is none, or if it is a class."""
         return next(self.objects([id]), None)
 
     def objects(self, ids: Iterator[Id] | list[Id] | None = None) -> Iterator[ChotkiObject]:
-        """These objects, or all of them by ID; classes and what is no object are left out."""
+        """Yield these objects, or all by ID; classes and IDs that are not objects are left out."""
         names = self._source.names()
         classes: dict[Id, ChotkiClass | None] = {}
         for id in self._source.ids() if ids is None else ids:
@@ -167,11 +170,11 @@ class Objects:
             yield _object(id, class_id, classes[class_id], names.names_of(id), fields)
 
     def ids_of_class(self, class_id: Id) -> Iterator[Id]:
-        """The objects of a class, by ID."""
+        """Return the objects of a class, by ID."""
         return self._source.ids(class_id)
 
     def class_id_of(self, id: Id) -> Id | None:
-        """The class that an object says it has; None where it is no object."""
+        """Return the class that an object names; None if it is not an object."""
         return class_id_among(self._source.fields(id))
 
     def _class(self, id: Id, names: GlobalNames) -> ChotkiClass:
@@ -208,7 +211,7 @@ def _object(
 
 
 def find_duplicates(source: FieldSource, most: int = MOST_VALUES) -> list[Duplicate]:
-    """All of them, of at most so many values; only classes with such fields are looked through."""
+    """Return all duplicates among at most `most` values; only classes with unique fields are examined."""
     values = UniqueValues(most)
     for class_id in source.class_ids():
         if (entries := source.fields(class_id).get((0, "C"))) is not None:

@@ -1,4 +1,4 @@
-"""`chotki.vectors` and `chotki.sessions` as they stand: how far peers are, and which sessions there are."""
+"""The present contents of `chotki.vectors` and `chotki.sessions`: the progress of peers, and sessions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from culm_topics.readers.partitions import read_to_end
 VECTORS_TOPIC: Final = "chotki.vectors"
 SESSIONS_TOPIC: Final = "chotki.sessions"
 NEEDS_ACTION: Final = frozenset({RecordTooLarge.code, "chotki.source_restored"})
-"""Codes of warnings that last until somebody does something at a replica."""
+"""Codes of warnings that last until an operator acts at a replica."""
 OVER: Final = "SendNone"
-"""The state of a session that is over."""
+"""The state of a session that has ended."""
 
 
 class Lag(NamedTuple):
-    """What a peer lacks of a vector: packets, by the numbers of their sources, and in how many sources."""
+    """The part of a vector that a peer is missing: number of packets, and number of sources."""
 
     behind: int
     sources: int
@@ -32,7 +32,7 @@ class Lag(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What somebody holds: source to progress, as it was then."""
+    """The progress that a replica holds, by source, at a time."""
 
     vector: Mapping[int, int]
     time_ms: int
@@ -40,14 +40,14 @@ class Held:
 
 @dataclass(slots=True)
 class Holdings:
-    """`peers` by their sources; `own` is what the deployment told last, None before its first epoch."""
+    """`peers` by their sources; `own` is the deployment's last report, None before its first epoch."""
 
     own: Held | None = None
     peers: dict[int, Held] = field(default_factory=dict)
     passed_over: PassedOver = field(default_factory=lambda: PassedOver(VECTORS_TOPIC))
 
     def take(self, message: TopicMessage) -> None:
-        """The next record of the topic."""
+        """Apply the next record of the topic."""
         try:
             held = None
             if message.value:
@@ -63,9 +63,9 @@ class Holdings:
             self.passed_over.add(message, error)
 
     def lag_by_source(self, src: int, vector: Mapping[int, int]) -> dict[int, int]:
-        """Of each source that the peer lacks something of, how many packets of this vector it lacks."""
+        """Return the number of packets of this vector that the peer is missing, by source."""
         held = self.peers[src].vector
-        # A source begins with its object number 0, and the number of a field is no packet.
+        # A source begins with its object number 0, and the number of a field is not a packet.
         return {
             one: (pro >> OFFSET_BITS) - (held[one] >> OFFSET_BITS if one in held else -1)
             for one, pro in sorted(vector.items())
@@ -73,14 +73,14 @@ class Holdings:
         }
 
     def lag(self, src: int, vector: Mapping[int, int]) -> Lag:
-        """What the peer lacks of this vector."""
+        """Return the peer's lag behind this vector."""
         behind = self.lag_by_source(src, vector)
         return Lag(sum(behind.values()), len(behind))
 
 
 @dataclass(frozen=True, slots=True)
 class PeerSession:
-    """A session of an edge, as it told of it last."""
+    """The last report of an edge about a session."""
 
     edge: bytes
     session: int
@@ -94,26 +94,26 @@ class PeerSession:
 
 @dataclass(slots=True)
 class Sessions:
-    """The sessions that the topic still tells of."""
+    """The sessions in the topic."""
 
     by_key: dict[bytes, PeerSession] = field(default_factory=dict)
     passed_over: PassedOver = field(default_factory=lambda: PassedOver(SESSIONS_TOPIC))
     warnings: dict[tuple[str, str], PeerSession] = field(default_factory=dict)
-    """By code and text: the session in which a warning that needs action came last."""
+    """The last session with a warning that needs action, by code and text."""
     _with_code: dict[str, set[bytes]] = field(default_factory=dict)
 
     @property
     def codes(self) -> dict[str, int]:
-        """Of each code, of refusals and warnings alike, how many sessions had a line with it."""
+        """Number of sessions that had a line with each code, of refusals and warnings alike."""
         return {code: len(keys) for code, keys in sorted(self._with_code.items())}
 
     @property
     def sessions(self) -> list[PeerSession]:
-        """By the time at which they were told of."""
+        """The sessions by the time of their last report."""
         return sorted(self.by_key.values(), key=lambda one: (one.record.time_ms, one.edge, one.session))
 
     def take(self, message: TopicMessage) -> None:
-        """The next record of the topic."""
+        """Apply the next record of the topic."""
         try:
             edge, session = split_session_key(message.key)
             record = SessionRecord.decode(message.value)
@@ -127,7 +127,7 @@ class Sessions:
 
 
 def read_holdings(settings: KafkaSettings) -> Holdings:
-    """Who holds what, by the topic's end of now. Raises `TopicMissing`, `KafkaFailure`."""
+    """Read what every peer holds, up to the topic's present end. Raises `TopicMissing`, `KafkaFailure`."""
     holdings = Holdings()
     for message in read_to_end(settings, VECTORS_TOPIC):
         holdings.take(message)
@@ -135,7 +135,7 @@ def read_holdings(settings: KafkaSettings) -> Holdings:
 
 
 def read_sessions(settings: KafkaSettings) -> Sessions:
-    """All sessions, by the topic's end of now. Raises `TopicMissing`, `KafkaFailure`."""
+    """Read all sessions, up to the topic's present end. Raises `TopicMissing`, `KafkaFailure`."""
     sessions = Sessions()
     for message in read_to_end(settings, SESSIONS_TOPIC):
         sessions.take(message)

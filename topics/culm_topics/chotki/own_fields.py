@@ -1,6 +1,7 @@
-"""What a source has said and no epoch may have yet, on top of what is known (reference 9.2 rule 10).
+"""A source's own changes that no epoch may contain yet, on top of the known state (reference 9.2 rule 10).
 
-Merging it twice changes nothing, so it stays until an epoch that counts has it; but for an L, which grows.
+Merging a change twice has no effect, so it is kept until an applied epoch contains it. The exception is an L,
+which grows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LEAST_BYTES: Final = 4_096
 
 
 class _Own:
-    """Own operands of a field, in their order, each with the progress of its packet."""
+    """Own operands of a field, in order, each with the progress of its packet."""
 
     __slots__ = ("_below", "_bytes", "_merged", "_value", "operands")
 
@@ -38,7 +39,7 @@ class _Own:
         self._value: bytes | None = None
 
     def add(self, pro: int, letter: str, operand: bytes) -> None:
-        """One more; they are merged with each other when they have become twice as long."""
+        """Add an operand; they are merged with each other whenever their length has doubled."""
         self._value = None
         self.operands.append((pro, operand))
         self._bytes += len(operand)
@@ -48,13 +49,13 @@ class _Own:
             self._merged = self._bytes = len(merged)
 
     def settle(self, pro: int) -> None:
-        """Operands up to this progress are not needed any more."""
+        """Drop operands up to this progress."""
         while self.operands and self.operands[0][0] <= pro:
             self._value = None
             self._bytes -= len(self.operands.popleft()[1])
 
     def on(self, letter: str, below: bytes | None) -> bytes:
-        """The field's value with them; asked for often, changed seldom, and long where it is a map."""
+        """Return the field's value with the operands; cached, because it may be long and changes seldom."""
         if self._value is None or self._below is not below:
             self._below = below
             operands = [one for _, one in self.operands]
@@ -65,7 +66,7 @@ class _Own:
 class OwnFields:
     """A `FieldSource` with own operands on top of another one.
 
-    `waiting` packets have been taken and are not settled.
+    `waiting` counts the packets that were taken and are not settled.
     """
 
     def __init__(self, below: FieldSource) -> None:
@@ -77,11 +78,11 @@ class OwnFields:
 
     @property
     def waiting(self) -> int:
-        """Packets that what is below may not have yet."""
+        """Number of packets that the source below may not contain yet."""
         return len(self._packets)
 
     def fields(self, id: Id) -> Mapping[Place, bytes]:
-        """See `FieldSource`."""
+        """Return the fields of an object, own operands merged."""
         below = self._below.fields(id)
         own = self._own.get(id)
         if own is None:
@@ -89,20 +90,20 @@ class OwnFields:
         return {**below, **{place: one.on(place[1], below.get(place)) for place, one in own.items()}}
 
     def ids(self, class_id: Id | None = None) -> Iterator[Id]:
-        """See `FieldSource`."""
+        """Return the objects of a class, or every object and class, by ID."""
         made = self._made(lambda fields: class_id is None or class_id_among(fields) == class_id)
         return heapq.merge(self._below.ids(class_id), made)
 
     def class_ids(self) -> Iterator[Id]:
-        """See `FieldSource`."""
+        """Return every class, by ID."""
         return heapq.merge(self._below.class_ids(), self._made(lambda fields: (0, "C") in fields))
 
     def _made(self, wanted: Callable[[Mapping[Place, bytes]], bool]) -> list[Id]:
-        """What is not below, of these."""
+        """Return the matching IDs that are not below."""
         return sorted(id for id in self._own if not self._below.fields(id) and wanted(self.fields(id)))
 
     def names(self) -> GlobalNames:
-        """See `FieldSource`."""
+        """Return the present global names."""
         below = self._below.names()
         if self._names is None:
             self._names = GlobalNames(below=below)
@@ -113,7 +114,7 @@ class OwnFields:
         return self._names
 
     def take(self, live: LivePacket) -> None:
-        """A packet, in the order of its source."""
+        """Add a packet, in the order of its source."""
         self._packets.append(live.id.pro)
         for key, operand in live.writes:
             at, letter = split_object_key(key)
@@ -124,7 +125,7 @@ class OwnFields:
                 self._names.merge(operand)
 
     def settle(self, pro: int) -> None:
-        """What is below has everything of the source up to this progress."""
+        """Drop everything of the source up to this progress, which the source below contains."""
         while self._packets and self._packets[0] <= pro:
             self._packets.popleft()
         while self._order and self._order[0][0] <= pro:

@@ -1,7 +1,7 @@
-"""The packets of one source that say what a program changes (reference 2.4, 3.2). Knows no Kafka.
+"""Makes the packets of one source from a program's changes (reference 2.4, 3.2). Knows no Kafka.
 
-`PacketMaker` looks up what the names of a change mean, makes the operands against what is known of the
-present state, own changes that no epoch has yet included, and numbers the packets.
+`PacketMaker` resolves the names of a change, computes the operands against the known state with the source's
+own changes that no epoch includes yet, and numbers the packets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from culm_topics.chotki.records import MAX_PACKET_BYTES
 from culm_topics.chotki.values import value_from_text, write_value
 
 FIELD_TYPES: Final = "".join(sorted(FIELD_LETTERS - set("COY")))
-"""What a field of a class can be."""
+"""The possible types of a class's field."""
 
 
 class OwnPacket(NamedTuple):
@@ -61,9 +61,9 @@ class OwnPacket(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What became of a change: the ID of the class or object that is new, else of the packet that says it.
+    """Result of a change: the ID of the new class or object, else of the packet.
 
-    None, and no packet, when there is nothing to say.
+    None, without packets, if the change has no effect.
     """
 
     id: Id | None
@@ -73,8 +73,8 @@ class Made(NamedTuple):
 class PacketMaker:
     """Makes the packets of one source.
 
-    `last` is the last progress that the source ever gave, None of a source that gave none: its first packet
-    then is the object in which it says its `name`. `after` is how far its packets count without a gap.
+    `last` is the last progress that the source ever issued, or None: its first packet then is its own object,
+    which contains its `name`. `after` is the progress up to which its packets count without a gap.
     """
 
     def __init__(
@@ -88,24 +88,24 @@ class PacketMaker:
 
     @property
     def last(self) -> int | None:
-        """The last progress that was given."""
+        """The last progress that was issued."""
         return self._last
 
     @property
     def waiting(self) -> int:
-        """Own packets that the known state may not have yet."""
+        """Number of own packets that the known state may not contain yet."""
         return self._own.waiting
 
     @property
     def objects(self) -> Objects:
-        """What is known, own changes with it."""
+        """The known objects, own changes included."""
         return Objects(self._own)
 
     def make(self, changes: Sequence[Change]) -> list[Made]:
-        """The packets of these changes, all or none; later ones know what earlier ones make.
+        """Return the packets of these changes, all or none; later changes know what earlier ones make.
 
         Raises `NameUnknown`, `NameTaken`, `ObjectUnknown`, `FieldUnknown`, `ClassRefused`, `ValueRefused`,
-        `RevisionsExhausted`, and `TextMalformed` where a text is no value of its field's type.
+        `RevisionsExhausted`, and `TextMalformed` if a text is not a value of its field's type.
         """
         draft = _Draft(self.src, OwnFields(self._own), self._last, self._after)
         beginning: list[OwnPacket] = []
@@ -120,16 +120,16 @@ class PacketMaker:
         return made
 
     def learn(self, live: LivePacket) -> None:
-        """An earlier packet of the source, which the known state may not have yet; in their order."""
+        """Add an earlier packet of the source, which the known state may not contain yet; in order."""
         self._own.take(live)
 
     def settle(self, pro: int) -> None:
-        """The known state has everything of the source up to this progress."""
+        """Drop packets up to this progress, which the known state contains."""
         self._own.settle(pro)
 
 
 class _Draft:
-    """Packets that are being made; what they do is known to those behind them."""
+    """Packets that are being made; later ones know the effects of earlier ones."""
 
     def __init__(self, src: int, fields: OwnFields, last: int | None, after: int) -> None:
         self.last = last
@@ -140,7 +140,7 @@ class _Draft:
         self._fields = fields
 
     def begin(self, name: str) -> OwnPacket:
-        """The first packet of a source: its own object."""
+        """Make the first packet of a source: its own object."""
         body = record("S", write_value("S", name)) + record("V") + record("S", EMPTY_STAMP)
         return self._packet("Y", ZERO_ID, body, seq=0)
 
@@ -174,7 +174,7 @@ class _Draft:
     def _edit_class(self, change: EditClass, made: list[OwnPacket]) -> Id | None:
         class_ = self._class(change.class_)
         places = [class_.place(name) for name in class_.fields]
-        # The system's classes count from 0; whatever a class counts from, a new field has the next number.
+        # The system's classes count from 0; in any class, a new field has the next number.
         shift = 1 if class_.id.src == 0 else 0
         first = max((place[0] for place in places if place is not None), default=0) + 1 - shift
         entries = _class_fields(change.add, first)
@@ -215,7 +215,7 @@ class _Draft:
             raise ClassRefused(f"the class {class_.name} has no first field: an object must have one")
         made.append(self._packet("O", class_.id, body))
         id = made[-1].id
-        # What an O cannot say: numbers behind a hole, and a second type under one number.
+        # An O cannot express numbers after a hole, nor a second type under one number.
         self._edit(id, given, made)
         if change.name is not None:
             self._give_name(change.name, id, made)
@@ -233,7 +233,7 @@ class _Draft:
     def _values(
         self, class_: ChotkiClass, values: Mapping[str, Any], present: Mapping[Place, bytes] | None
     ) -> dict[Place, bytes]:
-        """The operands that make the present values into these; None: of an object that is new."""
+        """Return the operands that turn the present values into these; `present` is None for a new object."""
         operands = {}
         for name, value in values.items():
             place = class_.place(name)
@@ -245,7 +245,7 @@ class _Draft:
                 continue  # as it was read: never written
             meant = self._reference(value) if letter == "R" and isinstance(value, FromText) else value
             new = _bare_value(letter, meant, old, name)
-            # A first value has revision 0, but those of N and Z name their source.
+            # A first value has revision 0; only N and Z name their source.
             as_it_is = present is None and letter not in "NZ"
             operand = new if as_it_is else delta(letter, old, new, src=self._src)
             if operand and not outranks(letter, operand, old):
@@ -257,7 +257,7 @@ class _Draft:
         return operands
 
     def _reference(self, value: FromText) -> FromText | Id:
-        """What a text refers to by a global name; else the text, which says an ID."""
+        """Return the ID with a global name, or else the text, which must be an ID."""
         return self._view.named(value.text) or value
 
     def _edit(self, id: Id, operands: Mapping[Place, bytes], made: list[OwnPacket]) -> Id | None:
@@ -329,7 +329,7 @@ def _class_fields(fields: Mapping[str, str], first: int) -> list[ClassField]:
 
 
 def _bare_value(letter: str, value: object, old: bytes, name: str) -> bytes:
-    """The whole new value of a field, unstamped."""
+    """Return the whole new value of a field, unstamped."""
     if isinstance(value, FromText):
         return value_from_text(letter, value.text, old)
     if isinstance(value, Plus):

@@ -1,8 +1,9 @@
-"""Sources: whose each is, and that one writer at a time uses it (reference 9.2 rule 10, 10.10).
+"""Sources: their owners, and the exclusive use of a source by one writer (reference 9.2 rule 10, 10.10).
 
-The topic `chotki.sources` decides, in its order: a claim holds when the source is free or its own already, a
-record without a run frees it, and any other claim is void, whoever wrote it. So of two that claim at once all
-readers see the same one win. A source that was retired stays so, and is never given again.
+The topic `chotki.sources` decides, in its order: a claim holds if the source is free or has the same run
+already, a record without a run frees it, and any other claim is void, whoever wrote it. So if two claim a
+source at once, all readers see the same winner. A source that was retired stays so, and is never assigned
+again.
 """
 
 from __future__ import annotations
@@ -23,32 +24,33 @@ from culm_topics.readers.partitions import TopicPartitions, read_through
 
 SOURCES_TOPIC: Final = "chotki.sources"
 FREE: Final = bytes(16)
-"""The run of a source that nobody uses now."""
+"""The run of a source that is not in use."""
 _FIRST_GIVEN, _LAST_GIVEN = 0x10000, 0xFFFFF
-"""What is allocated: texts of IDs say no more, and small numbers are what people give to replicas."""
+"""Range of allocated sources: texts of IDs hold no larger ones, and people give small numbers to replicas."""
 _SILENCE_SECONDS: Final = 30.0
 
 
 EDGE_KEY_SIZE: Final = 24
-"""Of the 32 bytes that records call an edge: its key. The rest is of its run, whose claims begin with it."""
+"""Size of an edge's key in the 32-byte edge id of records. The rest identifies its run and begins its claims.
+"""
 
 
 def is_of_former_run(edge: bytes, holders: Mapping[int, SourceRecord]) -> bool:
-    """Whether this run of an edge is over: sources were its owner's, and none of them is claimed by it."""
+    """Whether this run of an edge is over: its owner had sources, and this run claims none of them."""
     owner, run = edge[:EDGE_KEY_SIZE].hex(), edge[EDGE_KEY_SIZE:]
     runs = [one.run for one in holders.values() if one.owner.startswith(owner)]
     return bool(runs) and not any(one.startswith(run) for one in runs)
 
 
 class SourceTable:
-    """What records of `chotki.sources` say, taken in their order; knows no Kafka."""
+    """The state that follows from the records of `chotki.sources`, taken in order; knows no Kafka."""
 
     def __init__(self) -> None:
         self.holders: dict[int, SourceRecord] = {}
         self.passed_over = PassedOver(SOURCES_TOPIC)
 
     def take(self, record: TopicMessage) -> None:
-        """The next record."""
+        """Apply the next record."""
         try:
             src, found = split_source_key(record.key), SourceRecord.decode(record.value)
         except RecordError as error:
@@ -56,14 +58,14 @@ class SourceTable:
             return
         holder = self.holders.get(src)
         if holder is not None and holder.state == "retired":
-            return  # for ever, whatever was on its way
+            return  # permanent, whatever was on its way
         if holder is None or holder.run in (FREE, found.run) or found.run == FREE or found.state == "retired":
             self.holders[src] = found
 
     def choose(self, src: int | None, owner: str, seen: Collection[int], *, take_over: bool) -> int:
-        """The source that this owner may claim now: the one that is asked for, its own, else a free one.
+        """Return the source that this owner may claim: the requested one, its own, or else a free one.
 
-        `seen`: sources that vectors tell of, which are other replicas' when nobody here owns them. Raises
+        `seen` are sources in vectors; a source without an owner here belongs to another replica. Raises
         `SourceTaken`, `SourceRetired`.
         """
         if src is None:
@@ -96,7 +98,7 @@ class SourceTable:
 
 
 def allocate(taken: Collection[int]) -> int:
-    """A source that nobody has, by lot."""
+    """Return a random source that is not taken."""
     draw = random.SystemRandom()
     while (src := draw.randint(_FIRST_GIVEN, _LAST_GIVEN)) in taken:
         continue
@@ -117,14 +119,14 @@ class SourceFollower:
             raise
 
     def catch_up(self) -> Mapping[int, SourceRecord]:
-        """Read to the end of now; who holds each source."""
+        """Read to the present end. Returns the holder of each source."""
         for records in read_through(self._reader, self._reader.ends(), _SILENCE_SECONDS):
             for record in records:
                 self.table.take(record)
         return self.table.holders
 
     def poll(self) -> Mapping[int, SourceRecord]:
-        """Take in what has come; who holds each source."""
+        """Apply new records. Returns the holder of each source."""
         for record in self._reader.poll(0):
             self.table.take(record)
         return self.table.holders
@@ -135,14 +137,14 @@ class SourceFollower:
 
 
 def read_sources(settings: KafkaSettings) -> SourceTable:
-    """Everything that the topic says now. Raises `TopicMissing`, `KafkaFailure`."""
+    """Return the table of all sources at present. Raises `TopicMissing`, `KafkaFailure`."""
     follower = SourceFollower(settings)
     follower.close()
     return follower.table
 
 
 def retire_source(settings: KafkaSettings, src: int, *, in_use: bool = False) -> SourceRecord:
-    """Retire a source; it stays in vectors. With `in_use` also one that has a writer, which ends by it.
+    """Retire a source; it stays in vectors. With `in_use`, also one that has a writer, which then ends.
 
     Raises `SourceUnknown`, `SourceRetired`, `SourceTaken`, `TopicMissing`, `KafkaFailure`.
     """

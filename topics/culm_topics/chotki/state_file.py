@@ -1,9 +1,9 @@
-"""The state of an epoch in SQLite: what counts, and what was read and does not yet (reference 9.2 rule 6).
+"""The state of an epoch in SQLite: the applied epoch, and staged records (reference 9.2 rule 6).
 
-Memory is bounded whatever the topic holds: a page cache, and what one call returns. Without a folder the
-file is a temporary one that nobody else sees. With one it is a cache of `chotki.state`: rows, vectors and
-the offsets that they cover change in one transaction, so it is always a state that the topic has had. A file
-of another topic or another layout, or a damaged one, is emptied and filled anew.
+Memory is bounded, whatever the topic holds: a page cache, and the result of one call. Without a folder the
+file is a private temporary one. With one it is a cache of `chotki.state`: rows, vectors and the offsets that
+they cover change in one transaction, so it always holds a past state of the topic. A file of another topic or
+another layout, or a damaged one, is emptied and filled anew.
 """
 
 from __future__ import annotations
@@ -71,9 +71,8 @@ Window = Mapping[int, tuple[int, int]]
 class StateFile:
     """A `FieldSource`: fields and vectors by their store keys, and objects by class.
 
-    `folder`: where the file lies; None: in a temporary one. `origin` says what its rows belong to. One
-    program uses a file at a time: another one is refused (`StateFileFailed`), as is a folder that cannot be
-    written.
+    `folder` is the file's folder; None for a temporary file. `origin` is the identity of its rows' topic. One
+    program uses a file at a time: another one gets `StateFileFailed`, as for a folder that cannot be written.
     """
 
     def __init__(self, folder: Path | None = None, origin: bytes = b"") -> None:
@@ -85,7 +84,7 @@ class StateFile:
         except sqlite3.DatabaseError as error:
             if self.path is None or isinstance(error, sqlite3.OperationalError):
                 raise StateFileFailed(f"{self.path or 'the temporary file'}: {error}") from error
-            # Damaged, or of another kind: a cache is not worth a question.
+            # Damaged, or another kind of file. A cache is deleted without asking.
             for ending in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
             self._file = self._open(origin)
@@ -94,7 +93,7 @@ class StateFile:
         try:
             if self.path is not None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            # An empty name is a file of SQLite's own, which goes when it is closed.
+            # With an empty name SQLite uses a private file, which is deleted when it is closed.
             file = sqlite3.connect(self.path or "", timeout=0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.OperationalError) as error:
             raise StateFileFailed(f"{self.path}: {error}") from error
@@ -106,7 +105,7 @@ class StateFile:
                 file.execute("PRAGMA synchronous = OFF")
             else:
                 file.execute("PRAGMA journal_mode = WAL")
-                # A cache may lose its last transactions with the machine's power, but never half of one.
+                # A cache may lose its last transactions in a power failure, but never half of one.
                 file.execute("PRAGMA synchronous = NORMAL")
             if file.execute("PRAGMA user_version").fetchone() != (LAYOUT,):
                 file.executescript(_DROP)
@@ -124,39 +123,39 @@ class StateFile:
         return file
 
     def close(self) -> None:
-        """Close the file; a temporary one is gone then."""
+        """Close the file; a temporary one is deleted."""
         self._file.close()
 
-    # What is said of the whole.
+    # Properties of the whole state.
 
     def about(self, name: str) -> bytes | None:
-        """What was kept under this name with the last epoch."""
+        """Return the value stored under this name with the last epoch."""
         found = self._rows("SELECT value FROM about WHERE name = ?", name)
         return found[0][0] if found else None
 
-    # What does not count yet.
+    # Staged records.
 
     def stage(self, place: int, offset: int, key: bytes, value: bytes) -> None:
-        """A field or a vector that was read."""
+        """Stage a field or a vector that was read."""
         with self._reported():
             if not self._file.in_transaction:
-                # Until the next epoch: what is staged is nobody's but this connection's.
+                # Until the next epoch: staged records are visible to this connection only.
                 self._file.execute("BEGIN")
             self._file.execute(
                 "INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", (place, offset, key, value)
             )
 
     def unstage(self, place: int, end: int) -> None:
-        """Forget what was staged of a partition before this offset."""
+        """Drop staged records of a partition before this offset."""
         self._rows("DELETE FROM staged WHERE place = ? AND place_offset < ?", place, end)
 
     @property
     def waiting(self) -> int:
-        """Records that are staged."""
+        """Number of staged records."""
         return int(self._rows("SELECT count(*) FROM staged")[0][0])
 
     def apply(self, ends: Mapping[int, int], about: Mapping[str, bytes]) -> None:
-        """What is staged before these offsets counts now, and this is said of it; all or nothing."""
+        """Apply the records staged before these offsets, with the epoch's properties; all or nothing."""
         self._listed = None
         with self._reported(), _transaction(self._file):
             for end in ends.items():
@@ -167,7 +166,7 @@ class StateFile:
             self._file.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
     def put_all(self, values: Mapping[bytes, bytes]) -> None:
-        """Set values by store key that no record brought."""
+        """Set values by store key that come from no record."""
         rows = [(key, value, _NOWHERE, 0) for key, value in values.items()]
         with self._reported(), _transaction(self._file):
             self._file.executemany("INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?)", rows)
@@ -187,33 +186,33 @@ class StateFile:
                 rows.append((key, None if class_id is None else _bytes(class_id), (0, "C") in fields))
         self._file.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", rows)
 
-    # What counts.
+    # The applied epoch.
 
     def fields(self, id: Id) -> Mapping[Place, bytes]:
-        """See `FieldSource`."""
+        """Return the fields of an object, empty if there is no such object."""
         first, last = object_key(id, "\0"), object_key(Id(id.src, id.pro | OFFSET_MAX), "\xff")
         rows = self._rows("SELECT key, value FROM store WHERE key BETWEEN ? AND ?", first, last)
         return {_place(key): value for key, value in rows}
 
     def ids(self, class_id: Id | None = None) -> Iterator[Id]:
-        """See `FieldSource`."""
+        """Return the objects of a class, or every object and class, by ID."""
         if class_id is None:
             return self._pages("SELECT id FROM objects WHERE id > ? ORDER BY id")
         return self._pages("SELECT id FROM objects WHERE class = ? AND id > ? ORDER BY id", _bytes(class_id))
 
     def class_ids(self) -> Iterator[Id]:
-        """See `FieldSource`."""
+        """Return every class, by ID."""
         return self._pages("SELECT id FROM objects WHERE is_class AND id > ? ORDER BY id")
 
     def class_ids_of_objects(self) -> Iterator[Id]:
-        """The classes that objects say they have, by ID, whether these are there or not."""
+        """Yield the classes that objects name, by ID, whether the state contains them or not."""
         last = b""
         while rows := self._rows("SELECT class FROM objects WHERE class > ? ORDER BY class LIMIT 1", last):
             ((last,),) = rows
             yield _id(last)
 
     def names(self) -> GlobalNames:
-        """See `FieldSource`; they are read again only when their bytes have changed."""
+        """Return the global names; they are parsed again only if their bytes have changed."""
         at = object_key(Id(NAMES_OBJECT.src, NAMES_OBJECT.pro + NAMES_PLACE[0]), NAMES_PLACE[1])
         found = self._rows("SELECT value FROM store WHERE key = ?", at)
         value = found[0][0] if found else b""
@@ -222,7 +221,7 @@ class StateFile:
         return self._names[1]
 
     def store(self) -> Iterator[tuple[bytes, bytes]]:
-        """Everything by store key, in their order, but the vector of everything."""
+        """Yield keys and values of the store in order, without the global vector."""
         key = b""
         while rows := self._rows(
             f"SELECT key, value FROM store WHERE key > ? ORDER BY key LIMIT {_PAGE}", key
@@ -231,16 +230,16 @@ class StateFile:
             key = rows[-1][0]
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
-        """The vectors of blocks by store key, in their order."""
+        """Return the vectors of blocks by store key, in order."""
         bounds = bytes([VECTOR_KEY]), bytes([VECTOR_KEY + 1])
         return iter(
             self._rows("SELECT key, value FROM store WHERE key >= ? AND key < ? ORDER BY key", *bounds)
         )
 
     def changed(self, window: Window, *, classes: bool = False) -> Iterator[tuple[Id, set[Place]]]:
-        """Objects by ID, with those of their fields whose values were read within the window.
+        """Yield objects by ID, with the positions of fields whose values were read within the window.
 
-        `classes`: classes alone, and what makes them classes.
+        `classes`: only classes, and the fields that define them.
         """
         places = [(place, *bounds) for place, bounds in window.items()]
         if not places:
@@ -248,7 +247,7 @@ class StateFile:
         within = " OR ".join(["place = ? AND place_offset >= ? AND place_offset < ?"] * len(places))
         kind = "substr(key, 18) = x'43'" if classes else "substr(key, 1, 1) = x'4f'"
         with self._reported():
-            # Sorted before the first row comes, so that what is applied meanwhile does not matter.
+            # Sorted before the first row is returned, so that records applied meanwhile do not matter.
             rows = self._file.execute(
                 f"SELECT key FROM store WHERE ({within}) AND {kind} ORDER BY +key",
                 [number for each in places for number in each],
@@ -258,7 +257,7 @@ class StateFile:
                 yield id, {(at.off, letter) for at, letter in found}
 
     def changed_ids(self, window: Window, class_id: Id) -> Iterator[Id]:
-        """The objects of a class among those of `changed`, by ID."""
+        """Yield the objects of a class among those of `changed`, by ID."""
         if self._listed != window:
             self._listed = None
             ids = ((_bytes(id),) for id, _ in self.changed(window))
@@ -301,12 +300,12 @@ def _transaction(file: sqlite3.Connection) -> Iterator[None]:
 
 
 def offsets_as_bytes(offsets: Mapping[int, int]) -> bytes:
-    """Offsets by partition, to be kept."""
+    """Return offsets by partition as bytes, for storage."""
     return json.dumps(sorted(offsets.items())).encode()
 
 
 def offsets_of_bytes(kept: bytes | None) -> dict[int, int]:
-    """Offsets that were kept; none where none were."""
+    """Return stored offsets; empty if there are none."""
     return {} if kept is None else {int(place): int(offset) for place, offset in json.loads(kept)}
 
 

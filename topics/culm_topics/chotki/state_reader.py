@@ -1,8 +1,8 @@
-"""`chotki.state` read epoch by epoch (reference 9.2, rule 6).
+"""Reads `chotki.state` epoch by epoch (reference 9.2, rule 6).
 
-An epoch's mark stands behind everything of it, in each partition. What was read waits until the same mark has
-come in all of them, and counts then: so vectors never run ahead of values. Where compaction took older marks
-away, the newest that all partitions still have is the next epoch.
+In each partition an epoch's mark follows all records of the epoch. Records are staged until the same mark has
+arrived in all partitions, and are then applied: so vectors never run ahead of values. If compaction removed
+older marks, the newest mark that all partitions still have is the next epoch.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _FRESH: Final = {SYSTEM_SOURCE: REPLICA_CLASS_ID.pro}
 
 
 class ObjectState:
-    """The state of one epoch; epoch 0 is what every fresh replica holds.
+    """The state of one epoch; epoch 0 is the state of every fresh replica.
 
-    `table` has the fields. `vector` is the global one. `packets`: up to which offset of each partition of
-    `chotki.packets` everything is in it. `offsets` is by partition of `chotki.state` behind the mark.
+    `table` has the fields. `vector` is the global one. `packets` are the offsets, by partition of
+    `chotki.packets`, up to which everything is in it. `offsets` are those after the mark, by partition of
+    `chotki.state`.
     """
 
     def __init__(self, table: StateFile) -> None:
@@ -58,51 +59,51 @@ class ObjectState:
 
     @property
     def blocks(self) -> dict[Id, dict[int, int]]:
-        """The vector of each block, read now."""
+        """The vector of each block, read on each access."""
         found = ((split_vector_key(key), parse_vector(value)) for key, value in self.table.vectors())
         return {block: vector for block, vector in found if block is not None}
 
     def store(self) -> dict[bytes, bytes]:
-        """Key to value as a replica's store has it, the vectors included; all of it in memory."""
+        """Return key to value as in a replica's store, vectors included; all of it in memory."""
         return {**dict(self.table.store()), GLOBAL_VECTOR_KEY: write_vector(self.vector)}
 
     def latest_of(self, src: int) -> int:
-        """The last progress of a source that anything in the state tells of, counted yet or not."""
+        """Return the last progress of a source in any vector of the state."""
         return max([self.vector.get(src, 0), *(vector.get(src, 0) for vector in self.blocks.values())])
 
     def since(self, offsets: Mapping[int, int]) -> Window:
-        """What was read from these offsets on, of other partitions all, and counts."""
+        """Return the window of applied records from these offsets on; all records of other partitions."""
         return {place: (offsets.get(place, 0), end) for place, end in self.offsets.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedEpoch:
-    """An epoch that counts now; `window`: where its records lie, those of values that are as before too."""
+    """An applied epoch; `window` has the offsets of its records, including those with unchanged values."""
 
     epoch: int
     window: Window
 
 
 class EpochStaging:
-    """What was read and does not count yet, without Kafka. `state` is what counts."""
+    """Records that are read and not applied yet, without Kafka. `state` is the applied state."""
 
     def __init__(self, partitions: int, file: StateFile | None = None) -> None:
         self._file = file or StateFile()
         self.state = ObjectState(self._file)
         self.passed_over = PassedOver(STATE_TOPIC)
         self._marks: list[dict[bytes, int]] = [{} for _ in range(partitions)]
-        """By partition the offset behind each mark that has come."""
+        """The offset after each mark that has arrived, by partition."""
         self._joiners = [FieldJoiner() for _ in range(partitions)]
         self._applied = self._file.about("mark") or b""
-        """The mark of the epoch that counts."""
+        """The mark of the applied epoch."""
 
     @property
     def waiting(self) -> int:
-        """Records that no epoch has come for."""
+        """Number of records whose epoch is not complete."""
         return self._file.waiting
 
     def take(self, record: TopicMessage) -> AppliedEpoch | None:
-        """The next record of its partition; the epoch that it completes, if it does."""
+        """Add the next record of its partition. Returns the epoch that it completes, or None."""
         try:
             if not is_epoch_key(record.key):
                 whole = self._joiners[record.partition].take(record.offset, record.key, record.value)
@@ -116,13 +117,13 @@ class EpochStaging:
             return None
         self._joiners[record.partition].end_epoch()
         if record.value == self._applied:
-            # A micro-batch that ran again, of which other partitions were read before: nothing of it is new.
+            # A micro-batch ran again, and other partitions were read before: nothing in it is new.
             self._marks[record.partition].clear()
             self._file.unstage(record.partition, record.offset)
             self.state.offsets[record.partition] = self._resume_at(record.partition, record.offset + 1)
             return None
         self._marks[record.partition][record.value] = record.offset + 1
-        # No older mark can have become common by this one.
+        # An older mark cannot become common by this record.
         if all(record.value in marks for marks in self._marks):
             return self._apply(mark, record.value)
         return None
@@ -154,7 +155,7 @@ class EpochStaging:
         return AppliedEpoch(mark.epoch, {place: (before.get(place, 0), end) for place, end in ends.items()})
 
     def _resume_at(self, partition: int, end: int) -> int:
-        """Where reading goes on of which all before this offset counts, but for fields that lack pieces."""
+        """Return the offset to resume from: `end`, or the first record of an incomplete field before it."""
         held_from = self._joiners[partition].held_from
         return end if held_from is None else min(end, held_from)
 
@@ -168,10 +169,10 @@ def _bare_value(key: bytes, value: bytes) -> bytes:
 
 
 class StateReader(Closing):
-    """Follows `chotki.state`, from its beginning or from what the file in `state_dir` has of it.
+    """Follows `chotki.state`, from its beginning or from the position of the file in `state_dir`.
 
     Memory is bounded (`culm_topics.chotki.state_file`). Raises `TopicMissing`, `TopicRecreated`,
-    `OffsetOutOfRange`, `KafkaFailure` where the broker fails, `StateFileFailed`. Not for several threads.
+    `OffsetOutOfRange`, `KafkaFailure` if the broker fails, `StateFileFailed`. Not for several threads.
     """
 
     def __init__(
@@ -198,48 +199,49 @@ class StateReader(Closing):
 
     @property
     def state(self) -> ObjectState:
-        """What counts."""
+        """The applied state."""
         return self._staging.state
 
     @property
     def passed_over(self) -> PassedOver:
-        """Records that are none."""
+        """Malformed records."""
         return self._staging.passed_over
 
     @property
     def waiting(self) -> int:
-        """Records behind the last epoch."""
+        """Number of records after the last epoch."""
         return self._staging.waiting
 
     @property
     def remaining(self) -> int:
-        """Records to be read of those that were there at the start."""
+        """Number of records left to read until the end at the start."""
         positions = self._reader.positions
         return sum(max(0, end - positions[partition]) for partition, end in self._ends.items())
 
     @property
     def is_read(self) -> bool:
-        """Whether everything was read that was there at the start."""
+        """Whether everything has been read that the topic had at the start."""
         return self._reader.has_reached(self._ends)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the state has reached an epoch beyond everything that was there at the start."""
+        """Whether an applied epoch covers everything that the topic had at the start."""
         offsets = self.state.offsets
         return self.is_read and all(
             end == 0 or offsets.get(partition, 0) >= end for partition, end in self._ends.items()
         )
 
     def poll(self, timeout_seconds: float) -> list[AppliedEpoch]:
-        """Take in what comes, waiting at most so long for the first record; the epochs that count now."""
+        """Read new records, and wait at most `timeout_seconds` for the first. Returns the applied epochs."""
         self._watch.poll()
         applied = (self._staging.take(record) for record in self._reader.poll(timeout_seconds))
         return [one for one in applied if one is not None]
 
     def catch_up(self, timeout_seconds: float) -> Iterator[AppliedEpoch]:
-        """Read to the ends of now, and on to the epoch that has them; at most so long beyond the reading.
+        """Read to the present ends, and on to the epoch that covers them; yields the applied epochs.
 
-        Afterwards `is_complete` says whether that epoch came: without it, the job was in the middle of one.
+        Waits at most `timeout_seconds` after the reading. Afterwards `is_complete` tells whether that epoch
+        arrived; if not, the job was in the middle of it.
         """
         self._ends = self._reader.ends()
         deadline_s = time.monotonic() + timeout_seconds
@@ -253,6 +255,6 @@ class StateReader(Closing):
                 return
 
     def close(self) -> None:
-        """Close the connection and the file: nothing can be asked for any more."""
+        """Close the connection and the file: no lookups are possible afterwards."""
         self._reader.close()
         self._file.close()

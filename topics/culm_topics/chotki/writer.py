@@ -54,25 +54,26 @@ _logger = logging.getLogger(__name__)
 
 
 class ChotkiWriter(Closing):
-    """Writes changes of one source to Kafka. Opening it claims the source and reads the present state.
+    """Writes changes of one source to Kafka. The constructor claims the source and reads the present state.
 
-    `kafka`: bootstrap servers, or settings; left out, the cluster that the environment names. `owner` says
-    whose the source is, for people and for the next run: the same owner goes on with the same source, unless
-    a `source` is named; where it has none, a free one is allocated. `take_over` claims a source whose last
-    writer was killed and so never freed it; a writer that still runs is refused its next write.
+    `kafka` is bootstrap servers, or settings; without it, the cluster that the environment names. `owner`
+    names the owner of the source, for people and for the next run: the same owner continues with the same
+    source, unless a `source` is named. If it has none, a free source is allocated. `take_over` claims a
+    source whose last writer was killed and so never freed it; if that writer still runs, its next write is
+    refused.
 
-    `write` returns when Kafka has acknowledged every packet: the ID of the class or object that is new, of
-    the packet for other changes, None where there was nothing to say. Changes of a call and calls of a writer
-    keep their order; what one makes, later ones know, whether the job has merged it yet or not. A change that
-    is refused leaves the whole call undone. `write_async` does that on an event loop; several may wait at
-    once. A packet that is not acknowledged within `timeout_seconds` breaks the writer (`WriterBroken`): what
-    stands in the topic is known to the next one only.
+    `write` returns when Kafka has acknowledged every packet: the ID of a new class or object, the ID of the
+    packet for other changes, or None if a change has no effect. Changes of a call and calls of a writer keep
+    their order; later ones know the results of earlier ones, whether the job has merged them yet or not. If a
+    change is refused, the whole call is undone. `write_async` does this on an event loop; several calls may
+    wait at once. A packet that is not acknowledged within `timeout_seconds` breaks the writer
+    (`WriterBroken`): only the next writer knows the contents of the topic.
 
-    What the state holds is on disk, in a temporary file or, to be there for the next writer, in `state_dir`
-    (one for each program). In memory are the packets that the job has not merged yet, some kilobytes each: of
-    more than `max_unmerged_packets` the writer waits `timeout_seconds` for the job, then it is `WriterAhead`.
+    The state is on disk, in a temporary file or, to be reused by the next writer, in `state_dir` (one for
+    each program). Packets that the job has not merged yet are in memory, some kilobytes each. At more than
+    `max_unmerged_packets` the writer waits `timeout_seconds` for the job, then it raises `WriterAhead`.
 
-    Errors: `SourceTaken`, `SourceRetired`, those of `PacketMaker.make`, `WriterAhead`, `WriterBroken`,
+    Raises `SourceTaken`, `SourceRetired`, the errors of `PacketMaker.make`, `WriterAhead`, `WriterBroken`,
     `TopicMissing`, `KafkaFailure`, `StateFileFailed`. For several threads.
     """
 
@@ -120,12 +121,12 @@ class ChotkiWriter(Closing):
 
     @property
     def source(self) -> int:
-        """The source whose packets these are."""
+        """The source of the packets."""
         return self._source
 
     @property
     def last_id(self) -> Id | None:
-        """The last ID that was given, with the number of its last field; None before the first packet."""
+        """The last ID that was issued, with the number of its last field; None before the first packet."""
         last = self._maker.last
         return None if last is None else Id(self._source, last)
 
@@ -135,17 +136,20 @@ class ChotkiWriter(Closing):
         return self._maker.objects
 
     def write(self, *changes: Change) -> list[Id | None]:
-        """Make these changes, in this order and all or none of them; returns when Kafka has them."""
+        """Make these changes, in order and all or none; returns when Kafka has stored them."""
         return self.submit(changes).result()
 
     async def write_async(self, *changes: Change) -> list[Id | None]:
-        """`write` without blocking the event loop. Calls take effect in the order in which they begin."""
+        """Run `write` without blocking the event loop. Calls take effect in the order in which they begin."""
         async with self._turn:
             handed_over = await asyncio.to_thread(self.submit, changes)
         return await asyncio.wrap_future(handed_over)
 
     def submit(self, changes: Sequence[Change]) -> Future[list[Id | None]]:
-        """Hand the packets of these changes to Kafka's client; the future has the IDs once all are there."""
+        """Hand the packets of these changes to Kafka's client.
+
+        The future returns the IDs once all packets are stored.
+        """
         with self._lock:
             self._check()
             self._refresh(0)
@@ -161,7 +165,7 @@ class ChotkiWriter(Closing):
             return waiting.future
 
     def close(self) -> None:
-        """Wait for what is under way, free the source, close the connections."""
+        """Wait for pending packets, free the source, close the connections."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -179,7 +183,7 @@ class ChotkiWriter(Closing):
         timeout_seconds: float = 30.0,
         max_unmerged_packets: int = MAX_UNMERGED_PACKETS,
     ) -> Self:
-        """The constructor without blocking the event loop."""
+        """Run the constructor without blocking the event loop."""
         return await asyncio.to_thread(
             cls,
             kafka,
@@ -217,13 +221,13 @@ class ChotkiWriter(Closing):
         self._write_claim(src, self._run)
         winner = self._sources.catch_up()[src]
         if winner.run != self._run:
-            # Of a compacted topic the last record of a key stays: let that be the one that holds.
+            # In a compacted topic the last record of a key stays: write the valid one last.
             self._write_claim(src, winner.run, winner)
             raise SourceTaken(f"source {src:x} was claimed by another writer at the same moment")
         return src
 
     def _free(self) -> None:
-        """Free the source, if it is still ours; one that was not freed can be taken over."""
+        """Free the source if this run still holds it; otherwise it can be taken over."""
         try:
             self._producer.flush(self._timeout_seconds)
             if self._sources.catch_up()[self._source].run == self._run:
@@ -241,10 +245,10 @@ class ChotkiWriter(Closing):
         except WriterBroken as error:
             raise KafkaFailure(f"{topic}: {error}") from error
 
-    # Where it stopped.
+    # The position of the source.
 
     def _restore(self) -> tuple[PacketMaker, int]:
-        """A maker that goes on behind everything the state and the topic have of the source."""
+        """Return a maker that continues after everything the state and the topic have of the source."""
         state = self._state.state
         last, after = state.latest_of(self._source), state.vector.get(self._source, 0)
         earlier: list[LivePacket] = []
@@ -260,11 +264,11 @@ class ChotkiWriter(Closing):
                     packet = parse(found.packet, compat=found.compat)
                     live = read_live(packet, found.packet, compat=found.compat)
                 except (RecordError, ChotkiError):
-                    continue  # The job tells of it.
+                    continue  # The job reports it.
                 earlier.append(live)
                 pro = live.entry.pro
                 last = max(last, pro)
-                # One that builds on what never came counts with the first new packet, and not before.
+                # A packet that builds on a missing one counts with the first new packet, and not before.
                 if found.after <= after:
                     after = max(after, pro)
         maker = PacketMaker(self._source, state.table, last=last or None, after=after, name=self._owner)
@@ -273,7 +277,7 @@ class ChotkiWriter(Closing):
         return maker, partition
 
     def _refresh(self, timeout_seconds: float) -> None:
-        """Take in what the job has merged meanwhile, waiting at most so long for something."""
+        """Apply what the job has merged meanwhile; waits at most `timeout_seconds` for an epoch."""
         epochs = self._state.poll(timeout_seconds)
         while epochs:
             self._maker.settle(self._state.state.vector.get(self._source, 0))
@@ -345,7 +349,7 @@ class _Acknowledgement:
         self._left = records
         self._failed = failed
         self._error: KafkaError | None = None
-        # Nobody takes back what was handed over, so a waiter that is cancelled changes nothing.
+        # Records that were handed over cannot be withdrawn, so cancelling a waiter changes nothing.
         self.future.set_running_or_notify_cancel()
         if not records:
             self.future.set_result(ids)

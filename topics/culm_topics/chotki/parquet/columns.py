@@ -1,4 +1,4 @@
-"""Columns of a class's table: Arrow's types, names, and values as Arrow takes them (reference 1.4).
+"""Columns of a class's table: Arrow's types, names, and conversion of values to Arrow (reference 1.4).
 
 | type | Arrow |
 |---|---|
@@ -10,7 +10,7 @@
 | L | a list of elements |
 | V | a map of sources (hex) to progress |
 
-What E, M and L are made of is of any type: an element is a struct of five, `f i r s t`, one of them not null.
+Elements of E, M and L have any type: an element is a struct of five, `f i r s t`, one of them not null.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from culm_topics.chotki.values import (
 ID_COLUMN: Final = "_id"
 OTHERS_COLUMN: Final = "_others"
 EPOCH_COLUMN: Final = "epoch"
-"""The name of the folders' key, which readers take for a column."""
+"""The name of the folders' key, which readers treat as a column."""
 _NAME_MAX: Final = 120
 
 _ELEMENT: Final = pa.struct(
@@ -70,9 +70,9 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 class Column(NamedTuple):
-    """A column, by the number and the type of its field, which a rename leaves as they are.
+    """A column, by the number and the type of its field, which a rename does not change.
 
-    `column` is its name in the files, for good; `name` what the class calls the field now.
+    `column` is its permanent name in the files; `name` is the present name of the field in the class.
     """
 
     number: int
@@ -82,12 +82,12 @@ class Column(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where the field stands in an object."""
+        """The position of the field in an object."""
         return self.number, self.letter
 
 
 def columns_of(class_: ChotkiClass | None, former: Collection[Column]) -> list[Column]:
-    """The columns of a class: those that its table has already, then what the class has besides."""
+    """Return the columns of a class: existing columns of its table, then those of new fields."""
     fields = {} if class_ is None else class_.fields
     names: dict[Place, str] = {}
     if class_ is not None:
@@ -104,7 +104,7 @@ def columns_of(class_: ChotkiClass | None, former: Collection[Column]) -> list[C
 
 
 def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column]) -> pa.Schema:
-    """The schema of a table's files. Each field has an ID of its own, for readers that go by these."""
+    """Return the schema of a table's files. Each field has its own ID, for readers that use field IDs."""
     fields = [pa.field(one.column, _TYPES[one.letter], metadata=_field_metadata(one)) for one in columns]
     name = str(class_id) if class_ is None else class_.name
     return pa.schema(
@@ -118,7 +118,10 @@ def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column
 
 
 def row_of(found: ChotkiObject, columns: Iterable[Column]) -> dict[str, Any]:
-    """An object as a row; what has no column, or does not parse, is JSON in `_others`, by number and type."""
+    """Return an object as a row.
+
+    Values without a column, or unreadable ones, are JSON in `_others`, by number and type.
+    """
     places = {} if found.class_ is None else _names_by_place(found.class_)
     others = dict(found.others)
     row: dict[str, Any] = {ID_COLUMN: str(found.id)}
@@ -142,12 +145,12 @@ def _names_by_place(class_: ChotkiClass) -> dict[Place, str]:
 
 
 def _field_metadata(one: Column) -> dict[str, str]:
-    # Numbers are at most 12 bits: the ID stays one of 32.
+    # Numbers have at most 12 bits: the ID fits into 32 bits.
     return {"PARQUET:field_id": str(one.number << 8 | ord(one.letter)), "culm.name": one.name}
 
 
 def _column_name(name: str, number: int, letter: str, taken: Collection[str]) -> str:
-    """A name that SQL takes without quotes where the field has such a one; no two are alike to Spark."""
+    """Return a column name, if possible one that SQL accepts without quotes; unique ignoring case."""
     told = "".join(one if one.isalnum() or one == "_" else "_" for one in name)[:_NAME_MAX]
     if told and not told.startswith("_") and told.casefold() not in taken:
         return told
@@ -158,7 +161,7 @@ def _column_name(name: str, number: int, letter: str, taken: Collection[str]) ->
 
 
 def _utf8(value: object) -> str:
-    """A text as Arrow takes it: bytes that are not UTF-8 are replaced."""
+    """Return a text for Arrow: bytes that are not UTF-8 are replaced."""
     return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

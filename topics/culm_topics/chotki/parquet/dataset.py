@@ -1,11 +1,11 @@
-"""The folder of an export: a table a class, and a list that says what each table has and how far it is.
+"""The folder of an export: a table per class, and a list with the contents and the progress of each table.
 
     objects/export.json
     objects/person/epoch=3/part-00000.parquet      every object of the class, as of epoch 3
-    objects/person/epoch=9/part-00000.parquet      those that have changed since, as of epoch 9
+    objects/person/epoch=9/part-00000.parquet      objects that changed since, as of epoch 9
 
-New files appear by one renaming, and the list last: an export that was killed is done again from where the
-list says, and its files are valid, if early. One export at a time writes to a folder.
+New files appear by one renaming, and the list last. An export that was killed is repeated from the position
+in the list; its files are valid, although early. One export at a time writes to a folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from culm_topics.kafka.origin import Origin
 LIST_NAME: Final = "export.json"
 FORMAT: Final = 1
 _NEW: Final = "_temporary"
-"""Readers pass over what begins so."""
+"""Readers skip names that begin with this."""
 _LOCK: Final = "_lock"
 _HINT: Final = "name a new or an empty folder"
 _SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -39,7 +39,7 @@ _SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A class's table: its folder, its columns, the epoch and the offsets up to which it has everything."""
+    """A class's table: its folder, its columns, the epoch and the offsets up to which it is complete."""
 
     folder: str
     columns: tuple[Column, ...]
@@ -50,8 +50,8 @@ class Table:
 class Dataset:
     """The folder, locked while it is open. `tables` are by class.
 
-    `ExportRefused` where the folder has something else in it, is of a later format, or is being written by
-    somebody else; `OriginChanged` where it belongs to another topic.
+    Raises `ExportRefused` if the folder contains other files, is of a later format, or is in use by another
+    export; `OriginChanged` if it belongs to another topic.
     """
 
     def __init__(self, folder: Path, origin: Origin) -> None:
@@ -69,7 +69,7 @@ class Dataset:
             if known.exists():
                 self._read(known)
             else:
-                # From here on the folder is known for one of ours, whatever becomes of the first export.
+                # From here on the folder is recognised as an export, even if the first export fails.
                 self._write_list()
             shutil.rmtree(folder / _NEW, ignore_errors=True)
         except BlockingIOError as error:
@@ -92,7 +92,7 @@ class Dataset:
         os.close(self._lock)
 
     def folder_for(self, class_: ChotkiClass | None, class_id: Id) -> str:
-        """A folder for a new table: the name of the class, where it is a safe and a free one, else its ID."""
+        """Return a folder for a new table: the class's name if it is safe and free, else its ID."""
         taken = {one.folder.casefold() for one in self.tables.values()}
         name = str(class_id) if class_ is None else class_.name
         if not _SAFE.fullmatch(name) or name.casefold() in taken:
@@ -102,20 +102,20 @@ class Dataset:
         return name
 
     def new_folder(self, table: str) -> Path:
-        """Where a table's new files are written until they are whole; it may be made."""
+        """Return the folder for a table's new files until they are complete; it may not exist yet."""
         return self.folder / _NEW / table
 
     def add(self, class_id: Id, table: Table, *, is_written: bool) -> None:
-        """A table as it is from the next `publish` on; whether there are new files of it."""
+        """Set a table's state for the next `publish`; `is_written` tells whether it has new files."""
         self.tables[class_id] = table
         if is_written:
             self._written.append(table)
 
     def publish(self) -> None:
-        """Let readers see what was written, and say so in the list."""
+        """Move the new files to their place, and write the list."""
         for table in self._written:
             place = self.folder / table.folder / f"{EPOCH_COLUMN}={table.epoch}"
-            # What is there already was left by an export that never came to its list.
+            # Files that are there already were left by an export that did not reach its list.
             shutil.rmtree(place, ignore_errors=True)
             place.parent.mkdir(exist_ok=True)
             self.new_folder(table.folder).replace(place)

@@ -1,7 +1,7 @@
-"""What of a state goes to which table: all of a class the first time, then what has changed (reference 10.9).
+"""Writes a state to its tables: all objects of a class at first, then the changes (reference 10.9).
 
-A row is an object as it stands; of several rows of one `_id` the one of the last `epoch` counts. Of a class
-that has a new field those objects are written again that have a value there.
+A row is an object in its state at an epoch; of several rows with one `_id` the one with the last `epoch`
+counts. If a class has a new field, the objects with a value in it are written again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WAIT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ExportedTable:
-    """A table: its folder, how many rows came to it, and whether these are all objects of the class."""
+    """A table: its folder, the number of new rows, and whether these are all objects of the class."""
 
     class_id: Id
     folder: str
@@ -38,7 +38,7 @@ class ExportedTable:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export did. `epoch`: the one that all its tables have now."""
+    """Result of an export. `epoch` is the present epoch of all its tables."""
 
     epoch: int
     tables: tuple[ExportedTable, ...]
@@ -52,10 +52,10 @@ def export(
     state_dir: Path | str | None = None,
     timeout_seconds: float = _WAIT_SECONDS,
 ) -> Exported:
-    """Write the objects of these classes (all of them by default) as of the last epoch, one table a class.
+    """Write the objects of these classes (all by default) as of the last epoch, one table per class.
 
-    In a folder that has an export already, only what has changed since. `kafka` and `state_dir` are those of
-    `ChotkiConsumer`. Errors: `ExportRefused`, `NameUnknown`, and those of `StateReader`.
+    In a folder with an earlier export only the changes since then are written. `kafka` and `state_dir` are
+    those of `ChotkiConsumer`. Raises `ExportRefused`, `NameUnknown`, and the errors of `StateReader`.
     """
     settings = named_kafka(kafka)
     with StateReader(settings, state_dir=None if state_dir is None else Path(state_dir)) as reader:
@@ -67,7 +67,7 @@ def export(
 def write_tables(
     state: ObjectState, origin: Origin, folder: Path, *, classes: Iterable[Id | str] | None = None
 ) -> Exported:
-    """`export` of a state that has been read."""
+    """Run `export` on a state that has been read."""
     view = Objects(state.table)
     wanted = state.table.class_ids_of_objects() if classes is None else map(view.resolve, classes)
     with Dataset(folder, origin) as dataset:
@@ -79,7 +79,7 @@ def write_tables(
 
 
 def _without_objects(view: Objects, classes: Iterable[Id | str] | None) -> Iterator[Id]:
-    """Classes that have no objects yet."""
+    """Return the classes that have no objects yet."""
     return (one.id for one in view.classes()) if classes is None else iter(())
 
 
@@ -87,7 +87,7 @@ def _write_table(state: ObjectState, dataset: Dataset, class_id: Id) -> Exported
     view = Objects(state.table)
     class_, former = view.class_of(class_id), dataset.tables.get(class_id)
     if former is not None and former.epoch >= state.epoch:
-        # Whatever was written again since: an epoch has one content. A state that is behind has nothing new.
+        # An epoch has one content, whatever was written again since; a state that is behind has nothing new.
         return ExportedTable(class_id, former.folder, 0, is_whole=False)
     columns = columns_of(class_, () if former is None else former.columns)
     if former is None:
@@ -96,7 +96,7 @@ def _write_table(state: ObjectState, dataset: Dataset, class_id: Id) -> Exported
         name, new = former.folder, {one.place for one in columns[len(former.columns) :]}
         changed = state.table.changed_ids(state.since(former.offsets), class_id)
         added, ids = bool(new), _once(heapq.merge(changed, _with_value_at(state.table, class_id, new)))
-    # A table whose columns are new has a file although no object may be there to write.
+    # A table with new columns gets a file even if there are no objects to write.
     with part_files(dataset.new_folder(name), schema_of(class_id, class_, columns), always=added) as files:
         for found in view.objects(ids):
             files.write(row_of(found, columns))
@@ -107,7 +107,7 @@ def _write_table(state: ObjectState, dataset: Dataset, class_id: Id) -> Exported
 
 
 def _with_value_at(table: StateFile, class_id: Id, places: Collection[Place]) -> Iterator[Id]:
-    """The objects of a class that have one of these fields; none of no fields."""
+    """Return the objects of a class that have one of these fields; empty without fields."""
     ids = table.ids(class_id) if places else iter(())
     return (id for id in ids if not table.fields(id).keys().isdisjoint(places))
 

@@ -1,4 +1,4 @@
-"""Rows as Parquet files whose row groups, and whose number of rows, are bounded: so is memory."""
+"""Writes rows as Parquet files with bounded row groups and numbers of rows, so memory is bounded too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE_GROUPS: Final = 100
 
 
 class PartFiles:
-    """The files of one table, one after the other: `count` of them, with so many `rows`."""
+    """The files of one table, written one after the other: `count` files with `rows` rows in total."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.count = self.rows = 0
@@ -27,7 +27,7 @@ class PartFiles:
         self._file: pq.ParquetWriter | None = None
 
     def write(self, row: dict[str, Any]) -> None:
-        """One more row."""
+        """Add a row."""
         self._waiting.append(row)
         self._bytes += _size(row)
         self.rows += 1
@@ -35,7 +35,7 @@ class PartFiles:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, if only the columns, as a row group."""
+        """Write the waiting rows as a row group; with no rows, only the columns."""
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"part-{self.count:05d}.parquet"
@@ -53,7 +53,7 @@ class PartFiles:
         return bool(self._waiting)
 
     def close(self) -> None:
-        """End the last file."""
+        """Finish the last file."""
         if self._file is not None:
             self._file.close()
             self._file, self._groups = None, 0
@@ -61,7 +61,7 @@ class PartFiles:
 
 @contextmanager
 def part_files(folder: Path, schema: pa.Schema, *, always: bool) -> Iterator[PartFiles]:
-    """The files of a table; `always`: one that says the columns where there are no rows."""
+    """Write the files of a table. With `always`, a table without rows gets a file with the columns."""
     files = PartFiles(folder, schema)
     try:
         yield files
@@ -72,7 +72,7 @@ def part_files(folder: Path, schema: pa.Schema, *, always: bool) -> Iterator[Par
 
 
 def _size(value: object) -> int:
-    """About how large a cell is; small ones count too, since there may be many."""
+    """Return the approximate size of a cell; small ones count too, since there may be many."""
     match value:
         case str():
             return len(value)

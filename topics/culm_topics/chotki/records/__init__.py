@@ -1,9 +1,9 @@
 """Keys and values of the `chotki.*` topics.
 
-- `keys`: their keys, and in which partition a source or a block lies; `shape`: items that several have.
-- `brought`: what edges and writers bring. `state`: what the job makes of it; `large_fields`: its
-  values in pieces.
-- `operations`: vectors, sources and how each session stands, for operators.
+- `keys`: their keys, and the partition of a source or a block; `shape`: items that several records share.
+- `brought`: records of edges and writers. `state`: the merged state of the job; `large_fields`: its values in
+  pieces.
+- `operations`: vectors, sources and the states of sessions, for operators.
 """
 
 from culm_topics.chotki.records.brought import (

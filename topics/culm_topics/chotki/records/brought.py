@@ -1,4 +1,4 @@
-"""What edges and writers bring: live packets, diffs, and that a diff is whole (reference 9.1, 9.2)."""
+"""Records of edges and writers: live packets, diffs, and commits of complete diffs (reference 9.1, 9.2)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -11,11 +11,11 @@ from culm_topics.records.kinds import sized_between
 from culm_topics.records.shape import require, string_size
 
 MAX_PACKET_BYTES: Final = 3 * 1024 * 1024
-"""The largest live packet: its record fits into a batch of Kafka's."""
+"""The largest live packet: its record fits into a batch of Kafka."""
 
 
 MAX_PIECE_BYTES: Final = 3 * 1024 * 1024
-"""An operand that is larger travels in pieces."""
+"""A larger operand is split into pieces."""
 MAX_PIECES: Final = 1_024
 _FIELDS = "chotki.fields"
 
@@ -24,8 +24,8 @@ _FIELDS = "chotki.fields"
 class PacketRecord(Record):
     """Value of `chotki.packets`; its key is the source of the packet's id.
 
-    `after` is the progress of that source that the connection had brought before: the packet counts once the
-    deployment has reached it. `compat` says how the packet is read: a value in it may not parse by default.
+    `after` is the progress of that source that the connection had reached before: the packet counts once the
+    deployment has reached it. `compat` tells how the packet is read: a value in it may not parse by default.
     """
 
     bringer: Annotated[Bringer, spread]
@@ -53,12 +53,12 @@ class OperandRecord(Record):
     compat: SomeCompat = Compat.DEFAULT
 
     def verify(self) -> None:
-        """Raises `RecordError` where there is no such piece."""
+        """Raise `RecordError` if the number of the piece is out of range."""
         require(self.piece < self.pieces <= MAX_PIECES, _FIELDS, "no such piece")
 
     @staticmethod
     def of(bringer: Bringer, operand: bytes, compat: Compat = Compat.DEFAULT) -> "Iterator[OperandRecord]":
-        """The records of an operand of any size; `RecordError` for one beyond all pieces."""
+        """Yield the records of an operand of any size. Raises `RecordError` if it needs too many pieces."""
         pieces = max(1, -(-len(operand) // MAX_PIECE_BYTES))
         require(pieces <= MAX_PIECES, _FIELDS, f"an operand of {len(operand)} bytes")
         for piece in range(pieces):
@@ -68,9 +68,9 @@ class OperandRecord(Record):
 
 
 class OperandReader:
-    """Reads values of `chotki.fields` one behind the other, those that begin as the one before did fast.
+    """Reads consecutive values of `chotki.fields`; fast if they begin as the previous one did.
 
-    What a session brings begins alike up to the operand, and that is most of what there is to check.
+    Values from one session are alike up to the operand, and this beginning is most of what must be checked.
     """
 
     __slots__ = ("_bringer", "_prefix")
@@ -80,11 +80,11 @@ class OperandReader:
         self._bringer = Bringer(b"", 0, 0)
 
     def read(self, value: bytes | None) -> tuple[Bringer, bytes, int, int, Compat]:
-        """The bringer and all other fields, as `OperandRecord.decode` reads them. Raises RecordError."""
+        """Return the bringer and all other fields, as `OperandRecord.decode` does. Raises `RecordError`."""
         at = len(self._prefix)
         if value is not None and at and value.startswith(self._prefix):
             rest = len(value) - at
-            # A byte string to the end, with its head in the shortest form: of one byte, or of two.
+            # A byte string up to the end, with a head in the shortest form, of one byte or two.
             if 1 <= rest <= 24 and value[at] == 0x40 + rest - 1:
                 return self._bringer, value[at + 1 :], 0, 1, Compat.DEFAULT
             if 26 <= rest <= 257 and value[at] == 0x58 and value[at + 1] == rest - 2:
@@ -100,8 +100,9 @@ class OperandReader:
 class CommitRecord(Record):
     """Value of `chotki.commits`; its key is the session's.
 
-    `t` is the id of the sync. `vector` (TLV) says how far the sync brings each of its sources, `after` (TLV)
-    from where on. `ends`: where in `chotki.fields` everything lies before that the connection has produced.
+    `t` is the id of the sync. `vector` (TLV) is the progress to which the sync takes each of its sources,
+    `after` (TLV) the progress from which it starts. `ends` are the offsets in `chotki.fields` after
+    everything that the connection has produced.
     """
 
     bringer: Annotated[Bringer, spread]

@@ -1,4 +1,4 @@
-"""The keys of Chotki's topics, and the partition in which a source or a block lies.
+"""The keys of Chotki's topics, and the partition of a source or a block.
 
 Store keys are those of a replica (reference 1.3): `4f` and `56` with source, progress and letter. All numbers
 are big endian.
@@ -20,26 +20,26 @@ _SEED: Final = 42
 
 
 def source_key(src: int) -> bytes:
-    """The 8-byte key of a source."""
+    """Return the 8-byte key of a source."""
     return src.to_bytes(SOURCE_KEY_SIZE, "big")
 
 
 def split_source_key(key: bytes | None) -> int:
-    """The source that is the key; `RecordError` when it is not 8 bytes."""
+    """Return the source in the key. Raises `RecordError` if it is not 8 bytes."""
     if key is None or len(key) != SOURCE_KEY_SIZE:
         raise RecordError(f"source key: {0 if key is None else len(key)} bytes where 8 belong")
     return int.from_bytes(key, "big")
 
 
 def session_key(edge: bytes, session: int) -> bytes:
-    """The 40-byte key of a session: the edge that has it, and its number there."""
+    """Return the 40-byte key of a session: its edge, and its number at the edge."""
     if len(edge) != EDGE_SIZE:
         raise RecordError(f"session key: an edge of {len(edge)} bytes, not {EDGE_SIZE}")
     return edge + session.to_bytes(8, "big")
 
 
 def split_session_key(key: bytes | None) -> tuple[bytes, int]:
-    """(edge, session) of a session key; `RecordError` when it is not 40 bytes."""
+    """Return (edge, session) of a session key. Raises `RecordError` if it is not 40 bytes."""
     if key is None or len(key) != SESSION_KEY_SIZE:
         raise RecordError(
             f"session key: {0 if key is None else len(key)} bytes where {SESSION_KEY_SIZE} belong"
@@ -48,7 +48,7 @@ def split_session_key(key: bytes | None) -> tuple[bytes, int]:
 
 
 def epoch_key(partition: int) -> bytes:
-    """The key of a partition's epoch mark."""
+    """Return the key of a partition's epoch mark."""
     return EPOCH_KEY.to_bytes(1, "big") + partition.to_bytes(4, "big")
 
 
@@ -58,7 +58,7 @@ def is_field_key(key: bytes) -> bool:
 
 
 def is_vector_key(key: bytes) -> bool:
-    """Whether it is the key of a block's vector, or of the global one."""
+    """Whether it is the key of a block's vector, or of the global vector."""
     return len(key) == KEY_SIZE and key[0] == key[17] == VECTOR_KEY and _is_progress(key)
 
 
@@ -73,12 +73,12 @@ def is_epoch_key(key: bytes) -> bool:
 
 
 def source_partition(src: int, partitions: int) -> int:
-    """The partition of a source's packets: Spark's `pmod(xxhash64(key), partitions)`."""
+    """Return the partition of a source's packets: Spark's `pmod(xxhash64(key), partitions)`."""
     return _pmod(source_key(src), partitions)
 
 
 def block_partition(store_key: bytes, partitions: int) -> int:
-    """The partition of everything in the block of a store key: by its source and progress >> 28."""
+    """Return the partition of a store key's block: by its source and progress >> 28."""
     block = int.from_bytes(store_key[9:17], "big") >> BLOCK_BITS
     return _pmod(store_key[1:9] + block.to_bytes(4, "big"), partitions)
 

@@ -1,9 +1,9 @@
 """Fields of `chotki.state` that are too large for one record: their pieces, and how readers join them.
 
-A value of more than `MAX_WHOLE_BYTES` lies in numbered pieces, followed by a head under the field's own key.
-The key of a piece contains the digest of the whole value. So a new value never overwrites pieces that a
+A value of more than `MAX_WHOLE_BYTES` is stored in numbered pieces, followed by a head under the field's own
+key. The key of a piece contains the digest of the whole value. So a new value never overwrites pieces that a
 reader may still need, and compaction keeps all pieces of the value that the last head names. Tombstones
-remove the pieces of the former value once the new head is written.
+remove the pieces of the previous value once the new head is written.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from culm_topics.records.kinds import sized
 from culm_topics.records.shape import FORMAT
 
 MAX_WHOLE_BYTES: Final = 2 * 1024 * 1024
-"""The longest value in a record of its own; the rest of the record is for the seen vector."""
+"""Limit of a value in a record of its own; the rest of the record is for the seen vector."""
 STATE_PIECE_BYTES: Final = 3 * 1024 * 1024
 MAX_SEEN_BYTES: Final = 15 * 128 * 1024
-"""A seen vector that is longer is left out: the field is then sent to peers that may have it."""
+"""Limit of a seen vector; a longer one is left out: the field is then sent to peers that may have it."""
 DIGEST_SIZE: Final = 16
 _NUMBER_SIZE: Final = 4
 _PIECE_KEY_SIZE: Final = KEY_SIZE + DIGEST_SIZE + _NUMBER_SIZE
@@ -35,7 +35,7 @@ _NAME = "chotki.state"
 
 
 class FieldPieces(NamedTuple):
-    """Where a value lies: the digest that the keys of its pieces contain, and how many they are."""
+    """Location of a value: the digest in the keys of its pieces, and their number."""
 
     digest: Annotated[bytes, sized(DIGEST_SIZE)]
     pieces: int
@@ -47,7 +47,7 @@ class FieldPieces(NamedTuple):
     rule="chotki-field-head",
 )
 class FieldHead(Record):
-    """A field whose value lies in pieces; `seen` as in `FieldRecord`."""
+    """A field whose value is in pieces; `seen` as in `FieldRecord`."""
 
     value: Annotated[FieldPieces, "the first 16 bytes of BLAKE2b"]
     seen: Vector | None = None
@@ -71,7 +71,7 @@ def is_piece_key(key: bytes) -> bool:
 
 
 def field_records(key: bytes, value: bytes, seen: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of the records of a field, in the order in which they are written."""
+    """Yield keys and values of the records of a field, in the order in which they are written."""
     if seen is not None and len(seen) > MAX_SEEN_BYTES:
         seen = None
     if len(value) <= MAX_WHOLE_BYTES:
@@ -85,7 +85,7 @@ def field_records(key: bytes, value: bytes, seen: bytes | None) -> Iterator[tupl
 
 
 def piece_keys(key: bytes, value: bytes) -> list[bytes]:
-    """The keys of the pieces of a field with this value; none if it needs none."""
+    """Return the keys of the pieces of a field with this value; empty if it fits into one record."""
     if len(value) <= MAX_WHOLE_BYTES:
         return []
     prefix = key + _digest(value)
@@ -104,7 +104,7 @@ class _Pieces:
 
 
 class FieldJoiner:
-    """Joins the fields of one partition from its records, which are taken in their order.
+    """Joins the fields of one partition from its records, which are taken in order.
 
     A head may come before its pieces: a micro-batch that is repeated writes the pieces again, and compaction
     then removes the first ones.
@@ -119,17 +119,17 @@ class FieldJoiner:
 
     @property
     def incomplete(self) -> Iterable[bytes]:
-        """The keys of fields whose head was read, and not all pieces that it names."""
+        """The keys of fields whose head was read, but not all of its pieces."""
         return self._heads.keys()
 
     @property
     def held_from(self) -> int | None:
-        """The offset of the first record that is held here; reading again must begin there."""
+        """The offset of the first record held here; a reader that starts again must begin there."""
         offsets = [offset for _, offset in self._heads.values()]
         return min([*offsets, *(one.offset for one in self._pieces.values())], default=None)
 
     def take(self, offset: int, key: bytes, value: bytes) -> tuple[bytes, bytes] | None:
-        """The next record that is no epoch mark; a tombstone has an empty value.
+        """Add the next record other than an epoch mark; a tombstone has an empty value.
 
         Returns the key and value of a whole record: this one, or the field that it completes. Raises
         `RecordError` for a malformed piece or head.
@@ -150,7 +150,7 @@ class FieldJoiner:
         return key, value
 
     def end_epoch(self) -> None:
-        """A mark came: pieces without a head are those of a value that was never finished."""
+        """Drop pieces without a head at an epoch mark: their value was never finished."""
         named = {key + head.value.digest for key, (head, _) in self._heads.items()}
         self._pieces = {place: held for place, held in self._pieces.items() if place in named}
 

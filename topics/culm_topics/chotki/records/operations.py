@@ -1,4 +1,4 @@
-"""For operators: who holds what, whose each source is, and how sessions stand (reference 9.1, 10.11)."""
+"""Records for operators: holdings, sources and their owners, and sessions (reference 9.1, 10.11)."""
 
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ MAX_OPEN_SYNCS: Final = 1_024
 
 
 class Behind(NamedTuple):
-    """A source of which a peer lacks something: how far its edge has it, and since when the peer lacks it."""
+    """A source in which a peer is behind: its edge's progress, and since when the peer is behind."""
 
     src: int
     pro: int
@@ -27,9 +27,9 @@ class Behind(NamedTuple):
     "what is held. Key: the global vector's store key: the deployment; a source, u64: a peer.",
 )
 class HoldingRecord(Record):
-    """What the deployment holds (`epoch` says as of when), or a peer does (`epoch` 0), at `time_ms`.
+    """The holdings of the deployment (as of `epoch`) or of a peer (`epoch` 0), at `time_ms`.
 
-    `behind` is what a peer lacks of what its edge holds, by source; nothing of the deployment.
+    `behind` lists, by source, what a peer is missing of its edge's holdings; it is empty for the deployment.
     """
 
     vector: Vector
@@ -40,9 +40,9 @@ class HoldingRecord(Record):
 
 @record("chotki.sources", "whose a source is. Key: the source, u64.")
 class SourceRecord(Record):
-    """Whose a source is: a name, its present run (16 bytes, drawn at its start), and since when.
+    """Owner of a source: a name, its present run (16 bytes, drawn at its start), and since when.
 
-    A retired source stays in vectors, and is never given again.
+    A retired source stays in vectors, and is never assigned again.
     """
 
     owner: ShortText
@@ -56,7 +56,7 @@ _Diff = Annotated[Progress, rule("diff", "of the session's beginning; 0 in all: 
 
 
 class OpenSyncItem(NamedTuple):
-    """A sync whose V has not come: its T (`src`, `pro`), how long it is open, the bytes of its D's so far."""
+    """A sync whose V has not arrived: its T (`src`, `pro`), its age, and the bytes of its D's so far."""
 
     src: int
     pro: int
@@ -66,12 +66,12 @@ class OpenSyncItem(NamedTuple):
 
 @record("chotki.sessions", "a session with a peer. Key: edge (32 bytes) and session, u64.")
 class SessionRecord(Record):
-    """A session as it stands at `time_ms`, in the states of the specification.
+    """A session at `time_ms`, in the states of the specification.
 
-    `peer` is the peer's source (0 before its handshake), `address` where it is; `mode` the bits of both
-    sides' handshakes that hold (0 to 7). `bytes_in` and `bytes_out` are of the transport. `received` and
-    `sent` are the diffs of the session's beginning, `pings` and `pongs` those that came. `code` is that of
-    the refusal that ended it, or of the warning that is told; "" for none.
+    `peer` is the peer's source (0 before its handshake), `address` its address; `mode` the mode bits (0 to 7)
+    that both sides' handshakes share. `bytes_in` and `bytes_out` are those of the transport. `received` and
+    `sent` are the diffs at the session's beginning, `pings` and `pongs` the numbers received. `code` is that
+    of the refusal that ended it, or of a reported warning, or "".
     """
 
     state: Annotated[ShortText, "as the specification names them"]

@@ -1,4 +1,4 @@
-"""Items that several of Chotki's records have."""
+"""Items that several of Chotki's records share."""
 
 from operator import lt
 from typing import Annotated, Final, NamedTuple
@@ -14,9 +14,9 @@ MAX_PARTITIONS: Final = 65_536
 
 
 class Bringer(NamedTuple):
-    """Who brought something: an edge (32 bytes), and the peer (its source) and the session it had it from.
+    """Origin of a record: an edge (32 bytes), and the peer (its source) and the session that sent it.
 
-    What an edge or a writer made itself has peer 0 and session 0.
+    A record that an edge or a writer made itself has peer 0 and session 0.
     """
 
     edge: Annotated[bytes, sized(EDGE_SIZE), "who wrote the record"]
@@ -50,10 +50,10 @@ _COMPAT: Final = Kind(
 SomeCompat = Annotated[
     Compat, _COMPAT, "a value need not parse: taken with compat=go, merged as the Go replica merges it"
 ]
-"""How a value is read: the last item of a record, left off with `Compat.DEFAULT`."""
+"""How a value is read: the last item of a record, omitted with `Compat.DEFAULT`."""
 
 Ends = tuple[tuple[int, int], ...]
-"""(partition, offset behind the last record), by partition."""
+"""(partition, offset after the last record), by partition."""
 
 Vector = Annotated[
     bytes, when_read("is_vector({x})", "a version vector", is_vector=_is_vector), rule("vector", "TLV")

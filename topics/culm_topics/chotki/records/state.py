@@ -1,6 +1,6 @@
-"""`chotki.state`: merged fields, vectors of blocks, and marks that an epoch is complete (reference 9.1, 9.2).
+"""`chotki.state`: merged fields, vectors of blocks, and marks of complete epochs (reference 9.1, 9.2).
 
-What a value is, its key says: `4f…` a field, `56…` a block's vector, `45` and a partition an epoch mark.
+The key tells the kind of a value: `4f…` a field, `56…` a block's vector, `45` and a partition an epoch mark.
 """
 
 from typing import Annotated
@@ -11,7 +11,7 @@ from culm_topics.records.declare import Record, record
 
 @record("chotki.state", "Key: 4f, source u64, progress u64, letter.", rule="chotki-field")
 class FieldRecord(Record):
-    """A field's merged value, bare; `seen` (TLV) is what was merged into it, None where that is not known."""
+    """A field's merged value, bare; `seen` (TLV) is what was merged into it, or None if unknown."""
 
     value: Annotated[bytes, "bare"]
     seen: Annotated[Vector | None, "what was merged into it; null: not known of all of it"] = None
@@ -32,10 +32,10 @@ class BlockVectorRecord(Record):
     "chotki.state", "Key: 45, partition u32. All of the epoch lies before its marks.", rule="chotki-epoch"
 )
 class EpochRecord(Record):
-    """Everything of an epoch lies before this mark, in each partition before its own.
+    """Mark at the end of an epoch: in each partition, the epoch's records are before the partition's mark.
 
-    `vector` (TLV) is the global one. `packets`, `fields` and `commits`: up to which offset of each partition
-    of these topics everything is in the state.
+    `vector` (TLV) is the global one. `packets`, `fields` and `commits` are the offsets, by partition of these
+    topics, up to which everything is in the state.
     """
 
     epoch: int

@@ -4,18 +4,17 @@
 |---|---|
 | F I S N Z | `float`, `int`, `str`, and the sums of N and Z as `int` |
 | R T | `Id`, `Term` |
-| E | `Elements`: a tuple in stored order, with those that were removed beside it |
-| M | `Pairs`: a mapping whose keys keep their types, with the keys that were removed beside it |
+| E | `Elements`: a tuple in stored order, with the removed elements beside it |
+| M | `Pairs`: a mapping whose keys keep their types, with the removed keys beside it |
 | V | a dictionary of sources and progress |
 | L | a tuple of its elements |
-| what does not parse as its type | `Unreadable` |
+| a value that does not parse as its type | `Unreadable` |
 
-Texts that are not UTF-8 are read with surrogate escapes, as Python reads file names, and written back as they
-were. What is written has empty stamps, as a value that was read from text has: `culm_models.chotki.rdx.delta`
-makes an operand of it.
+Texts that are not UTF-8 are read with surrogate escapes, as Python reads file names, and written back
+unchanged. Written values have empty stamps, like values read from text: `culm_models.chotki.rdx.delta` turns
+them into operands.
 
-`scalars`: single values, sets, maps and unreadable bytes. `reading` (as JSON has them, too) and `writing`: a
-field.
+`scalars`: single values, sets, maps and unreadable bytes. `reading` (also as JSON) and `writing`: fields.
 """
 
 from culm_topics.chotki.values.reading import plain_value, read_value

@@ -1,4 +1,4 @@
-"""A field's bare value as a Python value, and that as JSON has it."""
+"""Converts a field's bare value to a Python value, and that to JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from culm_topics.chotki.values.scalars import (
 
 
 def read_value(letter: str, value: bytes) -> Value:
-    """The Python value of a field's bare value; `Unreadable` where it does not parse as its type."""
+    """Return the Python value of a field's bare value; `Unreadable` if it does not parse as its type."""
     read = _READ.get(letter)
     try:
         check_value(letter, value)
@@ -43,8 +43,8 @@ def _read_elements(value: bytes) -> Elements:
 
 
 def read_pairs(value: bytes) -> Pairs:
-    """An M that parses."""
-    # Of a key that is there twice the last occurrence counts.
+    """Return the pairs of an M that parses."""
+    # If a key occurs twice, the last occurrence counts.
     found = {(key[0], key[3]): (key, part) for key, part in pairs(value)}
     present: list[tuple[Scalar, Scalar]] = []
     removed: list[Scalar] = []
@@ -78,10 +78,10 @@ _READ: Final[Mapping[str, Callable[[bytes], Value]]] = {
 
 
 def plain_value(value: Value | None) -> Any:
-    """The value as JSON has it: IDs and terms as text, an E as a list, an M as an object by text of keys.
+    """Return the value for JSON: IDs and terms as text, an E as a list, an M as an object by text of keys.
 
-    An M with keys of one text is a list of pairs, in which a key that is an ID or a term is `{"R": …}` or
-    `{"T": …}`. A text that is not UTF-8 is `{"bytes": …}`, in hex.
+    An M whose keys have equal texts is a list of pairs, in which a key that is an ID or a term is `{"R": …}`
+    or `{"T": …}`. A text that is not UTF-8 is `{"bytes": …}`, in hex.
     """
     match value:
         case Id():

@@ -1,4 +1,4 @@
-"""What values are in Python: floats, integers, IDs, strings and terms; sets and maps of these."""
+"""Python values of fields: floats, integers, IDs, strings and terms, and sets and maps of these."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Term:
 
 
 Scalar = float | int | Id | str | Term
-"""What E, M and L are made of."""
+"""An element of an E, M or L."""
 Part = tuple[int, bytes]
-"""An element as it is written: the code of its letter, and its value bytes."""
+"""An element in written form: the code of its letter, and its value bytes."""
 
 
 def read_scalar(letter: str, data: bytes) -> Scalar:
-    """The value that these bytes are."""
+    """Return the value of these bytes."""
     return _READ[letter](data)
 
 
@@ -45,7 +45,7 @@ _READ: Final[Mapping[str, Callable[[bytes], Scalar]]] = {
 
 
 def integer(value: object, least: int, most: int) -> int:
-    """An integer in this range. Raises `TypeError`, `ValueError`."""
+    """Return an integer in this range. Raises `TypeError`, `ValueError`."""
     if type(value) is not int:
         raise TypeError("it is no integer")
     if not least <= value <= most:
@@ -79,7 +79,7 @@ WRITE: Final[Mapping[str, Callable[[object], bytes]]] = {
 
 
 def part_of(value: object) -> Part:
-    """The letter's code and the value bytes of an element, by the type of the Python value."""
+    """Return the letter's code and the value bytes of an element, by the type of the Python value."""
     for kind, letter in ((Id, "R"), (Term, "T"), (str, "S"), (float, "F")):
         if isinstance(value, kind):
             return ord(letter), WRITE[letter](value)
@@ -87,27 +87,27 @@ def part_of(value: object) -> Part:
 
 
 def reread(code: int, data: bytes) -> Part:
-    """The part that is written for what an element reads like."""
+    """Return the part that is written for the value of an element."""
     return part_of(read_scalar(chr(code), data))
 
 
 class Elements(tuple[Scalar, ...]):
-    """The elements of an E in stored order; `removed`: those that were there once."""
+    """The elements of an E in stored order; `removed` are elements that were removed."""
 
     removed: tuple[Scalar, ...]
 
     def __new__(cls, present: Iterable[Scalar] = (), removed: Iterable[Scalar] = ()) -> Elements:
-        """A set of these elements."""
+        """Return a set of these elements."""
         made = super().__new__(cls, present)
         made.removed = tuple(removed)
         return made
 
 
 class Pairs(MutableMapping[Scalar, Scalar]):
-    """The pairs of an M; `removed`: keys whose pairs were removed.
+    """The pairs of an M; `removed` are keys whose pairs were removed.
 
-    Keys keep their types: the integer 1, the float 1.0, the string "1" and the term 1 are four keys, where a
-    dictionary has one for the first two. Change a `copy`, not a dictionary made of it.
+    Keys keep their types: the integer 1, the float 1.0, the string "1" and the term 1 are four keys, while a
+    dictionary has one key for the first two. To change a value, change a `copy`, not a dictionary made of it.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Pairs(MutableMapping[Scalar, Scalar]):
             self[key] = value
 
     def copy(self) -> Pairs:
-        """The same pairs, to be changed."""
+        """Return a copy to change."""
         return Pairs(self, self.removed)
 
     def __getitem__(self, key: Scalar) -> Scalar:
@@ -165,7 +165,7 @@ Value = Scalar | Elements | Pairs | dict[int, int] | tuple[Scalar, ...] | Unread
 
 
 def _key(value: object) -> Part:
-    """The part of a key; `KeyError` for what can be none."""
+    """Return the part of a key. Raises `KeyError` if its type cannot be a key."""
     try:
         return part_of(value)
     except (TypeError, ValueError) as error:
@@ -173,5 +173,8 @@ def _key(value: object) -> Part:
 
 
 def parts_of(value: Mapping[Any, Any]) -> dict[Part, Part]:
-    """The pairs of a mapping as they are written. Raises `TypeError`, `ValueError` where no M has them."""
+    """Return the pairs of a mapping in written form.
+
+    Raises `TypeError`, `ValueError` if an M cannot hold them.
+    """
     return {part_of(key): part_of(one) for key, one in value.items()}

@@ -1,4 +1,4 @@
-"""A Python value, or a text, as the bare value of a field."""
+"""Converts a Python value, or a text, to the bare value of a field."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from culm_topics.chotki.values.scalars import (
 
 
 def write_value(letter: str, value: object, old: bytes = b"") -> bytes:
-    """The unstamped bare value for a field of this type; `ValueRefused` when the type cannot say it.
+    """Return the unstamped bare value for a field of this type. Raises `ValueRefused` if it cannot hold it.
 
-    Takes what `read_value` gives; E any iterable of scalars, M any mapping of them, R and T also text. What
-    reads like something in `old`, the present value, is written as it is there: so what was read and written
-    back changes nothing, and what is removed from a set or a map leaves all else as it is.
+    Accepts the results of `read_value`; for E any iterable of scalars, for M any mapping of them, for R and T
+    also text. Parts that are equal to parts of `old`, the present value, are written as they are there. So a
+    value that was read and written back changes nothing, and removing an element from a set or a map leaves
+    the rest unchanged.
     """
     if isinstance(value, Iterator):
         value = tuple(value)
@@ -48,9 +49,9 @@ def write_value(letter: str, value: object, old: bytes = b"") -> bytes:
 
 
 def value_from_text(letter: str, text: str, old: bytes = b"") -> bytes:
-    """The unstamped bare value that a text says (reference 3.4); `TextMalformed` when it says none.
+    """Return the unstamped bare value of a text (reference 3.4). Raises `TextMalformed`.
 
-    An S need not stand in quotes here. `old` as in `write_value`.
+    An S need not be quoted here. `old` is as in `write_value`.
     """
     if letter == "S" and not text.startswith('"'):
         return write_value("S", text, old)
@@ -59,7 +60,7 @@ def value_from_text(letter: str, text: str, old: bytes = b"") -> bytes:
 
 
 def _reads_like(letter: str, value: object, present: Value) -> bool:
-    """Whether both say the same, types of elements included."""
+    """Whether both values are equal, types of elements included."""
     try:
         return _said(letter, value) == _said(letter, present)
     except (TypeError, ValueError, AttributeError, ChotkiError):
@@ -67,7 +68,7 @@ def _reads_like(letter: str, value: object, present: Value) -> bool:
 
 
 def _said(letter: str, value: object) -> object:
-    """What a value says, to be compared."""
+    """Return a value in a form for comparison."""
     if isinstance(value, Unreadable) or letter == "V":
         return value
     if letter in "NZ":
@@ -118,7 +119,7 @@ def _write_pairs(value: object, old: bytes) -> bytes:
             now = wanted[name]
         elif name not in wanted and name in shown:
             continue
-        # Else as it is, also where it is removed already.
+        # Otherwise unchanged, also if it is removed already.
         found[key[0], key[3]] = now
     known = {reread(*key) for key in found}
     found |= {name: part for name, part in wanted.items() if name not in known}
