@@ -1,9 +1,9 @@
-"""The topics of DAG replication: nodes, shards, publishes, and what the job makes of them.
+"""The topics of DAG replication: nodes, shards, publishes, and the state that the job derives from them.
 
 - `catalogue`: the topics; `records/`: their keys and values.
-- `shard_chunks`: shards in chunks, cut and put together.
-- `orders`: orders of publishes, as their records make them.
-- `consumer/`: `DagConsumer`, what is published and its content, for programs.
-- `verdict`: the verdict settings that every process of a deployment agrees to.
-- `errors`: what goes wrong between a program and its shards.
+- `shard_chunks`: cuts shards into chunks and assembles them.
+- `orders`: orders of publishes, built from their records.
+- `consumer/`: `DagConsumer`: published content, for programs.
+- `verdict`: the verdict settings on which every process of a deployment agrees.
+- `errors`: the errors between a program and its shards.
 """

@@ -1,7 +1,8 @@
-"""Topics of DAG replication: what connectors bring, and what the job makes of it (reference 6).
+"""Topics of DAG replication: records of connectors, and state derived by the job (reference 6).
 
-What a CID names lies in the partition of that CID (`culm_topics.dag.records.cid_partition`): `dag.shards` and
-`dag.shard-index` have the same number of partitions. What is of a space or an id lies by its whole key.
+Data named by a CID is in the partition of that CID (`culm_topics.dag.records.cid_partition`): `dag.shards`
+and `dag.shard-index` have the same number of partitions. Data of a space or an id is partitioned by its whole
+key.
 """
 
 from culm_topics.topic_spec import DEFAULT_PARTITIONS, JobSpec, TopicSpec, compacted, kept, kept_for

@@ -1,4 +1,4 @@
-"""What goes wrong between a program and its shards. Codes are stable: see `culm_models.errors`."""
+"""Errors between a program and its shards. Codes are stable: see `culm_models.errors`."""
 
 from typing import ClassVar
 
@@ -6,14 +6,14 @@ from culm_topics.errors import TopicsError
 
 
 class ShardChunkRefused(TopicsError, code="topics.shard_chunk"):
-    """A chunk is not one of the shard that is being put together: another size, or another place."""
+    """A chunk does not fit the shard that is being assembled: its size or its offset differs."""
 
 
 class ShardTooLarge(TopicsError, code="topics.shard_size"):
-    """A shard has more bytes than its reader takes."""
+    """A shard is larger than its reader's limit."""
 
     default_hint: ClassVar[str | None] = "give the reader a larger limit, and the room on the disk"
 
 
 class ShardHashRefused(TopicsError, code="topics.shard_hash"):
-    """The chunks of a shard are all there, and together they are another shard."""
+    """All chunks of a shard are present, but their hash is not the shard's."""

@@ -1,7 +1,7 @@
-"""Orders of publishes, as the records of `dag.order` make them: from this position on it is these.
+"""Orders of publishes, built from the records of `dag.order`: each gives the order from a position on.
 
-The topic forgets what is old, so the beginning of an order may be unknown to who reads it late; whoever needs
-all of it reads `dag.publishes`, which does not forget.
+The topic deletes old records, so a late reader may not know the beginning of an order. A reader that needs
+all of it reads `dag.publishes`, which is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORDER_TOPIC: Final = "dag.order"
 
 @dataclass(slots=True)
 class KnownOrder:
-    """What records told so far of the order of one id: `links`, the first of them at position `start`."""
+    """The known order of one id: `links`, the first of them at position `start`."""
 
     start: int = 0
     links: list[Cid] = field(default_factory=list)
@@ -34,11 +34,11 @@ class KnownOrder:
 
     @property
     def length(self) -> int:
-        """How many publishes there are in the order, those that are not known counted."""
+        """Number of publishes in the order, including unknown ones."""
         return self.start + len(self.links)
 
     def take(self, record: OrderRecord) -> None:
-        """The next record of the id. One that begins behind the known end: what was before is lost."""
+        """Apply the next record of the id. If it begins after the known end, earlier links are dropped."""
         if self.start <= record.position <= self.length:
             del self.links[record.position - self.start :]
         else:
@@ -50,7 +50,7 @@ class KnownOrder:
 def read_orders(
     settings: KafkaSettings, ids: Collection[bytes] | None = None
 ) -> tuple[dict[bytes, KnownOrder], PassedOver]:
-    """The orders of these ids, or of all, as they are now; and what was passed over since it is no record.
+    """Return the present orders of these ids, or of all, and the skipped malformed records.
 
     Raises `TopicMissing`, `KafkaFailure`.
     """

@@ -1,4 +1,4 @@
-"""Shards in chunks: cut for the topic `dag.shards`, and put together again and verified (R27)."""
+"""Shards in chunks: cut for the topic `dag.shards`, and assembled again and verified (R27)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from culm_topics.records.chunks import ChunkAssembly, cut_chunks
 def cut_shard(
     shard: Cid, size: int, parts: Iterable[bytes | memoryview], *, space: bytes, peer: bytes | None = None
 ) -> Iterator[tuple[bytes, ShardChunkRecord]]:
-    """(key, record) of each chunk of a shard that comes in parts of any length, in order.
+    """Yield (key, record) of each chunk of a shard in order; the parts may have any length.
 
-    The shard was verified before: its hash is not asked for here. `ShardChunkRefused` where the parts are not
-    of `size` bytes together, behind the chunks that were whole; `RecordError` for a CID that is no shard's.
+    The shard was verified before: its hash is not checked here. Raises `ShardChunkRefused` if the parts do
+    not have `size` bytes in total, after the complete chunks; `RecordError` for a CID that cannot be a
+    shard's.
     """
     for offset, data in cut_chunks(parts, size, CHUNK_SIZE, lambda why: ShardChunkRefused(f"a shard {why}")):
         yield shard_chunk_key(shard, offset), ShardChunkRecord(size, data, space, peer)
 
 
 class ShardAssembly(ChunkAssembly):
-    """One shard of a known CID and size that is put together from its chunks, which come in any order.
+    """Assembles one shard of a known CID and size from its chunks, which arrive in any order.
 
-    `ShardTooLarge` at once where it has more than `max_bytes`, `HashUnsupported` where nobody can check its
-    hash. Bytes beyond the first mebibyte lie in a temporary file, which goes with `close`.
+    The constructor raises `ShardTooLarge` for more than `max_bytes`, and `HashUnsupported` if the hash cannot
+    be checked. Bytes beyond the first MiB are in a temporary file, which `close` deletes.
     """
 
     def __init__(
@@ -51,19 +52,19 @@ class ShardAssembly(ChunkAssembly):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it has come and is what its CID says."""
+        """Whether all chunks have arrived and match the CID."""
         return self._verified
 
     def missing(self) -> list[int]:
-        """The offsets of the chunks that have not come, ascending."""
+        """Return the offsets of the missing chunks, ascending."""
         return [offset for offset in range(0, self.size, CHUNK_SIZE) if offset not in self._held]
 
     def add(self, offset: int, record: ShardChunkRecord) -> bool:
-        """Take a chunk; whether the shard is whole now. A chunk that came before changes nothing.
+        """Add a chunk. Returns whether the shard is whole now. A repeated chunk changes nothing.
 
-        `ShardChunkRefused` for a chunk of a shard of another size, or one that does not begin there;
-        `ShardHashRefused` where this was the last one and all together are another shard: then none of them
-        is held any more.
+        Raises `ShardChunkRefused` for a chunk of a shard of another size, or one that does not begin at
+        `offset`; `ShardHashRefused` if this was the last chunk and the whole does not match the CID: all
+        chunks are dropped then.
         """
         fits = offset % CHUNK_SIZE == 0 and len(record.data) == min(CHUNK_SIZE, self.size - offset)
         if record.size != self.size or not fits:

@@ -1,7 +1,7 @@
-"""The verdict settings of a deployment (R28): one record of `dag.settings`, which every process agrees to.
+"""The verdict settings of a deployment (R28): one record of `dag.settings`, on which every process agrees.
 
-The first record of the topic counts, behind the last one without a value. So of two processes that publish
-their own at once, both read the same one afterwards, and at most one of them may start.
+The first record of the topic counts, after the last one without a value. So if two processes publish their
+settings at once, both read the same one afterwards, and at most one of them may start.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FLUSH_SECONDS: Final = 30.0
 
 
 def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> VerdictSettings | None:
-    """What (key, value) records of the topic, in their order, say; None while they say nothing.
+    """Return the settings in (key, value) records of the topic, taken in order; None if there are none.
 
-    Raises `VerdictMalformed` where what stands first is no verdict settings: nobody may act without knowing.
+    Raises `VerdictMalformed` if the first record is malformed: no process may act without the settings.
     """
     in_force = b""
     for key, value in records:
@@ -33,7 +33,7 @@ def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> VerdictSettings 
 
 
 def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
-    """The deployment's verdict settings; None where nobody has published any.
+    """Return the deployment's verdict settings; None if none have been published.
 
     Raises `VerdictMalformed`, `TopicMissing`, `KafkaFailure`.
     """
@@ -41,10 +41,11 @@ def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
 
 
 def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSettings:
-    """Before a process starts: its own settings are the deployment's, or become them where there are none.
+    """Compare a process's own settings with the deployment's before it starts.
 
-    Raises `VerdictDiffers` with the fields that differ, `VerdictUnsupported` for what this process cannot do,
-    and what `read_verdict` raises. Blocks.
+    If there are none, its own settings are published. Raises `VerdictDiffers` with the fields that differ,
+    `VerdictUnsupported` for settings that this process does not support, and the errors of `read_verdict`.
+    Blocks.
     """
     own.require_supported()
     found = read_verdict(settings)

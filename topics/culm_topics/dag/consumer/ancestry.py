@@ -1,7 +1,8 @@
-"""Which publish builds on which: the priors of `dag.publishes`, some 250 bytes of memory a publish.
+"""Which publish builds on which: the priors of `dag.publishes`; some 250 bytes of memory per publish.
 
-A publish names its prior in the bytes that its CID is made of, so a record tells the truth whatever became of
-the publish. What the job writes was in `dag.publishes` before, so whoever reads that to its end knows enough.
+A publish names its prior in the bytes that its CID covers, so a record is correct even if the publish was
+refused. The job's output was in `dag.publishes` before, so a reader that has read that topic to its end knows
+enough.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class PublishAncestry:
         self._reader = TopicPartitions(settings, PUBLISHES_TOPIC)
         self._is_reading = False
         self.passed_over = PassedOver(PUBLISHES_TOPIC)
-        """Records that are none."""
+        """Malformed records."""
 
     def catch_up(self) -> None:
-        """Read to the end of now."""
+        """Read to the present end."""
         if not self._is_reading:
             self._reader.assign(self._reader.starts())
             self._is_reading = True
@@ -52,7 +53,7 @@ class PublishAncestry:
                 self._priors[record.cid.raw] = prior
 
     def builds_on(self, new: Cid, old: Cid) -> bool:
-        """Whether `old` is `new` or an ancestor of it, of what was read."""
+        """Whether `old` is `new` or an ancestor of it, as far as records were read."""
         at: bytes | None = new.raw
         while at is not None and at != old.raw:
             at = self._priors.get(at)

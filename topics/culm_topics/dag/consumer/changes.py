@@ -1,4 +1,4 @@
-"""What changed of an id, from one record of `dag.published` to the next (reference 5.4); knows no Kafka."""
+"""The changes of an id between two records of `dag.published` (reference 5.4); knows no Kafka."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from culm_topics.dag.records import PublishedRecord
 
 
 class DagChangeKind(StrEnum):
-    """What a change says of its publish."""
+    """The meaning of a change for its publish."""
 
     SUPERSEDED = "superseded"
     """It was the tip, and the new tip does not build on it: both can be opened and merged."""
     TIP = "tip"
     COMPLETE = "complete"
-    """It is the latest of which everything is here: what is to be read."""
+    """It is the latest complete publish: the one to read."""
     REVOKED = "revoked"
 
 
 @dataclass(frozen=True, slots=True)
 class DagChange:
-    """One change of one id; `published` is all that was said with it."""
+    """One change of one id; `published` is the whole new record."""
 
     kind: DagChangeKind
     id: bytes
@@ -37,9 +37,10 @@ def changes_between(
     after: PublishedRecord,
     builds_on: Callable[[Cid, Cid], bool],
 ) -> list[DagChange]:
-    """The changes, in the order of their kinds; `builds_on(new, old)` says whether `old` is an ancestor.
+    """Return the changes in the order of their kinds.
 
-    Without a record before it, everything that a record says is new.
+    `builds_on(new, old)` returns whether `old` is an ancestor of `new`. Without a previous record, everything
+    in `after` is new.
     """
     found: list[tuple[DagChangeKind, Cid]] = []
     if before is None or before.tip != after.tip:

@@ -1,9 +1,9 @@
-"""Chunks of shards by shard and offset, out of `dag.shards`, of which nobody wants to read all.
+"""Finds chunks of shards in `dag.shards` by shard and offset, without reading the whole topic.
 
-All chunks of a shard are in one partition, produced behind each other, and before the job wrote the shard's
-index: the broker's time of that index says near which offset they lie. From there it is read backwards, in
-windows that grow fourfold, so that at most some four times is read of what lies between; where every chunk
-lies that was passed is remembered.
+All chunks of a shard are in one partition, produced one after the other, and before the job wrote the shard's
+index: the broker's time of that index tells near which offset they are. From there the topic is read
+backwards, in windows that grow fourfold, so that at most about four times the distance is read. The positions
+of all chunks that were read are remembered.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _FIRST_WINDOW: Final = 16
 _MAX_PLACES: Final = 200_000
 _BATCH_RECORDS: Final = 8
 _SILENCE_SECONDS: Final = 30.0
-# What the client fetches ahead of what is taken.
+# Limit of records that the client fetches ahead.
 _QUEUED_KBYTES: Final = "8192"
 
 
 class ChunkFinder:
-    """Raises `TopicMissing`, `KafkaFailure`. Holds `cache_bytes` of chunks in memory, and some at hand."""
+    """Finds chunks and caches `cache_bytes` of them in memory. Raises `TopicMissing`, `KafkaFailure`."""
 
     def __init__(self, settings: KafkaSettings, cache_bytes: int) -> None:
         self._reader = TopicPartitions(
@@ -45,15 +45,15 @@ class ChunkFinder:
         self._cache_bytes = cache_bytes
         self._held_bytes = 0
         self._chunks: OrderedDict[bytes, ShardChunkRecord] = OrderedDict()
-        # By key: partition and offset. What was not passed for long is looked for again.
+        # Partition and offset by key. The oldest are dropped, and found again on demand.
         self._places: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self.records_read = 0
-        """How many records of the topic were fetched."""
+        """Number of records of the topic that were fetched."""
         self.passed_over = PassedOver(SHARDS_TOPIC)
-        """Records that are none."""
+        """Malformed records."""
 
     def read(self, shard: ShardPlace, start: int, length: int) -> bytes | None:
-        """So many bytes of a shard from `start` on; None where the topic does not hold them."""
+        """Return `length` bytes of a shard from `start` on; None if the topic does not contain them."""
         pieces = []
         end = start + length
         for offset in range(start - start % CHUNK_SIZE, max(end, start + 1), CHUNK_SIZE):
@@ -63,7 +63,7 @@ class ChunkFinder:
         return b"".join(pieces)
 
     def chunk(self, shard: ShardPlace, offset: int) -> ShardChunkRecord | None:
-        """The chunk that begins at `offset`; None where the topic does not hold it."""
+        """Return the chunk that begins at `offset`; None if the topic does not contain it."""
         key = shard_chunk_key(shard.cid, offset)
         if (record := self._chunks.get(key)) is not None:
             self._chunks.move_to_end(key)
@@ -74,7 +74,7 @@ class ChunkFinder:
         return self._search(shard, key)
 
     def forget(self, shard: Cid) -> None:
-        """Drop what is held of a shard, since it was not what its CID says."""
+        """Drop all cached data of a shard, because it did not match its CID."""
         for key in [one for one in self._chunks if one.startswith(shard.raw)]:
             self._held_bytes -= len(self._chunks.pop(key).data)
         for key in [one for one in self._places if one.startswith(shard.raw)]:
@@ -98,7 +98,7 @@ class ChunkFinder:
         return self._read(partition, near, end, key)
 
     def _read(self, partition: int, start: int, stop: int, key: bytes) -> ShardChunkRecord | None:
-        """Read these offsets to their end; the record of this key among them, the last one."""
+        """Read these offsets, and return the last record with this key, or None."""
         if start >= stop:
             return None
         self._reader.assign({partition: start})

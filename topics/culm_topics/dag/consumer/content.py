@@ -1,7 +1,7 @@
-"""`DagContent`: blocks, files and shards of a deployment, read out of Kafka and checked by their CIDs.
+"""`DagContent`: blocks, files and shards of a deployment, read from Kafka and checked by their CIDs.
 
-A block is found by `dag.shard-index` and read out of the chunk where it lies; no shard is read whole for it.
-Who asks need not trust anybody: bytes that are not the CID's are refused.
+A block is looked up in `dag.shard-index` and read from the chunk that contains it, without reading the whole
+shard. Callers need not trust the deployment: bytes that do not match their CID are refused.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ PLACES_FILE: Final = "shard-places.sqlite"
 
 
 class DagContent(Closing):
-    """Opens what is in the shards of a deployment.
+    """Opens the contents of a deployment's shards.
 
-    `state_dir` keeps where blocks lie across restarts (some 100 bytes a block); without it that is a
-    temporary file, filled at the first question. `cache_bytes` of chunks are held in memory. `kafka` is as in
-    `LogConsumer`.
+    `state_dir` keeps the locations of blocks across restarts (some 100 bytes per block); without it they are
+    in a temporary file, filled at the first lookup. `cache_bytes` of chunks are held in memory. `kafka` is as
+    in `LogConsumer`.
 
-    Errors: `TopicMissing`, `KafkaFailure`; `ShardHashRefused` for bytes that are not their CID's. Not for
-    several threads.
+    Raises `TopicMissing`, `KafkaFailure`, and `ShardHashRefused` for bytes that do not match their CID. Not
+    for several threads.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class DagContent(Closing):
         self._hashes = hashes
         topics = (settings.topic(INDEX_TOPIC), settings.topic(SHARDS_TOPIC))
         self.origin: Origin = ask_origin(clients.admin(settings), topics)
-        """The cluster and the topics that the file in `state_dir` belongs to."""
+        """The cluster and the topics to which the file in `state_dir` belongs."""
         path = None
         if state_dir is not None:
             Path(state_dir).mkdir(parents=True, exist_ok=True)
@@ -68,11 +68,11 @@ class DagContent(Closing):
 
     @property
     def chunks_read(self) -> int:
-        """How many records of `dag.shards` were fetched so far."""
+        """Number of records of `dag.shards` that were fetched so far."""
         return self._finder.records_read
 
     def catch_up(self) -> None:
-        """Read the index to its end of now; a question about what is not known does so, too."""
+        """Read the index to its present end; a lookup of an unknown CID does so, too."""
         if not self._is_reading:
             known = self._places.positions()
             starts = {}
@@ -85,7 +85,7 @@ class DagContent(Closing):
             self._places.take(messages, self._index.positions)
 
     def block(self, cid: Cid) -> bytes | None:
-        """One block, checked; None where no shard that is here holds it."""
+        """Return a block, checked; None if no available shard contains it."""
         if cid.is_identity:
             return cid.digest
         held = self._places.block(cid)
@@ -105,25 +105,26 @@ class DagContent(Closing):
         return data
 
     def resolve(self, path: str) -> PathEnd:
-        """Where `CID/segment/…` leads. Raises `PathUnknown`, `BlockMissing` and other `DagError`."""
+        """Resolve `CID/segment/…`. Raises `PathUnknown`, `BlockMissing` and other `DagError`."""
         root, segments = parse_path(path)
         return resolve_path(root, segments, self.block)
 
     def file_size(self, path: str) -> int:
-        """The bytes of the file to which `CID/segment/…` leads."""
+        """Return the size of the file at `CID/segment/…`, in bytes."""
         return file_size(self.resolve(path).cid, self.block)
 
     def file(self, path: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """The bytes of the file to which `CID/segment/…` leads, or a range of them, in pieces.
+        """Yield the bytes of the file at `CID/segment/…`, or a range of them, in pieces.
 
-        Raises `DagError` where there is no such file, or a block of it is not here.
+        Raises `DagError` if there is no such file, or if one of its blocks is missing.
         """
         return read_file(self.resolve(path).cid, self.block, start, stop)
 
     def shard(self, cid: Cid, *, max_bytes: int = SHARD_SIZE_MAX) -> ShardAssembly | None:
-        """A whole shard, verified, to be closed; None where it is not here, or not all of it.
+        """Return a whole, verified shard, which the caller must close; None if it is not available in full.
 
-        `ShardTooLarge` where it has more than `max_bytes`, `HashUnsupported` where nobody can check it.
+        Raises `ShardTooLarge` if it has more than `max_bytes`, `HashUnsupported` if its hash cannot be
+        checked.
         """
         place = self._places.shard(cid)
         if place is None:

@@ -33,18 +33,18 @@ _BATCH_RECORDS: Final = 200
 
 
 class DagConsumer(TopicConsumer[DagChange]):
-    """Follows `dag.published` and hands out what changes of each id; an iterator of `DagChange`.
+    """Follows `dag.published` and hands out the changes of each id; an iterator of `DagChange`.
 
-    A new tip that does not build on the former one comes behind `superseded` for that one: open both and
-    publish the merge, where content shall be merged. `ids` restricts what is handed out.
+    A new tip that does not build on the previous one comes after `superseded` for the previous one: open both
+    and publish the merge, if content shall be merged. `ids` restricts which changes are handed out.
 
     `start_at` (offsets by partition, an earlier `positions()`) with `origin` resumes: changes before it are
-    not handed out again. The topic is compacted, so of what was replaced meanwhile only the outcome comes.
-    `stop_at_end` ends the iteration at the end that the topic had at the start. `kafka` is as in
-    `LogConsumer`; `state_dir` and `cache_bytes` are as in `DagContent`.
+    not handed out again. The topic is compacted, so for records that were replaced meanwhile only the outcome
+    is handed out. `stop_at_end` ends the iteration at the end that the topic had at the start. `kafka` is as
+    in `LogConsumer`; `state_dir` and `cache_bytes` are as in `DagContent`.
 
-    Errors: `TopicMissing`, `TopicRecreated`, `OriginChanged`, `KafkaFailure`. Not for several threads, but
-    for `stop()`.
+    Raises `TopicMissing`, `TopicRecreated`, `OriginChanged`, `KafkaFailure`. Not for several threads, except
+    `stop()`.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class DagConsumer(TopicConsumer[DagChange]):
         self._handed_out: dict[int, int] = {}
         self._ends: dict[int, int] | None = None
         self.passed_over = PassedOver(PUBLISHED_TOPIC)
-        """Records that are none: one costs only itself."""
+        """Malformed records; each is skipped on its own."""
 
     @property
     def origin(self) -> Origin:
-        """The cluster and the topic that `positions()` belong to: to be kept beside them."""
+        """The cluster and the topic to which `positions()` belong: store it with them."""
         return self._watch.origin
 
     @property
@@ -98,13 +98,13 @@ class DagConsumer(TopicConsumer[DagChange]):
         return self._content
 
     def published(self) -> Mapping[bytes, PublishedRecord]:
-        """What stands of each id, of the records that were read."""
+        """Return the present record of each id, as far as records were read."""
         return dict(self._published)
 
     def positions(self) -> dict[int, int]:
-        """By partition the offset to resume from: behind the records whose changes were handed out.
+        """Return the offset to resume from, by partition: after the records whose changes were handed out.
 
-        The change at hand counts as handed out; the others of its record come again.
+        The current change counts as handed out; the other changes of its record are handed out again.
         """
         positions = dict(self._handed_out)
         for _, (partition, offset) in self._ready:
@@ -112,7 +112,7 @@ class DagConsumer(TopicConsumer[DagChange]):
         return positions
 
     def load(self) -> Mapping[bytes, PublishedRecord]:
-        """Read to the end of now, hand out nothing of it, and say what stands of each id."""
+        """Read to the present end without handing out changes. Returns the present record of each id."""
         self._begin()
         ends = self._reader.ends()
         while not self._reader.has_reached(ends):
@@ -122,7 +122,7 @@ class DagConsumer(TopicConsumer[DagChange]):
 
     @property
     def finished(self) -> bool:
-        """Whether `stop_at_end` has come to the end."""
+        """Whether `stop_at_end` has reached the end."""
         if not self._stop_at_end or self._ends is None or self._ready:
             return False
         return self._reader.has_reached(self._ends)
@@ -141,7 +141,7 @@ class DagConsumer(TopicConsumer[DagChange]):
 
     def _begin(self) -> None:
         if self._ends is None:
-            # From the beginning in any case: what stood before is what changes are told from.
+            # Always from the beginning: changes are computed from the previous records.
             lows = self._reader.starts()
             self._ends = self._reader.read_from(lows)
             self._handed_out = {one: max(low, self._start_at.get(one, low)) for one, low in lows.items()}

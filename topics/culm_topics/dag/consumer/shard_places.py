@@ -1,7 +1,7 @@
-"""Where blocks lie in shards: `dag.shard-index` as it stands, in a local SQLite file.
+"""The locations of blocks in shards: the present contents of `dag.shard-index`, in a local SQLite file.
 
-The file is filled anew where it is damaged, of another format, or belongs to another cluster or creation of
-the topic: all of it is in Kafka. It has about 100 bytes a block.
+The file is filled anew if it is damaged, of another format, or belongs to another cluster or creation of the
+topic: all of it is in Kafka. It takes about 100 bytes per block.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CREATE INDEX blocks_of_part ON blocks (shard, part);
 
 
 class ShardPlace(NamedTuple):
-    """A shard that is here: its size, and when the broker took its index."""
+    """An available shard: its size, and when the broker stored its index."""
 
     cid: Cid
     size: int
@@ -42,7 +42,7 @@ class ShardPlace(NamedTuple):
 
 
 class HeldBlock(NamedTuple):
-    """A block in a shard that is here."""
+    """A block in an available shard."""
 
     shard: ShardPlace
     offset: int
@@ -53,9 +53,9 @@ class ShardPlaces:
     """The index of one deployment. For one program at a time."""
 
     def __init__(self, path: Path | None, origin: Origin) -> None:
-        """Open or make the file; without a path it is a temporary one."""
+        """Open or create the file; without a path it is a temporary one."""
         self.passed_over = PassedOver(INDEX_TOPIC)
-        """Records that are none."""
+        """Malformed records."""
         try:
             self._database = self._open(path, origin)
         except (sqlite3.DatabaseError, RecordError):
@@ -89,11 +89,11 @@ class ShardPlaces:
         return Origin.decode(encoded)
 
     def positions(self) -> dict[int, int]:
-        """The next offset of each partition of the topic that was read."""
+        """Return the next offset of each partition of the topic that was read."""
         return dict(self._database.execute("SELECT partition, next FROM positions"))
 
     def take(self, messages: Iterable[TopicMessage], positions: dict[int, int]) -> None:
-        """Take records in their order, with how far the topic is read by them; all of it or nothing."""
+        """Apply records in order, with the topic's new positions; all or nothing."""
         with self._database:
             for message in messages:
                 try:
@@ -132,14 +132,14 @@ class ShardPlaces:
             self._database.execute("DELETE FROM blocks WHERE shard = ?", found)
 
     def shard(self, cid: Cid) -> ShardPlace | None:
-        """A shard; None where it is not here."""
+        """Return a shard; None if it is not available."""
         found = self._database.execute(
             "SELECT size, written_ms FROM shards WHERE cid = ?", (cid.raw,)
         ).fetchone()
         return None if found is None else ShardPlace(cid, *found)
 
     def block(self, cid: Cid) -> HeldBlock | None:
-        """One place where a block lies; None where no shard that is here holds it."""
+        """Return one location of a block; None if no available shard contains it."""
         found = self._database.execute(
             "SELECT shards.cid, size, written_ms, at, length FROM blocks "
             "JOIN shards ON shards.number = blocks.shard WHERE blocks.cid = ? ORDER BY shard LIMIT 1",

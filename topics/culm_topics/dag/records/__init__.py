@@ -1,8 +1,8 @@
 """Keys and values of the `dag.*` topics.
 
-- `keys`: their keys, and in which partition what a CID names lies; `shape`: items that several have.
-- `sources`: what connectors bring. `state`: what the job makes of it; `shard_index`: blocks in shards.
-- `rejected`: what was refused.
+- `keys`: their keys, and the partition of data named by a CID; `shape`: items that several records share.
+- `sources`: records of connectors. `state`: records of the job; `shard_index`: blocks in shards.
+- `rejected`: refused data.
 
 The value of `dag.settings` is R28's map itself, under the key `VERDICT_KEY`.
 """

@@ -1,8 +1,8 @@
-"""The keys of `dag.*`, and the partition in which what a CID names lies.
+"""The keys of `dag.*`, and the partition of data named by a CID.
 
-A CID in a key is its bytes; it says itself where it ends. Whatever is keyed by a CID lies in the partition
-of that CID alone (`cid_partition`), which producers name: all chunks of a shard are in one partition, and its
-index is in the partition of the same number. What is keyed by a space or an id lies where any client puts it.
+A CID in a key is its bytes, which mark their own end. A record keyed by a CID is in the partition of that CID
+alone (`cid_partition`), which producers name: all chunks of a shard are in one partition, and its index is in
+the partition of the same number. A record keyed by a space or an id is in the client's default partition.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from culm_topics.records.shape import require
 
 VERDICT_KEY: Final = b"verdict"
 MAX_CID_BYTES: Final = 128
-"""Of a CID in a key: no hash that anyone can check makes a longer one."""
+"""Limit of a CID in a key, in bytes: no supported hash makes a longer one."""
 _OFFSET_SIZE: Final = 8
 _PART_SIZE: Final = 4
 
 
 def cid_partition(cid: Cid, partitions: int) -> int:
-    """The partition, of so many, of everything that this CID names."""
+    """Return the partition of everything that this CID names."""
     return key_partition(cid.raw, partitions)
 
 
 def node_key(space: bytes, cid: Cid) -> bytes:
-    """The key of a node or a UCAN in a space."""
+    """Return the key of a node or a UCAN in a space."""
     _require_space("dag.nodes key", space)
     require(_is_stored(cid), "dag.nodes key", "that is no CID of a node or a UCAN")
     return space + cid.raw
 
 
 def split_node_key(key: bytes | None) -> tuple[bytes, Cid]:
-    """(space, CID); `RecordError` when the key is no node's."""
+    """Return (space, CID). Raises `RecordError` if the key is malformed."""
     data = key or b""
     cid, end = _read_cid("dag.nodes key", data, SPACE_SIZE)
     require(end == len(data) and _is_stored(cid), "dag.nodes key", "no CID of a node or a UCAN ends it")
@@ -45,7 +45,7 @@ def split_node_key(key: bytes | None) -> tuple[bytes, Cid]:
 
 
 def shard_chunk_key(shard: Cid, offset: int) -> bytes:
-    """The key of the chunk of a shard that begins at `offset`."""
+    """Return the key of the chunk of a shard that begins at `offset`."""
     _require_shard("dag.shards key", shard)
     sound = 0 <= offset < SHARD_SIZE_MAX and offset % CHUNK_SIZE == 0
     require(sound, "dag.shards key", f"no chunk begins at {offset}")
@@ -53,7 +53,7 @@ def shard_chunk_key(shard: Cid, offset: int) -> bytes:
 
 
 def split_shard_chunk_key(key: bytes | None) -> tuple[Cid, int]:
-    """(shard, offset); `RecordError` when the key is no chunk's."""
+    """Return (shard, offset). Raises `RecordError` if the key is malformed."""
     shard, offset = _split_shard("dag.shards key", key, _OFFSET_SIZE)
     sound = offset < SHARD_SIZE_MAX and offset % CHUNK_SIZE == 0
     require(sound, "dag.shards key", f"no chunk begins at {offset}")
@@ -61,19 +61,19 @@ def split_shard_chunk_key(key: bytes | None) -> tuple[Cid, int]:
 
 
 def shard_index_key(shard: Cid, part: int) -> bytes:
-    """The key of a part of a shard's index."""
+    """Return the key of a part of a shard's index."""
     _require_shard("dag.shard-index key", shard)
     require(0 <= part < 1 << 32, "dag.shard-index key", f"{part} is no number of a part")
     return shard.raw + part.to_bytes(_PART_SIZE, "big")
 
 
 def split_shard_index_key(key: bytes | None) -> tuple[Cid, int]:
-    """(shard, part); `RecordError` when the key is no part's."""
+    """Return (shard, part). Raises `RecordError` if the key is malformed."""
     return _split_shard("dag.shard-index key", key, _PART_SIZE)
 
 
 def blocked_key(what: Cid | bytes) -> bytes:
-    """The key of a shard's CID, or of a space, that is blocked."""
+    """Return the key of a blocked shard's CID, or of a blocked space."""
     if isinstance(what, Cid):
         _require_shard("dag.blocked key", what)
         return what.raw
@@ -82,7 +82,7 @@ def blocked_key(what: Cid | bytes) -> bytes:
 
 
 def split_blocked_key(key: bytes | None) -> Cid | bytes:
-    """The CID, or the space (32 bytes); `RecordError` when the key is neither."""
+    """Return the CID, or the space (32 bytes). Raises `RecordError` if the key is neither."""
     data = key or b""
     if len(data) == SPACE_SIZE:
         return data
@@ -92,13 +92,13 @@ def split_blocked_key(key: bytes | None) -> Cid | bytes:
 
 
 def id_of_key(record: str, key: bytes | None) -> bytes:
-    """The space or the id that is the key; `RecordError` when it is not 32 bytes."""
+    """Return the space or the id in the key. Raises `RecordError` if it is not 32 bytes."""
     _require_space(f"{record} key", key or b"")
     return key or b""
 
 
 def cid_of_key(record: str, key: bytes | None) -> Cid:
-    """The CID that is the whole key. Raises `RecordError`."""
+    """Return the CID that is the whole key. Raises `RecordError`."""
     try:
         return cid_from_bytes(key or b"")
     except DagError as error:

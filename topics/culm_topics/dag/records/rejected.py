@@ -1,4 +1,4 @@
-"""`rejected`: bytes of a DAG that were refused, under the CID that they have or were sent as."""
+"""`rejected`: refused bytes of a DAG, under their CID or the CID with which they were sent."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def dag_rejection(
     peer: bytes | None = None,
     source: Source | None = None,
 ) -> tuple[bytes, RejectedRecord]:
-    """(key, record) of what was refused: the code of a `DagError`, and the bytes where they fit.
+    """Return (key, record) of refused data: the code of a `DagError`, and the bytes if they fit.
 
-    The key is the CID's bytes, empty where none can be told.
+    The key is the CID's bytes, or empty if it is unknown.
     """
     record = rejection(code, detail, entry=data, brought_by=peer, source=source)
     return b"" if cid is None else cid.raw, record

@@ -1,6 +1,6 @@
-"""What the values of `dag.*` have in common: DAG-CBOR lists whose first item is a format number, and links.
+"""The common form of the values of `dag.*`: DAG-CBOR lists that begin with a format number, and links.
 
-There is one encoding of a value, and `decode_dag_cbor` refuses every other one. Links are tag 42, as
+Each value has exactly one encoding, and `decode_dag_cbor` refuses every other one. Links are tag 42, as
 everywhere in DAG-CBOR, so that any IPLD tool shows them.
 """
 
@@ -21,7 +21,7 @@ from culm_topics.records.kinds import Kind, called, counted, row, rule, sized_be
 from culm_topics.records.shape import FORMAT, require
 
 MAX_RECORD_BYTES: Final = 1_000_000
-"""Of every value of `dag.*`: with key and envelope it fits a broker that was set up for nothing larger."""
+"""Limit of every value of `dag.*`: with key and envelope it fits the default limit of a broker."""
 MAX_FIRST_LINKS: Final = 256
 MAX_FIRST_LINK_BYTES: Final = 65_536
 
@@ -33,14 +33,14 @@ def is_node(cid: Cid) -> bool:
 
 _LINK: Final = Kind("#6.42(bstr)", "a link", "isinstance({x}, Cid)", names={"Cid": Cid}, rule="link")
 Link = Annotated[Cid, _LINK]
-"""A link, of any kind."""
+"""A link of any kind."""
 NodeLink = Annotated[Cid, _LINK, where("is_node({x})", "a link to DAG-CBOR by sha2-256", is_node=is_node)]
 """A link to a replica node."""
 NodeBytes = Annotated[bytes, sized_between(1, DEFAULT_BOUNDS.node), called("bytes"), "as received"]
 
 
 class FirstLinks(NamedTuple):
-    """How many links there are, and the first of them by text: only a record has a bound."""
+    """The number of links, and the first of them by text: a record has limited capacity."""
 
     total: int
     links: tuple[Cid, ...]
@@ -50,7 +50,7 @@ NO_LINKS: Final = FirstLinks(0, ())
 
 
 def first_links(links: Iterable[Cid]) -> FirstLinks:
-    """The first 256 by text of any links, as far as they have 65,536 bytes together."""
+    """Return the number of links and the first 256 by text, up to 65,536 bytes in total."""
     every = set(links)
     taken, size = [], 0
     for link in heapq.nsmallest(MAX_FIRST_LINKS, every):
@@ -93,7 +93,7 @@ def _dumper(record: str) -> Callable[[Any], bytes]:
 
 
 def _load(value: bytes | None, record: str, length: int) -> list[Any]:
-    """The items of a value of `length` items with the format number in front; the caller checks each."""
+    """Return the items of a value with the format number first; the caller checks each item."""
     if value is None:
         raise RecordError(f"{record}: the record has no value")
     if len(value) > MAX_RECORD_BYTES:
@@ -113,4 +113,4 @@ def _load(value: bytes | None, record: str, length: int) -> list[Any]:
 
 
 DAG_LIST: Final = Codec(_load, _dumper, is_exact=True)
-"""How values of `dag.*` are encoded."""
+"""Encoding of the values of `dag.*`."""

@@ -1,7 +1,7 @@
-"""`dag.shard-index`: where the blocks of a shard lie in it, in parts that fit a record (reference 3.3, 6).
+"""`dag.shard-index`: the locations of a shard's blocks, in parts that fit a record (reference 3.3, 6).
 
-An identity CID is not listed: it carries its block. The index of an opaque shard lists nothing, and says that
-the shard is here.
+An identity CID is not listed: it contains its block. The index of an opaque shard lists no blocks, and tells
+that the shard is available.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from culm_topics.records.kinds import between, counted
 from culm_topics.records.shape import head_size, require
 
 INDEX_PART_BYTES: Final = 512 * 1024
-"""What the list of blocks of a part takes at most."""
+"""Limit of the list of blocks in a part, in bytes."""
 MAX_ROOT_BYTES: Final = 65_536
 _NAME: Final = "dag.shard-index"
 _MAX_BLOCKS: Final = INDEX_PART_BYTES // 40
@@ -45,7 +45,7 @@ class BlockPlace(NamedTuple):
 class ShardIndexRecord(Record):
     """Value of `dag.shard-index`: some blocks of a shard, in the order of the shard.
 
-    Its key is the shard's CID and the number of the part; the roots stand in part 0.
+    Its key is the shard's CID and the number of the part; the roots are in part 0.
     """
 
     size: Annotated[int, between(1, SHARD_SIZE_MAX), "of the whole shard"]
@@ -57,11 +57,11 @@ class ShardIndexRecord(Record):
     def chunks(
         self,
     ) -> Annotated[int, between(1, _MAX_CHUNKS), f"of {CHUNK_SIZE:,} bytes, the last one shorter"]:
-        """How many chunks the shard has."""
+        """The number of the shard's chunks."""
         return -(-self.size // CHUNK_SIZE)
 
     def verify(self) -> None:
-        """Raises `RecordError` where the roots are too long, or a block is in no such shard."""
+        """Raise `RecordError` if the roots are too long, or if a block is outside of the shard."""
         root_bytes = sum(len(root.raw) for root in self.roots)
         require(root_bytes <= MAX_ROOT_BYTES, _NAME, f"roots of more than {MAX_ROOT_BYTES} bytes")
         for place in self.blocks:
@@ -74,7 +74,7 @@ class ShardIndexRecord(Record):
 def shard_index(
     shard: Cid, size: int, roots: Iterable[Cid], blocks: Iterable[BlockPlace]
 ) -> Iterator[tuple[bytes, ShardIndexRecord]]:
-    """(key, record) of each part of a shard's index; of a block that is there twice, the first place."""
+    """Yield (key, record) of each part of a shard's index; of a repeated block, only the first place."""
     parts: list[list[BlockPlace]] = [[]]
     room = INDEX_PART_BYTES
     seen: set[Cid] = set()
@@ -95,7 +95,7 @@ def shard_index(
 
 
 def decode_shard_index(key: bytes | None, value: bytes | None) -> tuple[Cid, int, ShardIndexRecord]:
-    """Shard, number of the part and record. Raises `RecordError`, also where there is no such part."""
+    """Return shard, number of the part and record. Raises `RecordError`, also if there is no such part."""
     shard, part = split_shard_index_key(key)
     record = ShardIndexRecord.decode(value)
     if part >= record.parts or (part and record.roots):
@@ -104,6 +104,6 @@ def decode_shard_index(key: bytes | None, value: bytes | None) -> tuple[Cid, int
 
 
 def _cost(place: BlockPlace) -> int:
-    """Bytes of its encoding: list, tag, head and zero before the CID, two numbers."""
+    """Return the size of its encoding in bytes: list, tag, head and zero before the CID, two numbers."""
     link = len(place.cid.raw) + 1
     return 3 + head_size(link) + link + head_size(place.offset) + head_size(place.length)

@@ -1,7 +1,7 @@
-"""What connectors bring: nodes, publishes, chunks of shards; and what a deployment blocks (reference 6, R33).
+"""Records of connectors (nodes, publishes, chunks of shards) and the block list (reference 6, R33).
 
-Bytes are as they were received, and stand beside the CID that they have; the readers here refuse those that
-have another one. `peer` is the key of who brought it, None where it has none (a bearer's token).
+Bytes are as they were received, beside their CID; the readers here refuse bytes with another CID. `peer` is
+the sender's key, or None if it has none (a bearer's token).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from culm_topics.records.kinds import between, called, kind_of, sized, sized_bet
 from culm_topics.records.shape import require
 
 MAX_REASON: Final = 1_000
-"""Characters of the reason for which something is blocked."""
+"""Limit of the reason for a block, in characters."""
 
 _COMMON_KEY_SIZE: Final = 32 + 36
 _PEER_ITEM_SIZE: Final = 34
@@ -42,7 +42,7 @@ class NodeRecord(Record):
 
 @record(_PUBLISHES, "a publish, also while it waits. Key: its id (32 bytes).", codec=DAG_LIST)
 class PublishRecord(Record):
-    """Value of `dag.publishes`: a publish that was received, also while it waits. Its key is its id."""
+    """Value of `dag.publishes`: a received publish, also while it waits. Its key is its id."""
 
     cid: Annotated[NodeLink, "of the bytes"]
     prior: NodeLink | None
@@ -74,7 +74,7 @@ class ShardChunkRecord(Record):
     peer: Annotated[PeerId | None, "who brought it"] = None
 
     def verify(self) -> None:
-        """Raises `RecordError` where such a shard has no chunk of this length."""
+        """Raise `RecordError` if a shard of this size has no chunk of this length."""
         sound = len(self.data) in (min(CHUNK_SIZE, self.size), self.size % CHUNK_SIZE)
         require(sound, _SHARDS, f"no chunk of {self.size} bytes has {len(self.data)}")
 
@@ -96,7 +96,7 @@ class BlockedRecord(Record):
 
 
 def decode_node_record(key: bytes | None, value: bytes | None) -> tuple[bytes, Cid, NodeRecord]:
-    """Space, CID and record. Raises `RecordError`, also where the bytes have another CID."""
+    """Return space, CID and record. Raises `RecordError`, also if the bytes have another CID."""
     space, cid = split_node_key(key)
     record = NodeRecord.decode(value)
     if cid_of(cid.codec, record.data) != cid:
@@ -107,9 +107,9 @@ def decode_node_record(key: bytes | None, value: bytes | None) -> tuple[bytes, C
 def common_node_record(
     key: bytes | None, value: bytes | None
 ) -> tuple[bytes, bytes, bytes, bytes | None] | None:
-    """Space, CID, bytes and peer of a record as nearly all are, known at sight; None says nothing.
+    """Return space, CID, bytes and peer of a record in the usual form; None if it has another form.
 
-    That is a block of DAG-CBOR of 24 to 65,535 bytes, whose hash is that of the key.
+    The usual form is a block of DAG-CBOR of 24 to 65,535 bytes whose hash is in the key. This path is fast.
     """
     if key is None or value is None or len(key) != _COMMON_KEY_SIZE or value[:2] != b"\x83\x01":
         return None
@@ -128,9 +128,9 @@ def common_node_record(
 
 
 def decode_publish_record(key: bytes | None, value: bytes | None) -> tuple[bytes, PublishRecord]:
-    """Id and record. Raises `RecordError`, also where the bytes have another CID.
+    """Return id and record. Raises `RecordError`, also if the bytes have another CID.
 
-    Whether the bytes say the same id and prior, the node's own reader says.
+    The node's own reader checks that the bytes contain the same id and prior.
     """
     id = id_of_key(_PUBLISHES, key)
     record = PublishRecord.decode(value)
@@ -140,7 +140,7 @@ def decode_publish_record(key: bytes | None, value: bytes | None) -> tuple[bytes
 
 
 def decode_shard_chunk(key: bytes | None, value: bytes | None) -> tuple[Cid, int, ShardChunkRecord]:
-    """Shard, offset and record. Raises `RecordError`, also where no such chunk begins at that offset."""
+    """Return shard, offset and record. Raises `RecordError`, also if no such chunk begins at that offset."""
     shard, offset = split_shard_chunk_key(key)
     record = ShardChunkRecord.decode(value)
     expected = min(CHUNK_SIZE, record.size - offset)
@@ -152,6 +152,6 @@ def decode_shard_chunk(key: bytes | None, value: bytes | None) -> tuple[Cid, int
 
 
 def decode_blocked(key: bytes | None, value: bytes | None) -> tuple[Cid | bytes, BlockedRecord | None]:
-    """What is blocked, by its CID or as a space, and the record; None: it is blocked no more."""
+    """Return the blocked CID or space, and the record; None if it is not blocked any more."""
     what = split_blocked_key(key)
     return what, None if value is None else BlockedRecord.decode(value)

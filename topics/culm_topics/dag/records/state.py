@@ -1,6 +1,6 @@
-"""What the job makes of the sources: heads of spaces, orders of ids, what is published (reference 3.2, 5.4).
+"""The job's state: heads of spaces, orders of ids, and published content (reference 3.2, 5.4).
 
-Each value is a function of the set of source records, whatever their order and their batches.
+Each value depends on the set of source records alone, whatever their order and their batches.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from culm_topics.records.kinds import between, called, counted, rule
 from culm_topics.records.shape import require
 
 MAX_ORDER_LINKS: Final = 10_000
-"""Of one record of `dag.order`; what is longer takes several."""
+"""Limit of links in one record of `dag.order`; a longer order takes several records."""
 MAX_KEY_LINKS: Final = 1_024
-"""Of the key of a tip; a longer one, which only somebody who tries for it makes, is cut."""
+"""Limit of links in the key of a tip. Only a deliberate attempt makes a longer key, which is cut."""
 
 _PUBLISHED: Final = "dag.published"
 
 
 @record("dag.heads", "how the DAG of a space stands. Key: the space (32 bytes).", codec=DAG_LIST)
 class HeadsRecord(Record):
-    """Value of `dag.heads`: how the DAG of a space stands. Its key is the space."""
+    """Value of `dag.heads`: the present state of a space's DAG. Its key is the space."""
 
     heads: FirstNodes
     shard_count: int
@@ -36,7 +36,7 @@ class HeadsRecord(Record):
 
 @record("dag.order", "the order of an id from a position on. Key: the id (32 bytes).", codec=DAG_LIST)
 class OrderRecord(Record):
-    """Value of `dag.order`: from `position` on the order of an id is these. Its key is the id."""
+    """Value of `dag.order`: the order of an id from `position` on. Its key is the id."""
 
     position: int
     links: Annotated[
@@ -45,16 +45,17 @@ class OrderRecord(Record):
 
 
 def order_records(position: int, links: Sequence[Cid]) -> Iterator[OrderRecord]:
-    """The records that say that an order is these from a position on: one, where they are not too many.
+    """Yield the records of an order from a position on: one, or several if there are many links.
 
-    Read one behind the other they say it, too: each ends the order, and the next one goes on there.
+    Each record ends the order, and the next one continues it there, so reading them in sequence gives the
+    order.
     """
     for start in range(0, max(len(links), 1), MAX_ORDER_LINKS):
         yield OrderRecord(position + start, tuple(links[start : start + MAX_ORDER_LINKS]))
 
 
 class CompletePublish(NamedTuple):
-    """The latest complete publish of an id, and what it says."""
+    """The latest complete publish of an id, and its contents."""
 
     cid: NodeLink
     link: Annotated[Link, called("root")]
@@ -80,6 +81,6 @@ class PublishedRecord(Record):
     complete: Annotated[CompletePublish, rule("complete-publish")] | None
 
     def verify(self) -> None:
-        """Raises `RecordError` where a whole key does not end in the tip."""
+        """Raise `RecordError` if a whole key does not end with the tip."""
         sound = len(self.tip_key) == MAX_KEY_LINKS or self.tip_key[-1] == self.tip
         require(sound, _PUBLISHED, "the key does not end in the tip")
