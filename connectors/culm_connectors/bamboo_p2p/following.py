@@ -216,7 +216,7 @@ def _ask(interest: FollowedLog, role: SourceRole) -> Ask:
 
 
 def _ask_once(interest: FollowedLog, *, is_told: bool) -> Ask:
-    """Return the requests that every source gets: notifications about its log, or offers of the held data."""
+    """Return what every source is asked for: to announce its log, or to accept the held data."""
     if is_told:
         return lambda store: proposals(interest, store)
     return lambda _: [] if interest.direction is Direction.PULL else offers(interest)

@@ -312,7 +312,7 @@ class BambooPeer:
         if all(one.address != remote.address for one in others):
             self._peer.notify_connections(self._spool.drop_from(remote.address))
 
-    # Inside.
+    # Internals.
 
     async def _room_for_data(self, name: str) -> None:
         """Wait until further data of a remote may be read."""

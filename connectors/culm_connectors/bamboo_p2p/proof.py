@@ -17,9 +17,9 @@ from culm_models.bamboo_p2p.store import BambooStore, HeldEntry
 class Proof:
     """Result of checking an entry by its pool. `wrong`: descriptions of errors, with sequence numbers.
 
-    `pool`: the held elements. `missing`: elements that are not held although later entries are, or up to the
-    checked entry. `beyond`: elements above all held entries, which may not exist yet and are not required.
-    `forked_at`: the first entry at which the log is known to be forked; nothing from there on is proven.
+    `pool`: the held elements. `missing`: elements that are not held, up to the checked entry or the highest
+    held one. `beyond`: later elements, which may not exist yet and are not required. `forked_at`: the first
+    entry at which the log is known to be forked; nothing from there on is proven.
     """
 
     seq_num: int
@@ -38,10 +38,7 @@ class Proof:
 
 
 def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
-    """Check an entry by its pool: every signature, and every link along both paths.
-
-    Elements that are not held are reported in the result.
-    """
+    """Check an entry by its pool: every signature, and every link along both paths."""
     numbers = sorted({*lower_pool(seq_num), *upper_pool(seq_num)})
     highest = store.highest_entry(log)
     held = {number: found for number in numbers if (found := store.entry(log, number)) is not None}

@@ -209,7 +209,7 @@ class ReplicaConnection:
             for start in range(0, len(data), PIECE_BYTES):
                 piece = data[start : start + PIECE_BYTES]
                 if await self._wait(await self.budget.take_in(len(piece), self._steps(piece))):
-                    return  # the peer sends the unread rest again
+                    return  # the peer sends the unread rest again in its next session
 
     async def _wait(self, seconds: float) -> bool:
         """Wait for a time or until the channel ends. Returns whether it has ended."""

@@ -143,7 +143,7 @@ class Multiplexed:
         self._is_ended = True
         await self._notify()
 
-    # The one channel.
+    # The channel of bytes.
 
     async def _read(self) -> None:
         failure: Exception | None = None

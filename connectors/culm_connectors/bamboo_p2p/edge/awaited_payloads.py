@@ -51,7 +51,7 @@ class ExpectedPayloads:
         self._in_vain.pop(log, None)
 
     def take_overdue(self) -> list[tuple[LogKey, int]]:
-        """Return the payloads that are no longer expected; peers may be told that they are unavailable."""
+        """Return the payloads that are no longer expected and may be reported to peers as unavailable."""
         now_s = self._clock_s()
         overdue: list[tuple[LogKey, int]] = []
         while self._until_s:

@@ -141,7 +141,7 @@ class KafkaOutbox:
         is_published = self._kinds.of(log) is not LogKind.OPERATIONS or seq_num <= self.published(log)
         return seq_num > 1 and is_published
 
-    # What comes in.
+    # Incoming changes.
 
     def brought(self, log: LogKey, seq_num: int, source: BroughtBy) -> tuple[bool, bool]:
         """Note data of an entry from a peer. Returns whether the entry and whether its payload is new."""
@@ -227,7 +227,7 @@ class KafkaOutbox:
         self.release(connection)
         self.waiting_bytes.pop(connection, None)
 
-    # What goes out.
+    # Publishing.
 
     def take(self) -> DuePublication:
         """Return a bounded part of what is due now. It stays in the outbox until it is `acknowledged`."""
@@ -285,7 +285,7 @@ class KafkaOutbox:
             return True
         if row.seq_num > published and self._is_to_join(log, row.seq_num, published):
             return False
-        # By this the edge recognises the chunks when it reads them from the topic.
+        # So that the edge recognises the chunks when it reads them from the topic.
         self._tables.await_payload(held.entry.payload_hash, key, row.seq_num)
         due.payloads.append((held.entry.payload_hash, log, row.seq_num, size))
         due.size_bytes += min(size, _MOST_BYTES)

@@ -98,7 +98,7 @@ class EdgeTables:
             ((log, number_key(seq_num), what) for seq_num, what in rows),
         )
 
-    # Payloads that come apart from their entries.
+    # Payloads that arrive apart from their entries.
 
     def await_payload(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
         """Note that an entry is missing this payload."""

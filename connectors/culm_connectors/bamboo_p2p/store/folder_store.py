@@ -202,7 +202,7 @@ class FolderStore:
         return seq_num in self.payloads(log)
 
     def is_dropped(self, log: LogKey, seq_num: int) -> bool:
-        """Whether the payload was dropped here, and has not come back."""
+        """Whether the payload was dropped here and has not arrived again."""
         return seq_num in self.dropped(log)
 
     def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:

@@ -47,7 +47,7 @@ class SpoolShare:
         self.full: set[str] = set()
 
     def load(self) -> None:
-        """Read again what is whose."""
+        """Read the shares from the folder again."""
         query = f"SELECT {self._holder}, sum(bytes) FROM {self._table} WHERE {self._holder} != ? GROUP BY 1"
         self._counts = Counter(dict(self._database.execute(query, (NOBODY,)).fetchall()))
         self.full = {name for name, count in self._counts.items() if count >= self.limit}
@@ -62,7 +62,7 @@ class SpoolShare:
         self._count(name, size)
 
     def forget(self, key: tuple[int, bytes]) -> None:
-        """The parts of a payload are none any more."""
+        """Remove the bytes of a payload from the shares, because it is held or discarded."""
         query = f"SELECT {self._holder}, bytes FROM {self._table} WHERE log = ? AND seq_num = ?"
         rows = self._database.execute(query, key).fetchall()
         if rows:
@@ -124,7 +124,7 @@ class SpoolShares:
         return frozenset(self.peers.full)
 
     def load(self) -> None:
-        """Read again what is whose."""
+        """Read the shares from the folder again."""
         self.peers.load()
         self.addresses.load()
 
@@ -148,7 +148,7 @@ class SpoolShares:
             self.addresses.add(key, address, size, now_s)
 
     def forget(self, log: int, seq_num: int) -> None:
-        """The parts of a payload are none any more."""
+        """Remove the bytes of a payload from the shares, because it is held or discarded."""
         key = (log, number_key(seq_num))
         self.peers.forget(key)
         self.addresses.forget(key)

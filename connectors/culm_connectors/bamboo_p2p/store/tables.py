@@ -74,8 +74,8 @@ CREATE TABLE parts (
 CREATE TABLE paused (name TEXT PRIMARY KEY);
 """
 """`parts` of one payload never overlap. `is_held` is one of `IN_PARTS`, `HELD`, `DROPPED`; `size` (bytes) and
-`held_at` (seconds since 1970) belong to what is held. `runs` are those of `RunKind`; `ends_at` is the entry
-that ends a log. `paused` names logs and peers."""
+`held_at` (seconds since 1970) belong to held payloads. `runs` has the kinds of `RunKind`; `ends_at` is the
+entry that ends a log. `paused` has the names of logs and peers."""
 
 IN_PARTS, HELD, DROPPED = range(3)
 """State of a payload: unverified parts; held; dropped, and not to be requested again."""
@@ -176,7 +176,7 @@ def number_key(number: int) -> bytes:
 
 
 class Checkpoints:
-    """Checkpoints of one database, one after every 32 commits. All methods are for one thread.
+    """Checkpoints of one database, one after at least `_COMMITS` commits. All methods are for one thread.
 
     The checkpoints' own thread starts with the first one, so a process with few commits never has it.
     """

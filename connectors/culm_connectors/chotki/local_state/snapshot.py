@@ -70,7 +70,7 @@ def _is_block(start: bytes, end: bytes) -> bool:
 
 
 def _start_of(key: bytes, further: int = 0) -> bytes:
-    """Return the first key of a key's block, or of the block that is `further` ids away."""
+    """Return the first key of a key's block, or of the block whose progress is `further` higher."""
     progress = (int.from_bytes(key[9:_START], "big") & ~BLOCK_MASK) + further
     return key[:9] + progress.to_bytes(8, "big")
 
