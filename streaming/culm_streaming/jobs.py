@@ -35,7 +35,10 @@ class StreamingJob(Generic[Settings]):
     timer_interval_ms: Callable[[Settings], int] | None = None
     stages: int = 1
     restored: Callable[[SparkSession, KafkaSettings, Settings], DataFrame | None] | None = None
-    """Replaces `records` if the checkpoint is new: rebuilds records from its own output."""
+    """Replaces `records` if the checkpoint is new: rebuilds records from the job's own output.
+
+    Returns None if there is no such output.
+    """
     prepare: Callable[[], None] | None = None
     """Creates data that all workers need, in the process from which they are forked."""
     waits: str | None = None

@@ -60,7 +60,7 @@ def _count_items(data: bytes, max_depth: int, max_items: int) -> None:
     except TooManyItemsError:
         raise
     except CborError:
-        return  # every other fault is the decoder's to find
+        return  # the decoder reports all other errors
 
 
 def dumps(value: Any) -> bytes:

@@ -197,7 +197,7 @@ class Network(Generic[Node]):
             self.nodes[receiver].deliver(sender, data, self.now_ms)
             self.stepped(receiver)
 
-    # Messages to all.
+    # Broadcasts.
 
     def split(self) -> None:
         """Split the network into two parts; messages do not pass between them."""

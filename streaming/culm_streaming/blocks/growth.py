@@ -85,7 +85,7 @@ def _keys(rows: Owned) -> Array:
 def grown(rows: Owned, chunked: Owned, recent: Owned) -> tuple[Array, Array]:
     """Return (the rows that exceed the stored height, the stored height of each: 0 for a new log)."""
     stored = np.zeros(len(rows), np.uint64)
-    for table in (chunked, recent):  # what is recent stands above the chunks
+    for table in (chunked, recent):  # recent rows override the chunks
         places = place_in(table, rows)
         known = places >= 0
         stored[known] = table.heights["seq_num"][places[known]]

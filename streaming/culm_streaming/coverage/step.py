@@ -135,7 +135,7 @@ class _Shard:
         """Add payloads that are whole in `payloads`."""
         held = self._row(HEIGHTS_PEER_ID, row.log)
         if held is None:
-            return  # its entries were told already
+            return  # its entries were refused already
         for number in row.numbers:
             held.log.payloads.add(number, number + 1)
 
@@ -169,7 +169,7 @@ class _Shard:
             rows = self._blocks[block]
             if stored == row.stored:
                 if key in rows and not rows[key]:
-                    del rows[key]  # a new row that came to nothing
+                    del rows[key]  # a new row without content
                     self._peers_add(key[:PEER_ID_SIZE], -1)
                 continue
             rows[key] = stored[0]

@@ -30,7 +30,7 @@ _BLOCK_SEQUENCES: Final = 1 << 16
 _OFFSET_BITS: Final = 12
 _MAY_BE_REFUSED: Final = frozenset(
     {
-        "chotki.sync_unknown",  # another replica's sync passed by when the session began
+        "chotki.sync_unknown",  # another replica's sync was in progress when the session began
         "chotki.sync_count",
         "chotki.sync_expired",
         "chotki.handshake_timeout",
