@@ -132,7 +132,7 @@ class PeerSettings:
 
     @property
     def offer(self) -> Offer | None:
-        """What our announcements offer in addition to the schemas; None if that is nothing."""
+        """The offer in our announcements, in addition to the schemas; None if there is none."""
         if not self.announce_offers or self.compat != "spec":
             return None
         return Offer(

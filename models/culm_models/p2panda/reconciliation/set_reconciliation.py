@@ -159,7 +159,7 @@ class SetReconciliation:
             reply=self._reply,
             place=None if short is None else short.place,
         )
-        # Whether the remote states that it holds none of a log that it was shown.
+        # Whether the remote states that it holds no entry of a log that it was shown.
         self._names_absence = offer is not None and offer.absence
         self._ended = False
         self._everything_asked_for = False

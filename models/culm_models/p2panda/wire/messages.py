@@ -101,7 +101,7 @@ MAX_FINGERPRINT_BYTES: Final = 64
 Item: TypeAlias = tuple[bytes, int, int]
 """A member of the sync range: public key (32 bytes), log id, sequence number from 1.
 
-In a `Payload`, the sequence number may be 0: the sender holds none of that log.
+In a `Payload`, the sequence number may be 0: the sender holds no entry of that log.
 """
 
 Bound: TypeAlias = tuple[bytes, int, int]

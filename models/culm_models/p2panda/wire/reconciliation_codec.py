@@ -9,7 +9,7 @@
     26  Terminal      [26, session id]
 
 Items and bounds are `[public key, log id, sequence number]`; an item with sequence number 0 states that the
-sender holds none of that log. Keys are 64 lower-case hex digits; keys and bounds are read in the compact
+sender holds no entry of that log. Keys are 64 lower-case hex digits; keys and bounds are read in the compact
 form, too (`compact`). Optional items are left out, never null. The table is part of that of `codec`;
 `fast_decoder` reads the usual messages faster, and `encode_many` writes messages.
 """
