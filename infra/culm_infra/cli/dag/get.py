@@ -42,7 +42,7 @@ _UNWRITABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An entry of a directory that is not on the disk, nor is anything below it."""
+    """A directory entry that was not written, with everything below it."""
 
     path: str
     """Path below the directory that was written."""
