@@ -1,13 +1,14 @@
-"""bymux: several streams over one ordered channel, each with its own backpressure (R60). Usable alone.
+"""bymux: several streams over one ordered channel, each with its own backpressure (R60).
 
 Frames:
 
     bits 1-3  type: 0 credit, 1 write, 2 ping, 3 pong, 4 close, 5 stop read
-    bit 4     a global frame, about no stream
+    bit 4     a global frame, which belongs to no stream
     bits 5-6  width of the stream's id: 1, 2, 4 or 8 bytes, most significant first
-    bits 7-8  width of the amount; of a global write, that of the id of the stream it creates
+    bits 7-8  width of the amount; in a global write, that of the id of the stream that it creates
 
-The header is followed by the id, the amount (credit and write alone), and the bytes of a write.
+The header is followed by the id, the amount (credit and write only), and the bytes of a write. The module
+does not depend on the rest of Bamboo Point-2-Point.
 """
 
 from __future__ import annotations
@@ -21,35 +22,35 @@ from culm_models.errors import ModelError
 
 
 class BymuxError(ModelError, code="bymux"):
-    """The base of all that the other end can break."""
+    """Base of all violations by the other end."""
 
 
 class TypeUnknown(BymuxError, code="bymux.type"):
-    """A frame of a type that there is not."""
+    """A frame of an unknown type."""
 
 
 class StreamUnknown(BymuxError, code="bymux.stream"):
-    """A frame for a stream that there is not, one that would create a stream, or another global one."""
+    """A frame for an unknown stream, or a global frame, such as one that creates a stream."""
 
 
 class CreditExceeded(BymuxError, code="bymux.credit"):
-    """More bytes than there was credit for, or more credit than there can be."""
+    """More bytes than were granted, or a grant beyond the largest possible credit."""
 
 
 class StreamClosed(BymuxError, code="bymux.closed"):
-    """A frame that closes a stream, or stops reading it: streams here end with the connection."""
+    """A frame that closes a stream or stops reading it. Streams end only with the connection."""
 
 
 class FrameFlood(BymuxError, code="bymux.flood"):
-    """More frames that carry nothing, such as pings, than one principal may send."""
+    """More frames without content, such as pings, than a principal may send."""
 
 
 class ConsumedTooMuch(ModelError, code="bymux.consumed"):
-    """This end's own caller says that it consumed more bytes than came."""
+    """This end's own caller reported more bytes as consumed than were received."""
 
 
 class FrameType(IntEnum):
-    """The first three bits."""
+    """The type of a frame: its first three bits."""
 
     CREDIT = 0
     WRITE = 1
@@ -61,8 +62,10 @@ class FrameType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame. `stream` None: global. `amount`: the credit, the bytes of a write that follow, or the id of
-    the stream that a global write creates.
+    """A frame. It is global if `stream` is None.
+
+    `amount` is the credit, the number of bytes of a write, or the id of the stream that a global write
+    creates.
     """
 
     type: FrameType
@@ -75,7 +78,7 @@ _WITH_AMOUNT: Final = (FrameType.CREDIT, FrameType.WRITE)
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The bytes of a frame, numbers in the least width; of a write, what comes before its bytes."""
+    """Encode a frame, with numbers in their smallest width; for a write, the part before its bytes."""
     first = frame.type << 5 | (_GLOBAL if frame.stream is None else 0)
     numbers = b""
     if frame.stream is not None:
@@ -89,9 +92,9 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def decode_frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Frame, int] | None:
-    """The frame at `offset` and where it ends (a write's bytes begin there); None where bytes are missing.
+    """Decode the frame at `offset`. Returns it with the offset of its end, or None if bytes are missing.
 
-    Raises `TypeUnknown`.
+    The bytes of a write begin at the end of its frame. Raises `TypeUnknown`.
     """
     if offset >= len(data):
         return None
@@ -115,7 +118,7 @@ def decode_frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple
 
 
 def _number(value: int) -> tuple[int, bytes]:
-    """The code of the least width for a number, and its bytes."""
+    """Return the code of the smallest width for a number, and its bytes."""
     width = 0 if value < 1 << 8 else 1 if value < 1 << 16 else 2 if value < 1 << 32 else 3
     return width, value.to_bytes(1 << width, "big")
 
@@ -129,9 +132,10 @@ _INFINITE: Final = 2**64 - 1
 
 @dataclass(slots=True)
 class _Stream:
-    """`credit`: bytes that may still go out; `granted`: bytes that may still come; None: any number.
+    """State of a stream: `credit` bytes may still be sent, `granted` bytes received; None means unlimited.
 
-    `unconsumed`: bytes that came and that the owner is not done with; `consumed`: not granted again yet.
+    `unconsumed`: received bytes that the owner has not processed; `consumed`: processed, but not granted
+    again yet.
     """
 
     credit: int | None
@@ -141,12 +145,12 @@ class _Stream:
 
 
 class Endpoint:
-    """Bytes of the channel go in and out; `receive` gives what came on each stream, in order.
+    """One end of a channel: multiplexes written bytes, and demultiplexes received ones, in order.
 
-    Stream 0, control, has infinite credit either way; stream 1, data, has what the ends grant. No stream is
-    created or closed. What is written waits here until credit allows it, so a caller asks `room` before it
-    writes data; what comes is handed on at once, bounded by the credit that this end gave. `consumed` gives
-    it back.
+    Stream 0, control, has infinite credit in both directions; stream 1, data, has what the ends grant. No
+    stream is created or closed. Written bytes wait here until credit allows them, so callers check `room`
+    before they write data. Received bytes are returned immediately; they are bounded by the credit that this
+    end has granted. The owner calls `consumed` after processing to grant it again.
     """
 
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
@@ -156,20 +160,23 @@ class Endpoint:
         self._out = bytearray()
         self._in = bytearray()
         self.dropped: BymuxError | None = None
-        """Why the connection is over."""
+        """The error that ended the connection, or None while it is open."""
         self.is_left = False
-        """Whether `receive` took as many frames as allowed, and bytes are left that it has not looked at."""
+        """Whether `receive` stopped at its limit of frames with unread bytes left."""
         self.frames = 0
-        """Frames taken so far."""
+        """Number of frames received so far."""
         self.empty_frames = 0
-        """Of them: pings, pongs, and writes of no bytes."""
+        """Number of pings, pongs and empty writes among them."""
         self._write: int | None = None
         self._write_left = 0
         if window:
             self._out += encode_frame(Frame(FrameType.CREDIT, DATA, window))
 
     def write(self, stream: int, data: bytes) -> None:
-        """Send bytes on a stream, as soon as credit allows it; control goes before data."""
+        """Send bytes on a stream as soon as credit allows it. Control precedes data.
+
+        Raises `StreamUnknown`.
+        """
         if stream not in self._streams:
             raise StreamUnknown(f"there is no stream {stream}")
         if data:
@@ -177,20 +184,23 @@ class Endpoint:
         self._flush()
 
     def take(self) -> bytes:
-        """Bytes for the channel."""
+        """Take the bytes for the channel."""
         taken = bytes(self._out)
         self._out.clear()
         return taken
 
     @property
     def room(self) -> int:
-        """How many bytes of data would go out at once: what credit is left beyond what waits."""
+        """Bytes of data that could be sent immediately: the credit minus the waiting bytes."""
         credit = self._streams[DATA].credit
         waiting = sum(len(data) for data in self._waiting[DATA])
         return max(0, (_INFINITE if credit is None else credit) - waiting)
 
     def consumed(self, stream: int, amount: int) -> None:
-        """The owner is done with bytes that came: they are granted again, when that is worth a frame."""
+        """Report that the owner has processed received bytes, so that they can be granted again.
+
+        A frame is sent only when enough bytes have accumulated. Raises `StreamUnknown` and `ConsumedTooMuch`.
+        """
         state = self._streams.get(stream)
         if state is None:
             raise StreamUnknown(f"there is no stream {stream}")
@@ -206,9 +216,10 @@ class Endpoint:
             state.consumed = 0
 
     def receive(self, data: bytes, max_frames: int | None = None) -> list[tuple[int, bytes]]:
-        """Take bytes of the channel: what came on which stream, up to what breaks a rule (`dropped`).
+        """Receive bytes of the channel. Returns each stream's bytes, in order, up to a violation (`dropped`).
 
-        Returns after `max_frames` frames, if it is set; `is_left` says whether to call again with no bytes.
+        Returns after `max_frames` frames, if it is set. If `is_left` is true then, call again with empty
+        bytes.
         """
         if self.dropped is not None:
             return []

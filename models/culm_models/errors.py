@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 
 class CulmError(Exception):
-    """Any operating error of Culm; programmer errors are assertions instead.
+    """Base of all operating errors of Culm. Programmer errors are assertions instead.
 
-    A class below it names its code: `class ForkError(BambooError, code="bamboo.fork")`.
+    A subclass names its code: `class ForkError(BambooError, code="bamboo.fork")`.
     """
 
     code: ClassVar[str] = "culm"
@@ -23,10 +23,10 @@ class CulmError(Exception):
 
 
 class ModelError(CulmError, code="model"):
-    """Bytes or facts that break a rule of one of the replication protocols."""
+    """Data that breaks a rule of a replication protocol."""
 
 
 def require(holds: bool, error: type[CulmError], message: str) -> None:
-    """Raise `error(message)` unless `holds`: an assertion about what others give us, which `-O` leaves in."""
+    """Raise `error(message)` unless `holds`: an assertion about external input, not removed by `-O`."""
     if not holds:
         raise error(message)

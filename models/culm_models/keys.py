@@ -1,9 +1,8 @@
-"""Ed25519 key pairs and the one verifier of the whole system.
+"""Ed25519 key pairs and the only verifier in the system.
 
-Every path (connectors, streaming jobs, conformance) verifies with libsodium: verifiers differ on
-malformed keys and signatures, and two that disagree would split a log's history. libsodium refuses
-small-order and non-canonical points, which the p2panda node's verifier does not; honest data never
-holds any.
+Connectors, streaming jobs and conformance all verify with libsodium: verifiers differ on malformed keys and
+signatures, and two that disagree would split a log's history. libsodium refuses small-order and non-canonical
+points, unlike the p2panda node's verifier. Honest data contains no such points.
 """
 
 from collections.abc import Sequence
@@ -19,8 +18,8 @@ SIGNATURE_SIZE = 64
 
 _KEY_DERIVATION_CONTEXT = "culm 2026-11 Ed25519 key pair"
 
-# PyNaCl's own wrapper copies the message out once more. libsodium only checks when it is given no place
-# for the message, and the foreign call releases the interpreter lock while it does.
+# PyNaCl's own wrapper copies the message once more. Without a buffer for the message, libsodium only verifies
+# the signature. The foreign call releases the interpreter lock meanwhile.
 _NULL: Any = nacl._sodium.ffi.NULL
 _open_signed: Any = nacl._sodium.lib.crypto_sign_open
 
@@ -39,16 +38,16 @@ class KeyPair:
 
     @classmethod
     def from_private_key(cls, private_key: bytes) -> "KeyPair":
-        """The key pair of a 32-byte private key (the seed of RFC 8032)."""
+        """Return the key pair of a 32-byte private key (the seed of RFC 8032)."""
         return cls(private_key)
 
     @classmethod
     def generate(cls, seed_bytes: bytes) -> "KeyPair":
-        """A key pair derived from `seed_bytes`: at least 32 random bytes, or any fixed text in a test."""
+        """Derive a key pair from `seed_bytes`: at least 32 random bytes, or any fixed text in a test."""
         return cls(blake3(seed_bytes, derive_key_context=_KEY_DERIVATION_CONTEXT).digest())
 
     def sign(self, data: bytes) -> bytes:
-        """The 64-byte signature of `data`."""
+        """Return the signature of `data`, of 64 bytes."""
         return crypto_sign(data, self._secret)[:SIGNATURE_SIZE]
 
     def __repr__(self) -> str:
@@ -64,7 +63,7 @@ def verify(public_key: bytes, signature: bytes, data: bytes) -> bool:
 
 
 def verify_all(public_key: bytes, signed: Sequence[bytes]) -> list[bool]:
-    """Of each of `signed`, a signature and its data behind it, what `verify` says."""
+    """Verify signatures of a key, each followed by its data. Returns the result of `verify` for each."""
     if len(public_key) != PUBLIC_KEY_SIZE:
         return [False] * len(signed)
     return [

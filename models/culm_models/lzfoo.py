@@ -1,9 +1,9 @@
-"""LZFoo, the compression of Bamboo Point-2-Point: literals, and copies of what came before (reference 1.6).
+"""LZFoo, the compression of Bamboo Point-2-Point: literals, and copies of earlier bytes (reference 1.6).
 
-An element is a tag with its length, then literal bytes or a copy's offset.
+An element is a tag with its length, followed by literal bytes or a copy's offset.
 
-The tag's highest bit tells a copy from a literal. Its other bits are the length below 120; from there on they
-say how many bytes of length follow, 1 to 8, big-endian. An offset is a VarU64.
+The tag's highest bit is set for a copy. Its other bits are the length if they are below 120; otherwise they
+encode how many bytes of length follow, 1 to 8, big-endian. An offset is a VarU64.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from culm_models.errors import ModelError
 
 
 class LzfooError(ModelError, code="lzfoo"):
-    """Bytes that are no LZFoo, or not the one that was announced."""
+    """Malformed LZFoo, or output that is not as announced."""
 
 
 class LzfooOffset(LzfooError, code="lzfoo.offset"):
-    """A copy from before the beginning, from beyond the window, or from nowhere."""
+    """A copy from before the beginning or beyond the window, or with the offset 0."""
 
 
 class LzfooTruncated(LzfooError, code="lzfoo.truncated"):
@@ -33,22 +33,22 @@ class LzfooLength(LzfooError, code="lzfoo.length"):
 
 
 COPY: Final = 0x80
-"""The bit of a tag that makes it a copy's."""
+"""Bit of a tag that marks a copy."""
 INLINE_LENGTHS: Final = 120
-"""Shorter lengths stand in the tag."""
+"""Lengths below this are stored in the tag."""
 VARU64_INLINE: Final = 248
-"""Smaller offsets are one byte."""
+"""Offsets below this take one byte."""
 OFFSET_OF_TWO: Final = 249
-"""The first byte of an offset of 256 to 65,535: two bytes follow."""
+"""First byte of an offset of 256 to 65,535; two bytes follow."""
 
 
 def literals(data: bytes) -> bytes:
-    """Bytes as a literal alone: the plainest LZFoo that stands for them."""
+    """Encode bytes as a single literal, without compression."""
     return _head(0, len(data)) + data if data else b""
 
 
 def copy(length: int, offset: int) -> bytes:
-    """A copy of `length` bytes from `offset` bytes back."""
+    """Encode a copy of `length` bytes from `offset` bytes back."""
     return _head(COPY, length) + varu64.encode(offset)
 
 
@@ -60,9 +60,10 @@ def _head(kind: int, length: int) -> bytes:
 
 
 def read_element(data: bytes, at: int) -> tuple[int, int, int | None] | None:
-    """The element whose tag stands at `at`; None where bytes are missing.
+    """Read the element whose tag is at `at`. Returns None if bytes are missing.
 
-    Returns where its head ends, its length, and a copy's offset (None: a literal, whose bytes follow).
+    Returns the offset of the end of its head, its length, and the offset of a copy, or None for a literal,
+    whose bytes follow.
     """
     tag = data[at]
     at += 1
@@ -81,52 +82,59 @@ def read_element(data: bytes, at: int) -> tuple[int, int, int | None] | None:
     return at + size, length, offset
 
 
-# LZ4 knows literals and copies too, and its bytes can be read in a few steps a copy. Its thorough search
-# costs little and finds more than its default one, which makes up for LZFoo's longer offsets.
+# LZ4 has literals and copies, too, and its output can be read in a few steps per copy. Its thorough search
+# costs little and finds more than the default search, which makes up for LZFoo's longer offsets.
 
 try:
     import lz4.block as lz4_block
-except ModuleNotFoundError:  # Nothing is compressed then, which every other end understands.
+except ModuleNotFoundError:  # Then nothing is compressed, which every other end accepts.
     lz4_block = None
 
 REACH_BYTES: Final = 65_535
-"""LZ4's own window: no copy reaches back further."""
+"""LZ4's own window in bytes: no copy reaches back further."""
 _SEARCH_LEVEL: Final = 4
-"""Beyond this LZ4 searches twice as long for two per cent."""
+"""Level of LZ4's search. Higher levels take twice as long to save two per cent."""
 _COMPRESSIBLE_BYTES: Final = 16
-"""LZ4 finds nothing in less."""
+"""Minimum size for compression, as LZ4 finds nothing in shorter data."""
 _SEED_BYTES: Final = 2_048
-"""So much is remembered first, whether it gets shorter or not."""
+"""Size of history that is collected at the beginning even if the data does not get shorter."""
 _SHORT_BYTES: Final = 1_024
 _SHORT_REACH_BYTES: Final = 8_192
-"""Nothing further back is searched for short data: it costs more than all else."""
+"""Range of the search for short data. A longer range would cost more than everything else."""
 _PIECE_MIN: Final = 1_024
 _NEAR_COPY_MIN: Final = 4
-"""A copy with an offset of one byte takes two bytes."""
+"""Minimum length of a copy with an offset of one byte, which takes two bytes."""
 _FAR_COPY_MIN: Final = 7
-"""One with an offset of three bytes takes four. To save a byte or two is not worth the other end's time."""
+"""Minimum length of a copy with an offset of three bytes, which takes four bytes.
+
+Saving a byte or two is not worth the other end's time.
+"""
 _BETWEEN_LITERALS: Final = 2
-"""So many more bytes where the literals around it would be one: that saves a tag, and two elements."""
+"""Additional length required of a copy between two literals: without it, these are one element."""
 _LZ4_COPY_MIN: Final = 4
 _LZ4_INLINE_MAX: Final = 15
 _FAR_COPY: Final = Struct(">BBH")
 
 
 class Compressor:
-    """One direction of a connection; `history` is what the other end has from it already."""
+    """Compresses one direction of a connection.
+
+    `history` is the data that the other end has received before.
+    """
 
     __slots__ = ("_history", "_piece", "_reach")
 
     def __init__(self, window: int, history: bytes = b"") -> None:
         self._reach = min(window, REACH_BYTES)
-        # LZ4 prefers far copies as much as near ones. With pieces of a small window's size few are too far.
+        # LZ4 does not prefer near copies to far ones. In pieces of a small window's size, few are too far.
         self._piece = max(self._reach, _PIECE_MIN)
         self._history = history[-self._reach :] if window else b""
 
     def compress(self, data: bytes) -> bytes | None:
-        """Fewer bytes that stand for `data`; None where there are none: then nothing is remembered.
+        """Compress `data`. Returns None, and does not add it to the history, if that makes it no shorter.
 
-        Of the first small ones a few bytes more are put up with: what is alike later is found in them.
+        The first small payloads are accepted even if they get a few bytes longer, so that similar later ones
+        find copies in them.
         """
         reach = self._reach
         searched = reach if len(data) > _SHORT_BYTES else min(reach, _SHORT_REACH_BYTES)
@@ -151,9 +159,9 @@ class Compressor:
         return bytes(output)
 
     def _rewrite(self, block: bytes, shared: bytes, begin: int, output: bytearray) -> None:
-        """Write an LZ4 block, which stands for the bytes from `begin` on, as LZFoo.
+        """Append an LZ4 block, which encodes the bytes from `begin` on, to `output` as LZFoo.
 
-        A copy that reaches back too far, or that does not pay, becomes part of a literal.
+        A copy that reaches back too far, or that saves too little, becomes part of a literal.
         """
         reach = self._reach
         pack_far = _FAR_COPY.pack
@@ -186,7 +194,7 @@ class Compressor:
             position += length
             shortest = _NEAR_COPY_MIN if offset < VARU64_INLINE else _FAR_COPY_MIN
             if source > literal and block[at] > _LZ4_INLINE_MAX:
-                # A literal comes before it and one behind.
+                # The copy is between two literals.
                 shortest += _BETWEEN_LITERALS
             if offset > reach or length < shortest:
                 continue
@@ -208,22 +216,22 @@ class Compressor:
         output += literals(shared[literal:position])
 
 
-# Twenty bytes may stand for 2**63: what comes out is handed over in pieces, and never more than was
-# announced.
+# Twenty bytes may expand to 2**63. The output is therefore returned in pieces, and never exceeds the
+# announced size.
 
 PIECE_BYTES: Final = 262_144
-"""A piece exceeds this by no more than as many bytes again, and what was fed."""
+"""Size of a piece of output. A piece exceeds it by at most as many bytes again plus the bytes fed."""
 OUTPUT_MAX: Final = 67_108_864
-"""No more comes out of `decompress`, whatever was announced: who expects more takes it in pieces."""
+"""Maximum output of `decompress`, whatever was announced. Larger output is taken in pieces."""
 _LONG_COPY: Final = COPY | INLINE_LENGTHS
 _COMMON_COPY_BYTES: Final = 4
-"""What the longest copy of the common kind takes."""
+"""Size of the longest encoding of a common copy."""
 _COMMON_RUN_BYTES: Final = 4_096
-"""Copies in so many bytes stand for less than a piece."""
+"""Bytes read in one run of the fast loop; common copies in them expand to less than a piece."""
 
 
 def decompress(data: bytes, *, window: int, history: bytes = b"", length: int | None = None) -> bytes:
-    """What whole elements stand for: `length` bytes if it is given. Raises `LzfooError`."""
+    """Decompress complete elements. Raises `LzfooError`, also if the output has not the given `length`."""
     decompressor = Decompressor(window, history)
     most = OUTPUT_MAX if length is None else min(length, OUTPUT_MAX)
     output = b"".join(decompressor.feed(data, most))
@@ -234,9 +242,9 @@ def decompress(data: bytes, *, window: int, history: bytes = b"", length: int | 
 
 
 class Decompressor:
-    """One direction of a connection; `history` is what came out before, as far as the window needs it.
+    """Decompresses one direction of a connection. `history` is the earlier output that the window covers.
 
-    It holds the last `window` bytes that came out, and no more than as many again and two pieces.
+    It holds at least the last `window` bytes of output, and at most twice as many plus two pieces.
     """
 
     __slots__ = ("_copy_left", "_literal_left", "_offset", "_output", "_pending", "_window")
@@ -250,9 +258,10 @@ class Decompressor:
         self._offset = 0
 
     def feed(self, chunk: bytes, most: int) -> Iterator[bytes]:
-        """What comes out of further bytes, in pieces; all of them must be taken before the next bytes.
+        """Decompress further bytes.
 
-        Raises `LzfooOffset`, and `LzfooLength` as soon as it is certain that more than `most` bytes come out.
+        Yields the output in pieces, all of which must be taken before the next call. Raises `LzfooOffset`,
+        and `LzfooLength` as soon as the output is certain to exceed `most` bytes.
         """
         data = self._pending + chunk
         self._pending = b""
@@ -290,15 +299,16 @@ class Decompressor:
             self._forget()
 
     def end(self) -> None:
-        """No bytes follow. Raises `LzfooTruncated` within an element."""
+        """Mark the end of the bytes. Raises `LzfooTruncated` if they end within an element."""
         if self._pending or self._literal_left:
             raise LzfooTruncated("the bytes end within an element")
 
     def _read_common(self, data: bytes, at: int) -> int:
-        """Take elements of the common kinds; returns where one begins that is not, or that is not all there.
+        """Process elements of the common kinds. Returns the offset of the first other or incomplete element.
 
-        Common are lengths below 120, and offsets of one or three bytes within what is remembered already. All
-        else, and every error, is left to who takes one element with all care: this loop decides the speed.
+        Common elements have lengths below 120, and offsets of one or three bytes within the history.
+        Everything else, and every error, is left to the caller, which checks single elements: this loop
+        determines the speed.
         """
         output = self._output
         reach = min(self._window, len(output))
@@ -312,7 +322,7 @@ class Decompressor:
                     break
                 output += data[body:behind]
                 at = behind
-                # A copy follows a literal nearly always.
+                # Nearly always, a copy follows a literal.
                 tag = data[at]
             if not COPY <= tag < _LONG_COPY:
                 if tag < INLINE_LENGTHS:
@@ -338,7 +348,7 @@ class Decompressor:
         return at
 
     def _begin(self, length: int, offset: int | None) -> int:
-        """An element begins; returns its length."""
+        """Begin an element. Returns its length. Raises `LzfooOffset`."""
         if offset is None:
             self._literal_left = length
         elif not 0 < offset <= min(self._window, len(self._output)):
@@ -348,7 +358,7 @@ class Decompressor:
         return length
 
     def _copy(self, length: int) -> None:
-        """So much of the copy at hand; what is copied may itself be copied from (overlap)."""
+        """Output `length` bytes of the current copy. Source and output may overlap."""
         output, offset = self._output, self._offset
         source = len(output) - offset
         if length <= offset:
@@ -358,7 +368,7 @@ class Decompressor:
         self._copy_left -= length
 
     def _forget(self) -> int:
-        """Drop what no copy can reach, now and then; returns where the output of the future begins."""
+        """Drop output that no copy can reach, if there is much. Returns the offset of further output."""
         output = self._output
         if len(output) > 2 * self._window + PIECE_BYTES:
             del output[: len(output) - self._window]

@@ -1,6 +1,6 @@
-"""Unsigned varints as protobuf and multiformats have them: 7 bits a byte, the low group first.
+"""Unsigned varints of protobuf and multiformats: 7 bits per byte, lowest group first.
 
-What else a protocol asks of a number (the shortest form, a largest value) is its own, and so are its errors.
+Further requirements (the shortest form, a largest value) and errors are defined by each protocol.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ class VarintCutOff(ValueError):
 
 
 class VarintTooLong(ValueError):
-    """A varint has more bytes than it may have."""
+    """A varint has more bytes than allowed."""
 
 
 def write_varint(number: int) -> bytes:
-    """Return a number that is not negative in its shortest form."""
+    """Encode a non-negative number in its shortest form."""
     if number < 0x80:
         return _SHORT[number]
     if number < 0x4000:
@@ -33,7 +33,10 @@ def write_varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes | bytearray | memoryview, at: int, max_bytes: int) -> tuple[int, int]:
-    """Return the number at `at`, in any form, and where it ends. Raises VarintCutOff, VarintTooLong."""
+    """Read the number at `at`, in any form. Returns it with the offset of its end.
+
+    Raises `VarintCutOff` and `VarintTooLong`.
+    """
     number = shift = 0
     for byte in data[at : at + max_bytes]:
         if byte < 0x80:
@@ -46,5 +49,5 @@ def read_varint(data: bytes | bytearray | memoryview, at: int, max_bytes: int) -
 
 
 def is_shortest(number: int, size: int) -> bool:
-    """Whether a varint of so many bytes is the shortest form of its number."""
+    """Whether a varint of `size` bytes is the shortest form of its number."""
     return size == 1 or number >> 7 * (size - 1) > 0

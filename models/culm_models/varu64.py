@@ -1,8 +1,8 @@
 """VarU64, the variable-length unsigned integer of Bamboo (<https://github.com/AljoschaMeyer/varu64>).
 
 A first byte below 248 is the value itself; 248..255 announce 1..8 further bytes that hold the value, most
-significant byte first. The shortest form is the only one that is written, and the only valid one in whatever
-is hashed: identifiers are hashes of encoded bytes, so a number must not have two spellings.
+significant byte first. Only the shortest form is written, and only it is valid in hashed data: identifiers
+are hashes of encoded bytes, so a number must not have two encodings.
 """
 
 from culm_models.errors import ModelError
@@ -21,11 +21,11 @@ class VarU64TruncatedError(VarU64Error, code="varu64.truncated"):
 
 
 class VarU64NotCanonicalError(VarU64Error, code="varu64.not_canonical"):
-    """The number is spelled with more bytes than it needs."""
+    """The number is encoded in more bytes than it needs."""
 
 
 def encode(value: int) -> bytes:
-    """The 1 to 9 bytes of a number from 0 to 2**64 - 1."""
+    """Encode a number from 0 to 2**64 - 1 in 1 to 9 bytes."""
     assert 0 <= value <= MAX_VALUE, f"a VarU64 holds 0..2**64-1, not {value}"
     if value < _INLINE_LIMIT:
         return bytes((value,))
@@ -34,18 +34,17 @@ def encode(value: int) -> bytes:
 
 
 def encoded_size(value: int) -> int:
-    """How many bytes `encode` takes for a number."""
+    """Return the number of bytes that `encode` produces for a number."""
     return 1 if value < _INLINE_LIMIT else 1 + (value.bit_length() + 7) // 8
 
 
 def decode(
     data: bytes | bytearray | memoryview, offset: int = 0, *, canonical: bool = True
 ) -> tuple[int, int]:
-    """The number that starts at `offset`, and how many bytes it takes.
+    """Decode the number at `offset`. Returns it with its size in bytes.
 
-    Without `canonical`, longer spellings are taken too.
-
-    Raises `VarU64TruncatedError` and `VarU64NotCanonicalError`.
+    Without `canonical`, longer encodings are accepted, too. Raises `VarU64TruncatedError` and
+    `VarU64NotCanonicalError`.
     """
     if offset >= len(data):
         raise VarU64TruncatedError(f"a VarU64 is missing at byte {offset}")

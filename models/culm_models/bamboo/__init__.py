@@ -1,9 +1,9 @@
 """Bamboo logs: single-writer, append-only, signed, with links that keep proofs short.
 
-`entry` is the byte layout and makes entries, with the rule of the skiplinks, `checks` is all that an entry
-shows by itself with its payload, and against the log before it. `certificate_pool` are the few entries
-that prove one, `fork_proof` the two that prove a fork; `range_set` which of a log are held. `hashes` names
-entries and payloads, `log_store` is what is asked of whoever keeps logs, `errors` names what can be wrong.
+`entry`: byte layout, signing and the rule of skiplinks. `checks`: checks of an entry with its payload, and of
+its links to the log before it. `certificate_pool`: the few entries that prove another one. `fork_proof`: two
+entries that prove a fork. `range_set`: the parts of a log that are held. `hashes`: the hashes of entries and
+payloads. `log_store`: types of log stores. `errors`: one class per broken rule.
 """
 
 from culm_models.bamboo.checks import check_links, check_payload, check_signature

@@ -1,8 +1,10 @@
-"""Certificate pools: the few entries that prove one, whichever others are held (Bamboo, "certificate pools").
+"""Certificate pools: the few entries that prove an entry without the rest of its log (Bamboo,
+"certificate pools").
 
-The lower pool of n leads from n to entry 1 by lipmaalinks alone; the upper pool leads from the spine number
-at or above n down to n, by the greedy descent: the lipmaalink unless it leads below n, else the backlink.
-That descent is the one shortest path between two entries. Pools of 64-bit numbers have some hundred elements.
+The lower pool of n leads from n to entry 1 by lipmaa links only. The upper pool leads from the spine number
+at or above n down to n by greedy descent: the lipmaa link if it does not lead below n, else the backlink.
+This descent is the only shortest path between two entries. Pools of 64-bit numbers have about a hundred
+elements.
 """
 
 from culm_models.bamboo.entry import lipmaa, spine_number_from
@@ -11,7 +13,7 @@ MAX_SEQ_NUM = 2**64 - 1
 
 
 def lower_pool(seq_num: int) -> list[int]:
-    """From `seq_num` down to 1."""
+    """Return the lower pool of `seq_num`, from `seq_num` down to 1."""
     pool = [seq_num]
     while pool[-1] > 1:
         pool.append(lipmaa(pool[-1]))
@@ -19,12 +21,15 @@ def lower_pool(seq_num: int) -> list[int]:
 
 
 def upper_pool(seq_num: int) -> list[int]:
-    """From `seq_num` up to its spine number, without what no sequence number can be."""
+    """Return the upper pool of `seq_num`, ascending, without numbers above `MAX_SEQ_NUM`."""
     return [number for number in shortest_path(seq_num, spine_number_from(seq_num)) if number <= MAX_SEQ_NUM]
 
 
 def shortest_path(start: int, end: int) -> list[int]:
-    """From `start` up to `end`, which is not below it: what a sparse range is made of."""
+    """Return the shortest path of links between two entries, ascending: the entries of a sparse range.
+
+    `end` must not be below `start`.
+    """
     assert 1 <= start <= end, f"a path leads upwards, not from {start} to {end}"
     path = [end]
     while path[-1] > start:

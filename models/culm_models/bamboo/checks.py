@@ -1,9 +1,10 @@
-"""What one entry shows by itself, and whether it continues its log (Bamboo, "entry verification").
+"""Checks of an entry by itself, and of its links to its log (Bamboo, "entry verification").
 
-By itself: its form, its signature, and that its payload is the one it names. What the payload says is its
-owner's to judge, by a function of its bytes that gives facts or raises. `check_links` alone asks for the
-log. Pure functions, so that connectors call them in threads and streaming jobs in workers, and both judge
-alike. Verifying the signature takes most of the time and releases the interpreter lock.
+An entry is checked by itself for its form, its signature, and the hash of its payload. The content of the
+payload is checked by its owner, with a function of the bytes that returns facts or raises. Only `check_links`
+needs the log. All functions are pure, so that connectors can call them in threads and streaming jobs in
+workers, with the same results. Verifying the signature takes most of the time and releases the interpreter
+lock.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,16 +23,16 @@ from culm_models.frozen import unfrozen
 
 
 class PayloadFacts(Protocol):
-    """What the payload's owner found in it."""
+    """The facts that the payload's owner has read from it."""
 
     @property
     def schema_id(self) -> str:
-        """The schema of the payload; "" where payloads have none."""
+        """The schema of the payload; "" if payloads have no schema."""
         ...
 
     @property
     def previous(self) -> tuple[bytes, ...] | None:
-        """The entries that the payload follows in its document, by hash; None where it creates one."""
+        """Hashes of the entries that the payload follows in its document; None if it creates a document."""
         ...
 
     @property
@@ -46,7 +47,7 @@ Facts_co = TypeVar("Facts_co", bound=PayloadFacts, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class CheckedEntry(Generic[Facts_co]):
-    """An entry that stands by itself, with its payload. `hash` (34 bytes) is the entry's identifier."""
+    """An entry that was checked by itself, with its payload. `hash` (34 bytes) is the entry's id."""
 
     entry: Entry
     entry_bytes: bytes
@@ -56,22 +57,22 @@ class CheckedEntry(Generic[Facts_co]):
 
     @property
     def schema_id(self) -> str:
-        """The schema of the payload; "" where payloads have none."""
+        """The schema of the payload; "" if payloads have no schema."""
         return self.facts.schema_id
 
     @property
     def log(self) -> LogKey:
-        """Public key and log id: what names the log."""
+        """Public key and log id, which name the log."""
         return self.entry.public_key, self.entry.log_id
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the entry and its payload."""
+        """Size of the entry and its payload, in bytes."""
         return len(self.entry_bytes) + len(self.payload_bytes)
 
 
 SoundEntry = CheckedEntry[PayloadFacts]
-"""An entry that was checked, whoever owns its payload."""
+"""A checked entry with any kind of payload."""
 
 _UnfrozenCheckedEntry = unfrozen(CheckedEntry)
 
@@ -83,9 +84,9 @@ def check_entry(
     *,
     verify_signature: bool = True,
 ) -> CheckedEntry[Facts]:
-    """The entry with the facts of its payload.
+    """Check an entry by itself. Returns it with the facts of its payload.
 
-    Raises `BambooError` and what `read_facts` raises, cheap checks first.
+    Raises `BambooError` and the errors of `read_facts`. Cheap checks come first.
     """
     checked = _check_contents(entry_bytes, payload_bytes, read_facts)
     if verify_signature:
@@ -99,10 +100,11 @@ def check_many(
     *,
     verify_signature: bool = True,
 ) -> list[CheckedEntry[Facts] | CulmError]:
-    """Check each (entry bytes, payload bytes): in order, the checked entry or the error that refuses it.
+    """Check pairs of entry bytes and payload bytes.
 
-    Each result is what `check_entry` gives or raises. The signatures come last, all in a row: in between,
-    they would push the interpreter out of the processor's caches every time.
+    Returns, in the same order, what `check_entry` returns or raises for each pair. All signatures are
+    verified at the end: between the other checks, they would evict the interpreter from the processor's
+    caches every time.
     """
     results: list[CheckedEntry[Facts] | CulmError] = []
     for entry_bytes, payload_bytes in pairs:
@@ -125,7 +127,7 @@ def _check_contents(
     entry_bytes: bytes, payload_bytes: bytes, read_facts: Callable[[bytes], Facts]
 ) -> CheckedEntry[Facts]:
     entry = decode_entry(entry_bytes)
-    # The right payload is told apart without a call; what is wrong with another, `check_payload` says.
+    # The right payload is recognised without a call. For any other, `check_payload` raises the error.
     if (
         len(payload_bytes) != entry.payload_size
         or PREFIX + blake3(payload_bytes).digest() != entry.payload_hash
@@ -139,7 +141,10 @@ def _check_contents(
 
 
 def check_signature(entry_bytes: bytes, entry: Entry) -> None:
-    """Raise `SignatureError` unless the author signed `entry_bytes`, of which `entry` is the decoded form."""
+    """Verify the author's signature over `entry_bytes`; `entry` is their decoded form.
+
+    Raises `SignatureError`.
+    """
     signed = entry_bytes[: -keys.SIGNATURE_SIZE]
     if not keys.verify(entry.public_key, entry.signature, signed):
         raise errors.SignatureError(
@@ -148,7 +153,10 @@ def check_signature(entry_bytes: bytes, entry: Entry) -> None:
 
 
 def check_payload(entry: Entry, payload: bytes, flavour: HashFlavour = YASMF) -> None:
-    """Raise `PayloadSizeError` or `PayloadHashError` unless `payload` is what the entry commits to."""
+    """Check that `payload` is the one that the entry names.
+
+    Raises `PayloadSizeError` or `PayloadHashError`.
+    """
     if len(payload) != entry.payload_size:
         raise errors.PayloadSizeError(
             f"entry {entry.seq_num} states {entry.payload_size} bytes, the payload has {len(payload)}"
@@ -160,12 +168,12 @@ def check_payload(entry: Entry, payload: bytes, flavour: HashFlavour = YASMF) ->
 def check_links(
     entry: Entry, *, hash_at: Callable[[int], bytes | None], end_of_log_at: int | None = None
 ) -> None:
-    """Raise unless both links of `entry` name the entries that are held.
+    """Check that both links of `entry` name the entries that are held. Raises `BambooError`.
 
-    `hash_at` gives the hash of the held entry of the same log with that sequence number, or None;
-    `end_of_log_at` is the sequence number of the entry that ended the log, if one did. The unknown-link
-    errors mean "too early", the others "never". A fork is the caller's to see: it alone knows the hash
-    of this entry and of the one held in its place.
+    `hash_at` returns the hash of the held entry with a sequence number in the same log, or None.
+    `end_of_log_at` is the sequence number of the entry that ended the log, if there is one. The unknown-link
+    errors are temporary, the others are permanent. Forks are detected by the caller, which knows the hash of
+    this entry and of the entry held in its place.
     """
     if end_of_log_at is not None and entry.seq_num > end_of_log_at:
         raise errors.AfterEndOfLogError(f"entry {entry.seq_num} follows the end of its log, {end_of_log_at}")

@@ -1,26 +1,26 @@
-"""The bytes of a Bamboo entry, with hashes of either flavour and Ed25519 (Bamboo, "entry encoding").
+"""Encoding of Bamboo entries, with hashes of either flavour and Ed25519 (Bamboo, "entry encoding").
 
     tag            1    0: regular, 1: end of log
     public key     32
     log id         1-9  VarU64
     sequence num.  1-9  VarU64, from 1
-    skiplink       34   only where it differs from the backlink
+    skiplink       34   only if it differs from the backlink
     backlink       34   only after the first entry
     payload size   1-9  VarU64
     payload hash   34
     signature      64   Ed25519 over everything before it
 
-Hashes have 34 bytes in the YASMF flavour, which p2panda uses and which is the default here, 66 in YAMF.
+Hashes have 34 bytes in the YASMF flavour, which p2panda uses and which is the default here, and 66 in YAMF.
 
-Making an entry gives what decoding takes. Decoding judges form alone, and a little more strictly than p2panda
-nodes do: those take any tag but 1 for regular, and never look at the size byte inside a hash. No honest
-author writes either, and Bamboo calls both invalid.
+Decoding checks only the form, slightly more strictly than p2panda nodes do: these accept any tag but 1 as
+regular and ignore the size byte in a hash. Bamboo calls both invalid, and no honest author writes them.
+Signing an entry writes only bytes that decoding accepts.
 
-Which earlier entry a skiplink names (Bamboo, "links and entry verification"): the spine is 1, 4, 13, 40, ...,
-the numbers (3**k - 1) / 2. The link of a spine number leads to the spine number before it. Every other number
-is divided by the spine numbers below it, largest first, keeping the remainder; the first division that leaves
-none gives the link's span. Paths along these links are logarithmic, and where the span is 1 the skiplink
-would repeat the backlink, so it is left out.
+A skiplink names an earlier entry as follows (Bamboo, "links and entry verification"): the spine is 1, 4, 13,
+40, ..., the numbers (3**k - 1) / 2. The link of a spine number leads to the spine number before it. Every
+other number is divided by the spine numbers below it, largest first, keeping the remainder; the spine number
+of the first division with the remainder 0 is the link's span. Paths along these links are logarithmic. If the
+span is 1, the skiplink would repeat the backlink, so it is left out.
 """
 
 from bisect import bisect_left
@@ -33,10 +33,10 @@ from culm_models.frozen import unfrozen
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 
 MIN_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 + HASH_SIZE + SIGNATURE_SIZE
-"""Of a YASMF entry."""
+"""Size of the smallest YASMF entry, in bytes."""
 
 MAX_ENTRY_SIZE = 1 + PUBLIC_KEY_SIZE + 3 * varu64.MAX_SIZE + 3 * HASH_SIZE + SIGNATURE_SIZE
-"""Of a YASMF entry; `max_entry_size` gives that of either flavour."""
+"""Size of the largest YASMF entry, in bytes. `max_entry_size` returns that of either flavour."""
 
 _LOG_ID_OFFSET = 1 + PUBLIC_KEY_SIZE
 _INLINE_LIMIT = 248
@@ -44,7 +44,7 @@ _INLINE_LIMIT = 248
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One signed entry: `public_key` 32 bytes, links and `payload_hash` as its flavour has them."""
+    """A signed entry. `public_key` has 32 bytes; links and `payload_hash` have the size of the flavour."""
 
     public_key: bytes
     log_id: int
@@ -61,12 +61,12 @@ _UnfrozenEntry = unfrozen(Entry)
 
 
 def max_entry_size(flavour: HashFlavour) -> int:
-    """The bytes of the largest entry that there can be, with hashes of this flavour."""
+    """Return the size of the largest possible entry with hashes of this flavour, in bytes."""
     return MAX_ENTRY_SIZE + 3 * (flavour.size - HASH_SIZE)
 
 
 def decode_entry(data: bytes, flavour: HashFlavour = YASMF) -> Entry:
-    """The entry that `data` is, form checked and nothing else (no signature, no payload, no links)."""
+    """Decode an entry and check its form, but not its signature, payload or links. Raises `BambooError`."""
     hash_size, prefix = flavour.size, flavour.prefix
     try:
         tag = data[0]
@@ -130,10 +130,10 @@ def assemble_entry(
     payload_hash: bytes,
     signature: bytes,
 ) -> Entry:
-    """What `decode_entry` makes of a regular entry's bytes, for whoever has put them together of these parts.
+    """Build a regular entry from its parts, as `decode_entry` would return it.
 
-    The caller has seen that the links are those that the sequence number asks for, that they differ, and that
-    all hashes have the form of one flavour.
+    The caller has checked that the links are those that the sequence number requires, that they differ, and
+    that all hashes have the form of the same flavour.
     """
     entry: Entry = _UnfrozenEntry(
         public_key, log_id, seq_num, False, skiplink, backlink, payload_size, payload_hash, signature
@@ -143,10 +143,9 @@ def assemble_entry(
 
 
 def measure_entry(data: bytes | memoryview, flavour: HashFlavour = YASMF) -> int | None:
-    """How many bytes the entry at the beginning of `data` takes; None while it may still become one.
+    """Return the size of the entry at the beginning of `data` in bytes, or None if more bytes are needed.
 
-    Raises `TagError`, `NumberFormError` and `SeqNumError`. Whether the entry is well formed, `decode_entry`
-    says of its whole bytes.
+    Raises `TagError`, `NumberFormError` and `SeqNumError`. `decode_entry` checks the form of the whole entry.
     """
     if len(data) <= _LOG_ID_OFFSET:
         if data and data[0] > 1:
@@ -180,9 +179,10 @@ def sign_entry(
     end_of_log: bool = False,
     flavour: HashFlavour = YASMF,
 ) -> bytes:
-    """The bytes of a new entry. Links that the sequence number does not ask for are refused, as are gaps.
+    """Sign a new entry and return its bytes.
 
-    Raises the `BambooError` that a reader of these bytes would raise.
+    The links must be exactly those that the sequence number requires. Raises the `BambooError` that decoding
+    these bytes would raise.
     """
     if seq_num == 1 and (skiplink is not None or backlink is not None):
         raise errors.BacklinkUnexpectedError("entry 1 carries no link")
@@ -207,9 +207,10 @@ def sign_entry(
 
 
 def read_place(data: bytes) -> tuple[bytes, int, int] | None:
-    """Public key, log id and sequence number that an entry names, unchecked; None where it has none.
+    """Read the public key, log id and sequence number of an entry without checking it.
 
-    For whoever only asks whether an entry is held; `decode_entry` judges what is not.
+    Returns None if the bytes are too short or malformed. Suffices to find out whether an entry is held; new
+    entries are checked by `decode_entry`.
     """
     try:
         log_id, seq_num = data[_LOG_ID_OFFSET], data[_LOG_ID_OFFSET + 1]
@@ -222,7 +223,7 @@ def read_place(data: bytes) -> tuple[bytes, int, int] | None:
 
 
 def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
-    """Name what is wrong with bytes that are no entry: the first broken rule from the front."""
+    """Return the error for bytes that are not an entry: the first broken rule from the front."""
     if not data:
         return errors.TruncatedError("an entry cannot be empty")
     if data[0] > 1:
@@ -256,7 +257,10 @@ def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
 
 
 def _number_of_links(data: bytes, links_offset: int, flavour: HashFlavour) -> int | None:
-    """How many links make the rest of the entry fit exactly, whatever the sequence number asks for."""
+    """Return the number of links with which the rest of the entry fits exactly, or None if none does.
+
+    The sequence number may require another number of links.
+    """
     for found in range(3):
         offset = links_offset + found * flavour.size
         try:
@@ -281,13 +285,13 @@ def _link_fault(seq_num: int, found: int) -> errors.BambooError:
     return errors.SkiplinkUnexpectedError(f"entry {seq_num} carries a skiplink")
 
 
-# One more than sequence numbers reach: the certificate pools of the largest begin there.
+# The last spine number exceeds all sequence numbers: the upper pools of the largest begin there.
 _SPINE: tuple[int, ...] = tuple((int(3**k) - 1) // 2 for k in range(1, 43))
 _ON_SPINE = frozenset(_SPINE)
 
 
 def lipmaa(seq_num: int) -> int:
-    """The sequence number that the skiplink of entry `seq_num` names; 0 for the first entry."""
+    """Return the sequence number that the skiplink of entry `seq_num` names; 0 for the first entry."""
     assert 1 <= seq_num <= _SPINE[-1], f"a sequence number is 1..2**64-1, not {seq_num}"
     position = bisect_left(_SPINE, seq_num)
     if seq_num in _ON_SPINE:
@@ -301,7 +305,7 @@ def lipmaa(seq_num: int) -> int:
 
 
 def spine_number_from(seq_num: int) -> int:
-    """The least spine number that is not below `seq_num`; of the largest numbers it is beyond 2**64 - 1."""
+    """Return the smallest spine number not below `seq_num`. It can exceed 2**64 - 1."""
     return _SPINE[bisect_left(_SPINE, seq_num)]
 
 
@@ -309,13 +313,13 @@ def _computed_needs_skiplink(seq_num: int) -> bool:
     return seq_num > 1 and lipmaa(seq_num) != seq_num - 1
 
 
-# Nearly every log is short, so the answer is nearly always in this table.
+# Nearly all logs are short, so the answer is nearly always in this table.
 _TABLE_SIZE = 2048
 _TABLE = bytes(_computed_needs_skiplink(seq_num) for seq_num in range(_TABLE_SIZE))
 
 
 def needs_skiplink(seq_num: int) -> bool:
-    """Whether entry `seq_num` carries a skiplink besides its backlink."""
+    """Whether entry `seq_num` has a skiplink in addition to its backlink."""
     if seq_num < _TABLE_SIZE:
         return bool(_TABLE[seq_num])
     return _computed_needs_skiplink(seq_num)

@@ -1,10 +1,10 @@
-"""What can be wrong with a Bamboo entry: one class a rule, each with its stable code."""
+"""Errors of Bamboo entries: one class per rule, each with a stable code."""
 
 from culm_models.errors import ModelError
 
 
 class BambooError(ModelError, code="bamboo"):
-    """An entry, or its place in its log, breaks a rule of Bamboo."""
+    """Base of all errors: an entry, or its place in its log, breaks a rule of Bamboo."""
 
 
 class TruncatedError(BambooError, code="bamboo.truncated"):
@@ -24,23 +24,23 @@ class NumberFormError(BambooError, code="bamboo.number_form"):
 
 
 class SeqNumError(BambooError, code="bamboo.seq_num"):
-    """The sequence number is 0, or not the one that is expected here."""
+    """The sequence number is 0, or not the expected one."""
 
 
 class BacklinkMissingError(BambooError, code="bamboo.backlink_missing"):
-    """An entry after the first carries no backlink."""
+    """An entry after the first has no backlink."""
 
 
 class BacklinkUnexpectedError(BambooError, code="bamboo.backlink_unexpected"):
-    """The first entry of a log carries a link."""
+    """The first entry of a log has a link."""
 
 
 class SkiplinkMissingError(BambooError, code="bamboo.skiplink_missing"):
-    """The sequence number asks for a skiplink and the entry carries none."""
+    """The sequence number requires a skiplink, and the entry has none."""
 
 
 class SkiplinkUnexpectedError(BambooError, code="bamboo.skiplink_unexpected"):
-    """A skiplink is carried where it would lead to the same entry as the backlink."""
+    """The entry has a skiplink, although it would lead to the same entry as the backlink."""
 
 
 class SkiplinkIdenticalError(BambooError, code="bamboo.skiplink_identical"):
@@ -64,7 +64,7 @@ class PayloadHashError(BambooError, code="bamboo.payload_hash"):
 
 
 class BacklinkMismatchError(BambooError, code="bamboo.backlink_mismatch"):
-    """The backlink is not the hash of the entry before."""
+    """The backlink is not the hash of the previous entry."""
 
 
 class SkiplinkMismatchError(BambooError, code="bamboo.skiplink_mismatch"):
@@ -72,7 +72,7 @@ class SkiplinkMismatchError(BambooError, code="bamboo.skiplink_mismatch"):
 
 
 class BacklinkUnknownError(BambooError, code="bamboo.backlink_unknown"):
-    """The entry before is not held, so the backlink cannot be checked yet."""
+    """The previous entry is not held, so the backlink cannot be checked yet."""
 
 
 class SkiplinkUnknownError(BambooError, code="bamboo.skiplink_unknown"):
@@ -80,7 +80,7 @@ class SkiplinkUnknownError(BambooError, code="bamboo.skiplink_unknown"):
 
 
 class AfterEndOfLogError(BambooError, code="bamboo.after_end_of_log"):
-    """The log was ended by its author at a lower sequence number."""
+    """The author ended the log at a lower sequence number."""
 
 
 class ForkError(BambooError, code="bamboo.fork"):
@@ -88,4 +88,4 @@ class ForkError(BambooError, code="bamboo.fork"):
 
 
 class LogIdError(BambooError, code="bamboo.log_id"):
-    """The log id is not the one that this entry must have."""
+    """The log id is not the required one."""

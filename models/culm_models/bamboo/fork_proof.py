@@ -1,15 +1,15 @@
-"""What proves that the author of a log went two ways (Bamboo Point-2-Point of 2020, the only definition)."""
+"""Proof by two entries that a log is forked (Bamboo Point-2-Point of 2020, the only definition)."""
 
 from culm_models.bamboo.entry import Entry, lipmaa
 
 
 def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> bool:
-    """Whether two validly signed entries cannot both belong to one log without a fork.
+    """Whether two validly signed entries prove that their log is forked.
 
-    They have one sequence number and different payloads; or name different entries for one sequence number;
-    or one names another entry than the other for the other's place; or one follows the other, which ended the
-    log. That one of two entries ends the log is no proof by itself: what follows is. Entries of different
-    logs prove nothing.
+    They do in four cases: they have the same sequence number and different payloads; their links name
+    different entries for the same sequence number; a link of one names another entry in place of the other;
+    or one follows the other, which ended the log. An end of log alone proves nothing; only an entry after it
+    does. Entries of different logs prove nothing.
     """
     if (one.public_key, one.log_id) != (other.public_key, other.log_id):
         return False
@@ -30,16 +30,16 @@ def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) 
 
 
 def forked_at(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> int:
-    """From which sequence number on the log has two branches, as far as the two entries of a proof say."""
+    """Return the first sequence number at which the two entries of a proof show different branches."""
     named_by_one = {**links_of(one), one.seq_num: one_hash}
     named_by_other = {**links_of(other), other.seq_num: other_hash}
     differing = [number for number, name in named_by_one.items() if named_by_other.get(number, name) != name]
-    # Where nothing differs, one of them ends the log, and the other follows it.
+    # If nothing differs, one entry ends the log and the other follows it.
     return min(differing, default=max(one.seq_num, other.seq_num))
 
 
 def links_of(entry: Entry) -> dict[int, bytes]:
-    """The hashes that an entry names for sequence numbers before its own."""
+    """Return the hashes in an entry's links, by the sequence numbers that they name."""
     links = {}
     if entry.backlink is not None:
         links[entry.seq_num - 1] = entry.backlink

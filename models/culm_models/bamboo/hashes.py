@@ -1,8 +1,9 @@
 """Hashes that name entries and payloads, in the two flavours of Bamboo logs.
 
-Two VarU64, the function and the digest's size, stand before the digest. p2panda's logs have YASMF hashes
-(BLAKE3, `00 20` and 32 bytes), Bamboo's own have YAMF hashes (BLAKE2b, `00 40` and 64 bytes). Both call their
-one function 0, so the size byte alone tells them apart. A log has one flavour, and it is part of its name.
+A hash is two VarU64, the function and the digest's size, followed by the digest. p2panda's logs have YASMF
+hashes (BLAKE3, `00 20` and 32 bytes), Bamboo's own logs have YAMF hashes (BLAKE2b, `00 40` and 64 bytes).
+Both flavours number their only function 0, so only the size byte distinguishes them. A log has one flavour,
+which is part of its name.
 """
 
 from collections.abc import Callable
@@ -14,20 +15,20 @@ from blake3 import blake3
 
 
 class Hasher(Protocol):
-    """A digest that is made as bytes come."""
+    """Computes a digest of bytes that arrive in parts."""
 
     def update(self, data: bytes, /) -> object:
-        """Take further bytes."""
+        """Add the next bytes."""
         ...
 
     def digest(self) -> bytes:
-        """The digest of all bytes so far."""
+        """Return the digest of all bytes so far."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HashFlavour:
-    """One of the two forms of a hash: `name` ("yamf", "yasmf"), first bytes, whole size, and function."""
+    """A flavour of hashes: `name` ("yamf", "yasmf"), first bytes, total size in bytes, and function."""
 
     name: str
     prefix: bytes
@@ -35,7 +36,7 @@ class HashFlavour:
     hasher: Callable[[bytes], Hasher]
 
     def hash(self, data: bytes) -> bytes:
-        """The hash of `data`, `size` bytes."""
+        """Return the hash of `data`, of `size` bytes."""
         return self.prefix + self.hasher(data).digest()
 
     def has_form(self, data: bytes) -> bool:
@@ -44,10 +45,10 @@ class HashFlavour:
 
 
 YASMF: Final = HashFlavour("yasmf", b"\x00\x20", 34, blake3)
-"""BLAKE3, what p2panda's logs are made of."""
+"""BLAKE3, used in p2panda's logs."""
 
 YAMF: Final = HashFlavour("yamf", b"\x00\x40", 66, blake2b)
-"""BLAKE2b, what Bamboo's own specification names."""
+"""BLAKE2b, used in Bamboo's own specification."""
 
 FLAVOURS: Final = {flavour.name: flavour for flavour in (YAMF, YASMF)}
 
@@ -56,5 +57,5 @@ PREFIX: Final = YASMF.prefix
 
 
 def hash_bytes(data: bytes) -> bytes:
-    """The 34-byte YASMF hash of `data`."""
+    """Return the YASMF hash of `data`, of 34 bytes."""
     return PREFIX + blake3(data).digest()

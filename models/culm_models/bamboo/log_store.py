@@ -1,9 +1,9 @@
-"""What whoever keeps logs says of one of them."""
+"""Types with which stores of logs name and describe a log."""
 
 from dataclasses import dataclass
 
 LogKey = tuple[bytes, int]
-"""Public key and log id: what names a log."""
+"""Public key and log id, which name a log."""
 
 LogKind = tuple[str, bool]
 """The schema id of a log, and whether its first entry creates its document."""
@@ -11,7 +11,7 @@ LogKind = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class LogInfo:
-    """The schema and document (34 bytes, None if not known) of a log, and where its author ended it."""
+    """Schema and document (34 bytes, None if unknown) of a log, and the sequence number at which it ended."""
 
     schema_id: str
     document_id: bytes | None

@@ -1,7 +1,7 @@
-"""Sets of numbers kept as runs: which entries of a log are held, which payloads, which pieces were passed.
+"""Sets of numbers stored as runs, for the held entries and payloads of a log and for passed pieces.
 
-What is held of a log may have holes, so a single height cannot say it. Runs are half open, in order, and
-never touch each other.
+The held part of a log may have gaps, so a single height cannot describe it. Runs are half-open, ascending,
+and never adjacent.
 """
 
 from bisect import bisect_left, bisect_right
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 class RangeSet:
-    """A set of numbers from 0 on; its size in memory is that of its runs."""
+    """A set of non-negative integers. Its size in memory depends on the number of runs."""
 
     __slots__ = ("_ends", "_starts")
 
@@ -18,7 +18,7 @@ class RangeSet:
         self._ends: list[int] = []
 
     def add(self, start: int, end: int) -> None:
-        """Put in the numbers from `start` up to, without, `end`."""
+        """Add the numbers from `start` up to, not including, `end`."""
         if start >= end:
             return
         starts, ends = self._starts, self._ends
@@ -32,13 +32,16 @@ class RangeSet:
         starts[first:last], ends[first:last] = [start], [end]
 
     def add_coarsely(self, start: int, end: int, max_runs: int) -> None:
-        """As `add`; where it makes more than `max_runs` runs, what lies between the last two goes in, too."""
+        """Add numbers like `add`.
+
+        If this makes more than `max_runs` runs, also fill the gap before the last run.
+        """
         self.add(start, end)
         if len(self._starts) > max_runs:
             del self._starts[-1], self._ends[-2]
 
     def remove(self, start: int, end: int) -> None:
-        """Take out the numbers from `start` up to, without, `end`."""
+        """Remove the numbers from `start` up to, not including, `end`."""
         starts, ends = self._starts, self._ends
         first, last = bisect_right(ends, start), bisect_left(starts, end)
         if start >= end or first >= last:
@@ -49,28 +52,28 @@ class RangeSet:
         ends[first:last] = [high for _, high in kept]
 
     def end_of_run(self, number: int) -> int:
-        """The first number from `number` on that is not in the set; `number` itself where it is not."""
+        """Return the first number from `number` on that is not in the set; it can be `number` itself."""
         found = bisect_right(self._starts, number) - 1
         return max(number, self._ends[found]) if found >= 0 else number
 
     def next_member(self, number: int) -> int | None:
-        """The first number from `number` on that is in the set."""
+        """Return the first number from `number` on that is in the set, or None if there is none."""
         found = bisect_right(self._ends, number)
         return max(number, self._starts[found]) if found < len(self._starts) else None
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether every number from `start` up to, without, `end` is in the set."""
+        """Whether every number from `start` up to, not including, `end` is in the set."""
         return start >= end or self.end_of_run(start) >= end
 
     def __contains__(self, number: int) -> bool:
         return self.end_of_run(number) > number
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The runs, as (start, end), in order."""
+        """Iterate over the runs as (start, end), in order."""
         return zip(tuple(self._starts), tuple(self._ends), strict=True)
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """Return the number of runs."""
         return len(self._starts)
 
     def __eq__(self, other: object) -> bool:
@@ -79,7 +82,7 @@ class RangeSet:
     __hash__ = None  # type: ignore[assignment]
 
     def without(self, other: "RangeSet") -> "RangeSet":
-        """The numbers of this set that are not in `other`."""
+        """Return the numbers of this set that are not in `other`."""
         left = RangeSet()
         for start, end in self:
             at: int | None = start
@@ -92,10 +95,10 @@ class RangeSet:
 
     @property
     def count(self) -> int:
-        """How many numbers are in the set."""
+        """Number of integers in the set."""
         return sum(self._ends) - sum(self._starts)
 
     @property
     def highest(self) -> int | None:
-        """The largest number in the set."""
+        """The largest number in the set, or None if it is empty."""
         return self._ends[-1] - 1 if self._ends else None

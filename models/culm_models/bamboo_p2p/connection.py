@@ -1,7 +1,8 @@
-"""One connection at one end: bytes of two channels and the time go in, bytes and events come out.
+"""One end of a connection: bytes of two channels and the time go in, bytes and events come out.
 
-What is to be sent on the control channel is taken at once, as it must never wait (`take_control`); data is
-made turn by turn when the driver has room for it (`next_data`). What breaks a rule ends the connection.
+The driver sends the bytes of the control channel immediately, as they must never wait (`take_control`). Data
+is produced slot by slot when the driver has capacity for it (`next_data`). A violation of a rule ends the
+connection.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from culm_models.keys import verify_all
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed in a store: entries of which something came or went, payloads discarded, logs forked."""
+    """Changes of a store: entries that changed, payloads whose bytes were discarded, and logs that forked."""
 
     entries: Sequence[tuple[LogKey, int]] = ()
     discarded: Sequence[tuple[LogKey, int]] = ()
@@ -40,7 +41,7 @@ class Changes:
 
     @cached_property
     def entry_runs(self) -> Sequence[tuple[LogKey, int, int]]:
-        """`entries` as log, first and last sequence number of those that follow each other."""
+        """`entries` as runs: log, first and last sequence number of consecutive entries."""
         runs: list[tuple[LogKey, int, int]] = []
         log, first, last = None, 0, 0
         for other, seq_num in self.entries:
@@ -55,7 +56,7 @@ class Changes:
 
 
 class Connection:
-    """One end. `is_proactive`: this end gives the even ids (it opened the connection)."""
+    """One end of a connection. `is_proactive`: this end opened it and therefore assigns the even ids."""
 
     def __init__(
         self,
@@ -75,85 +76,85 @@ class Connection:
         self._reactions = Reactions(self._link, self._negotiation)
         self._control_in = bytearray()
         self._waits_since: tuple[int, int] | None = None
-        """How many data messages had been read, and when the next one began to wait."""
+        """Number of data messages read, and the time (ms) since which the next one waits."""
         self.dropped: BambooP2pError | None = None
-        """Why the connection is over."""
+        """The error that ended the connection, or None while it is open."""
         self._link.control_out += encode_setup(settings.setup)
         self._negotiation.grant(settings.credit)
 
-    # What the driver asks for.
+    # Calls of the driver.
 
     def propose(self, wanted: RequestedRange) -> int:
-        """Propose a request; its id. Raises `CallRefused` and `RangeViolated`."""
+        """Propose a request. Returns its id. Raises `CallRefused` and `RangeViolated`."""
         return self._negotiation.propose(wanted).id
 
     def adjust(self, message: Adjust) -> None:
-        """Adjust, or confirm, a request. Raises `CallRefused`."""
+        """Adjust or confirm a request. Raises `CallRefused`."""
         self._negotiation.adjust(message.id, message)
         self._reactions.react()
 
     def cancel(self, request_id: int, code: CancelCode) -> None:
-        """Cancel, or refuse, a request. Raises `CallRefused`."""
+        """Cancel or refuse a request. Raises `CallRefused`."""
         self._negotiation.cancel_by_id(request_id, code)
         self._reactions.react()
 
     @staticmethod
     def stop_taking(request: Request) -> None:
-        """Throw away what still comes of a request: who sends may be slow to heed a cancel, or never do."""
+        """Discard further data of a request. The other end may react to a cancel late or never."""
         request.is_discarding = True
 
-    # What comes.
+    # Received bytes.
 
     def receive_control(self, data: bytes, now_ms: int) -> None:
-        """Take bytes of the control channel."""
+        """Receive bytes of the control channel."""
         self._guarded(lambda: self._read_control(data), now_ms)
 
     def receive_data(self, data: bytes, now_ms: int) -> None:
-        """Take bytes of the data channel; none, to go on with what `data_is_left` of those before."""
+        """Receive bytes of the data channel. Empty `data` continues with earlier bytes (`data_is_left`)."""
         self._guarded(lambda: self._receiver.feed(data), now_ms)
 
     def receive_all_data(self, data: bytes, now_ms: int) -> None:
-        """As `receive_data`, with all that is left of it: for whoever drives nothing beside."""
+        """Receive bytes of the data channel and process all of them, without pauses for other connections."""
         self.receive_data(data, now_ms)
         while self.data_is_left and self.dropped is None:
             self.receive_data(b"", now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Let time pass: data that waits too long for its control message ends the connection (R7, R9)."""
+        """Check timeouts. Data that waits too long for its control message ends the connection (R7, R9)."""
         self._guarded(lambda: None, now_ms)
 
     @property
     def data_waits(self) -> bool:
-        """Whether data came that cannot be understood yet: the driver leaves the data channel unread."""
+        """Whether data waits for a control message. The driver then stops reading the data channel."""
         return self._receiver.is_waiting
 
     @property
     def data_is_left(self) -> bool:
-        """Whether more of the data that came is to be read: `receive_data` goes on with it."""
+        """Whether received data is left to be processed. `receive_data` continues with it."""
         return self._receiver.is_left
 
-    # What goes.
+    # Bytes to send.
 
     def take_control(self) -> bytes:
-        """Bytes for the control channel."""
+        """Take the bytes for the control channel."""
         taken = bytes(self._link.control_out)
         self._link.control_out.clear()
         return taken
 
     @property
     def control_waiting(self) -> int:
-        """Bytes for the control channel that were not taken yet."""
+        """Number of bytes for the control channel that have not been taken yet."""
         return len(self._link.control_out)
 
     @property
     def data_is_due(self) -> bool:
-        """Whether `next_data` may have something to give."""
+        """Whether `next_data` may return bytes."""
         return self.dropped is None and self._sender.has_data()
 
     def next_data(self) -> bytes:
-        """Bytes for the data channel, one turn; empty where there is nothing to be sent now.
+        """Return the bytes of one slot for the data channel; empty if there is nothing to send now.
 
-        What it ends may ask for control messages: they are taken after it, too.
+        The call can produce control messages, so the driver calls `take_control` after it.
         """
         if self.dropped is not None:
             return b""
@@ -162,42 +163,42 @@ class Connection:
         return data
 
     def take_events(self) -> list[BambooP2pEvent]:
-        """What happened since the last call."""
+        """Return the events since the last call."""
         taken, self._link.events = self._link.events, []
         return taken
 
-    # What others need to know of it.
+    # Queries.
 
     @property
     def requests(self) -> list[Request]:
-        """Every request that is not freed, oldest first."""
+        """All requests that are not freed, oldest first."""
         return sorted(self._link.requests, key=lambda request: request.order)
 
     def requests_for(self, log: LogKey) -> tuple[Request, ...]:
-        """The requests for one log that are not freed."""
+        """Return the requests for a log that are not freed."""
         return self._link.requests.of_log(log)
 
     @property
     def credit(self) -> int:
-        """Proposals that this end may still send."""
+        """Number of proposals that this end may still send."""
         return self._link.credit
 
     @property
     def granted(self) -> int:
-        """Proposals that the other end may still send."""
+        """Number of proposals that the other end may still send."""
         return self._link.granted
 
-    # What the store tells, whoever brought it.
+    # Changes of the store, of any origin.
 
     def take_changes(self) -> Changes:
-        """What this connection put into the store, or threw away, since the last call."""
+        """Return what this connection has added to the store or discarded since the last call."""
         link = self._link
         taken = Changes(link.changed, link.discarded, link.forked)
         link.changed, link.discarded, link.forked = [], [], []
         return taken
 
     def heed(self, changes: Changes) -> None:
-        """The store is another one now: look again for what to send, and judge what went out unverified."""
+        """Handle changes of the store: recompute what to send and recheck data that was sent unverified."""
         if self.dropped is not None:
             return
         table, store = self._link.requests, self._link.store
@@ -228,8 +229,6 @@ class Connection:
                     if index < request.scanned and request.sequence.piece(index).seq_num <= last:
                         request.scanned = index
                 self._link.wake(request)
-
-    # Inside.
 
     def _guarded(self, step: Callable[[], None], now_ms: int) -> None:
         if self.dropped is not None:

@@ -1,7 +1,7 @@
-"""Why a connection of Bamboo Point-2-Point ends: one class a rule, with its code and its number on the wire.
+"""Errors that end a connection of Bamboo Point-2-Point: one class per rule, with its code and wire number.
 
 `code` is the stable name; `number` is the application error code of a QUIC connection. Over channels without
-close codes both are reported locally alone.
+close codes, both are reported locally only.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from culm_models.errors import ModelError
 
 
 class BambooP2pError(ModelError, code="bamboo_p2p"):
-    """The base of all that the other end can break."""
+    """Base of all violations by the other end."""
 
     number: ClassVar[int] = 0x0E
 
@@ -27,11 +27,11 @@ class Malformed(BambooP2pError, code="bamboo_p2p.malformed", number=0x01):
 
 
 class CreditViolated(BambooP2pError, code="bamboo_p2p.credit", number=0x02):
-    """More credit than there can be, or a request without credit."""
+    """A grant beyond the largest possible credit, or a proposal without credit."""
 
 
 class IdViolated(BambooP2pError, code="bamboo_p2p.id", number=0x03):
-    """A proposal whose id is of the wrong parity, or in use."""
+    """A proposal whose id has the wrong parity or is in use."""
 
 
 class RequestInactive(BambooP2pError, code="bamboo_p2p.inactive", number=0x04):
@@ -39,11 +39,11 @@ class RequestInactive(BambooP2pError, code="bamboo_p2p.inactive", number=0x04):
 
 
 class RangeViolated(BambooP2pError, code="bamboo_p2p.range", number=0x05):
-    """Sequence numbers that make no range: 0, out of order, or not in their certificate pool."""
+    """Sequence numbers that are not a range: 0, out of order, or not in their certificate pool."""
 
 
 class InterestWidened(BambooP2pError, code="bamboo_p2p.interest", number=0x06):
-    """A minimum size lowered, or a maximum size raised."""
+    """An adjustment that lowers the minimum size or raises the maximum size."""
 
 
 class CurrentViolated(BambooP2pError, code="bamboo_p2p.current", number=0x07):
@@ -51,7 +51,7 @@ class CurrentViolated(BambooP2pError, code="bamboo_p2p.current", number=0x07):
 
 
 class PieceViolated(BambooP2pError, code="bamboo_p2p.piece", number=0x08):
-    """Metadata where a payload must come or the reverse, more than the payload, or past the end."""
+    """Metadata in place of a payload or the reverse, more bytes than the payload, or data past the end."""
 
 
 class DataUnwanted(BambooP2pError, code="bamboo_p2p.unwanted", number=0x09):
@@ -71,25 +71,25 @@ class DataInvalid(BambooP2pError, code="bamboo_p2p.invalid_data", number=0x0C):
 
 
 class EvidenceBogus(BambooP2pError, code="bamboo_p2p.evidence", number=0x0D):
-    """A cancel whose evidence proves nothing."""
+    """A cancel whose evidence does not prove its claim."""
 
     def __init__(self, message: str, log: LogKey, entries: Sequence[bytes] = ()) -> None:
-        """`entries` are the bytes that came as evidence about a log."""
+        """Create the error; `entries` are the bytes received as evidence about a log."""
         super().__init__(message)
         self.log = log
         self.entries = tuple(entries)
 
 
 class LimitReached(BambooP2pError, code="bamboo_p2p.limit", number=0x0E):
-    """A limit of this end: too large, too slow, or too much that changes nothing."""
+    """A limit of this end: data that is too large or too late, or too many messages that change nothing."""
 
 
 class CallRefused(ModelError, code="bamboo_p2p.call"):
-    """The base of what this end's own caller asks for and cannot have."""
+    """Base of the errors for calls of this end's own driver that cannot be carried out."""
 
 
 class NoCredit(CallRefused, code="bamboo_p2p.no_credit"):
-    """The other end granted no further proposal."""
+    """The other end has not granted a further proposal."""
 
 
 class Unanswered(CallRefused, code="bamboo_p2p.unanswered"):
@@ -101,15 +101,15 @@ class SparseOpen(CallRefused, code="bamboo_p2p.sparse_open"):
 
 
 class RefusedBefore(CallRefused, code="bamboo_p2p.refused"):
-    """The other end refused this very proposal before, in this connection."""
+    """The other end refused the same proposal earlier on this connection."""
 
 
 class EntryMissing(CallRefused, code="bamboo_p2p.missing"):
-    """An entry that the proposal stands on is not held."""
+    """An entry that the proposal requires is not held."""
 
 
 class EndFixed(CallRefused, code="bamboo_p2p.end_fixed"):
-    """End and upper pool cannot be adjusted but by the confirmation (R34)."""
+    """End and upper pool can only be adjusted by the confirmation (R34)."""
 
 
 class InterestFixed(CallRefused, code="bamboo_p2p.interest"):
@@ -117,7 +117,7 @@ class InterestFixed(CallRefused, code="bamboo_p2p.interest"):
 
 
 class NoSuchRequest(CallRefused, code="bamboo_p2p.inactive"):
-    """There is no such request, or it is cancelled."""
+    """The request does not exist or is cancelled."""
 
 
 class Parked(CallRefused, code="bamboo_p2p.parked"):

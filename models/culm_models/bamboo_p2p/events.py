@@ -1,4 +1,4 @@
-"""What an end reports to its driver: each event has a stable `kind`."""
+"""Events that an end reports to its driver. Each has a stable `kind`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from culm_models.events import ReportedEvent
 
 @dataclass(frozen=True, slots=True)
 class BambooP2pEvent(ReportedEvent):
-    """The base."""
+    """Base of all events."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetupRead(BambooP2pEvent, kind="setup"):
-    """The other end's setup came: the modes and windows in force, windows in bytes (R2)."""
+    """The other end's setup was received: the modes and windows (bytes) in force (R2)."""
 
     sends_greedily: bool
     receives_greedily: bool
@@ -33,14 +33,14 @@ class Proposed(BambooP2pEvent, kind="proposed"):
 
 @dataclass(frozen=True, slots=True)
 class Confirmed(BambooP2pEvent, kind="confirmed"):
-    """A request is confirmed, by either end."""
+    """A request was confirmed, by either end."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapDropped(BambooP2pEvent, kind="overlap_dropped"):
-    """A proposal lost to an overlapping one; `mine`: this end had sent it."""
+    """A proposal lost to an overlapping one. `mine`: this end had sent the lost proposal."""
 
     id: int
     mine: bool
@@ -48,7 +48,7 @@ class OverlapDropped(BambooP2pEvent, kind="overlap_dropped"):
 
 @dataclass(frozen=True, slots=True)
 class EntryVerified(BambooP2pEvent, kind="entry"):
-    """An entry that was not held came, and verified."""
+    """A new entry was received and verified."""
 
     id: int
     log: LogKey
@@ -57,7 +57,7 @@ class EntryVerified(BambooP2pEvent, kind="entry"):
 
 @dataclass(frozen=True, slots=True)
 class PayloadVerified(BambooP2pEvent, kind="payload"):
-    """A payload that was not held is whole, and verified."""
+    """A new payload is complete and verified."""
 
     id: int
     log: LogKey
@@ -66,7 +66,7 @@ class PayloadVerified(BambooP2pEvent, kind="payload"):
 
 @dataclass(frozen=True, slots=True)
 class PiecesNotified(BambooP2pEvent, kind="notified"):
-    """The other end passed so many pieces without sending them."""
+    """The other end passed pieces without sending them."""
 
     id: int
     pieces: int
@@ -74,7 +74,7 @@ class PiecesNotified(BambooP2pEvent, kind="notified"):
 
 @dataclass(frozen=True, slots=True)
 class PayloadSkipped(BambooP2pEvent, kind="skipped"):
-    """The other end passed over a payload."""
+    """The other end skipped a payload."""
 
     id: int
     log: LogKey
@@ -84,7 +84,7 @@ class PayloadSkipped(BambooP2pEvent, kind="skipped"):
 
 @dataclass(frozen=True, slots=True)
 class ApologyReceived(BambooP2pEvent, kind="apology"):
-    """The other end took back its latest piece."""
+    """The other end withdrew its latest piece."""
 
     id: int
 
@@ -99,7 +99,7 @@ class RequestCancelled(BambooP2pEvent, kind="cancelled"):
 
 @dataclass(frozen=True, slots=True)
 class RequestFreed(BambooP2pEvent, kind="freed"):
-    """All four messages of a cancellation are through."""
+    """All four messages of a cancellation were sent and received."""
 
     id: int
 
@@ -114,9 +114,9 @@ class ForkFound(BambooP2pEvent, kind="fork"):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionDropped(BambooP2pEvent, kind="dropped"):
-    """The connection ended for what the other end did; `code` as in `errors`.
+    """The connection ended because of a violation by the other end; `code` as in `errors`.
 
-    `log` and `evidence`: what a bogus cancel was about, and the entries that came with it.
+    `log` and `evidence` are the log of a cancel with bogus evidence, and the entries that came with it.
     """
 
     code: str

@@ -1,7 +1,7 @@
-"""Decides whether an entry and those that a store holds prove that a log is forked (reference 1.5).
+"""Detection of forks between an entry and the entries that a store holds (reference 1.5).
 
-How two entries prove it is in `culm_models.bamboo.fork_proof`; `requests.proposals` validates what a cancel
-brings as evidence.
+`culm_models.bamboo.fork_proof` defines when two entries prove a fork; `requests.proposals` validates the
+evidence of a cancel.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from culm_models.bamboo_p2p.store import BambooStore, ForkProof, HeldEntry
 
 
 def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None:
-    """What proves that a valid entry and those that are held went two ways (1.5); None if nothing does.
+    """Return two entries that prove a fork between a valid entry and the held ones (1.5), or None.
 
-    Links are compared wherever both entries are there; of a link from above, the backlink alone.
+    Links are compared if both entries are held. Of links from later entries, only the backlink is compared.
     """
     entry = log_entry.entry
     log = (entry.public_key, entry.log_id)
@@ -48,7 +48,7 @@ def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None
 
 
 def fork_of(store: BambooStore, log: LogKey) -> int | None:
-    """From which entry on a log is known to be forked."""
+    """Return the sequence number from which on a log is known to be forked, or None."""
     proof = store.fork_proof(log)
     if proof is None:
         return None

@@ -11,7 +11,10 @@ from culm_models.bamboo_p2p.store import ForkProof, HeldEntry, VerifiedEntry
 
 
 class _UnverifiedBytes:
-    """Unverified bytes of one payload, as pieces that do not touch: no more memory than bytes that came."""
+    """Unverified bytes of a payload, as pieces that are never adjacent.
+
+    Uses memory only for received bytes.
+    """
 
     __slots__ = ("_pieces", "held")
 
@@ -70,30 +73,30 @@ class MemoryStore:
 
     @property
     def flavour(self) -> HashFlavour:
-        """What the hashes of all its logs are."""
+        """The hash flavour of all logs."""
         return self._flavour
 
     @property
     def logs(self) -> list[LogKey]:
-        """Every log of which anything is kept, in order."""
+        """All logs of which anything is stored, in order."""
         return sorted(self._logs)
 
     def entries(self, log: LogKey) -> list[int]:
-        """The sequence numbers that are held, in order."""
+        """Return the sequence numbers of the held entries, in order."""
         return sorted(self._log(log).entries)
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
-        """The entry, if it is held."""
+        """Return an entry, or None if it is not held."""
         found = self._logs.get(log)
         return found.entries.get(seq_num) if found else None
 
     def end_of_held_entries(self, log: LogKey, seq_num: int) -> int:
-        """The first sequence number from `seq_num` on whose entry is not held."""
+        """Return the first sequence number from `seq_num` on whose entry is not held."""
         found = self._logs.get(log)
         return found.held.end_of_run(seq_num) if found else seq_num
 
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
-        """The sequence numbers from `first` to `last` whose entries are held, in order."""
+        """Yield the sequence numbers from `first` to `last` whose entries are held, in order."""
         found = self._logs.get(log)
         number = found.held.next_member(first) if found else None
         while found and number is not None and number <= last:
@@ -102,42 +105,42 @@ class MemoryStore:
             number = found.held.next_member(end)
 
     def highest_entry(self, log: LogKey) -> int:
-        """The highest sequence number that is held; 0 where none is."""
+        """Return the highest sequence number that is held; 0 if no entry is held."""
         found = self._logs.get(log)
         return (found.held.highest or 0) if found else 0
 
     def end_of_log(self, log: LogKey) -> int | None:
-        """Where the author ended the log, if that entry is held."""
+        """Return the sequence number at which the author ended the log, or None if no such entry is held."""
         found = self._logs.get(log)
         return found.end_of_log if found else None
 
     def fork_proof(self, log: LogKey) -> ForkProof | None:
-        """What proves that the log is forked, if it is known to be."""
+        """Return the proof that the log is forked, or None."""
         found = self._logs.get(log)
         return found.fork if found else None
 
     def has_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Whether the payload is held, whole and verified."""
+        """Whether the payload is held completely and verified."""
         found = self._logs.get(log)
         return found is not None and seq_num in found.payloads
 
     def is_dropped(self, log: LogKey, seq_num: int) -> bool:
-        """Never: here everything is kept."""
+        """Whether the payload was dropped; always False, as this store keeps everything."""
         return False
 
     def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
-        """The first sequence number from `seq_num` on whose payload is not held."""
+        """Return the first sequence number from `seq_num` on whose payload is not held."""
         found = self._logs.get(log)
         return found.held_payloads.end_of_run(seq_num) if found else seq_num
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
-        """Which bytes of a payload are there without being verified; empty where it is held."""
+        """Return the ranges of unverified bytes of a payload; empty if the payload is held."""
         found = self._logs.get(log)
         parts = found.parts.get(seq_num) if found else None
         return parts.held if parts else RangeSet()
 
     def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
-        """Bytes that are held, or that are parts."""
+        """Read bytes of a held payload or of unverified parts."""
         found = self._log(log)
         payload = found.payloads.get(seq_num)
         if payload is not None:
@@ -147,7 +150,7 @@ class MemoryStore:
     def read_run(
         self, log: LogKey, first: int, last: int, most_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
-        """Entries from `first` on without a gap, each with its held payload; see `BambooStore`."""
+        """Return consecutive entries from `first` on, each with its held payload, as in `BambooStore`."""
         found = self._logs.get(log)
         run: list[tuple[HeldEntry, bytes]] = []
         if found is None:
@@ -161,7 +164,7 @@ class MemoryStore:
         return run
 
     def put_entry(self, log: LogKey, held: HeldEntry) -> None:
-        """Keep a verified entry."""
+        """Store a verified entry."""
         found = self._log(log)
         seq_num = held.entry.seq_num
         found.entries[seq_num] = held
@@ -170,7 +173,7 @@ class MemoryStore:
             found.end_of_log = seq_num
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
-        """Keep entries that follow each other, none of which was held; see `BambooStore`."""
+        """Store consecutive entries, none of which was held, as in `BambooStore`."""
         found = self._log(log)
         for held, payload in verified:
             seq_num = held.entry.seq_num
@@ -185,16 +188,19 @@ class MemoryStore:
             found.end_of_log = end - 1
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
-        """Keep a proof; the first one stays."""
+        """Store a proof. The first proof is kept."""
         found = self._log(log)
         found.fork = found.fork or proof
 
     def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
-        """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
+        """Store unverified bytes of a payload, replacing earlier ones at these offsets."""
         self._log(log).parts.setdefault(seq_num, _UnverifiedBytes()).put(offset, data)
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
+        """Verify the parts of a payload.
+
+        Returns whether they are complete and valid; if not, discards them.
+        """
         found = self._log(log)
         held = found.entries[seq_num]
         size = held.entry.payload_size
@@ -207,7 +213,7 @@ class MemoryStore:
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
-        """Forget the unverified bytes of a payload."""
+        """Discard the unverified bytes of a payload."""
         self._log(log).parts.pop(seq_num, None)
 
     def _log(self, log: LogKey) -> _Log:

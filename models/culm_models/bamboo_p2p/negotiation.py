@@ -44,9 +44,9 @@ from culm_models.bamboo_p2p.wire.messages import (
 
 _MAX_CREDIT: Final = 2**64 - 1
 LOST_MAX: Final = 4_096
-"""So many lost proposals of the other end, whose credit it has again, may still be spoken of (R41)."""
+"""Lost proposals of the other end, with returned credit, about which messages may still arrive (R41)."""
 _MAX_REFUSED: Final = 65_536
-"""Refusals kept for one connection; beyond, the oldest proposals may be sent again."""
+"""Maximum number of refusals remembered per connection. When it is reached, all are forgotten."""
 
 
 class Negotiation:
@@ -60,16 +60,16 @@ class Negotiation:
         self._credit_when_sent: dict[int, int] = {}
         self._losers: dict[int, int] = {}
 
-    # What this end's own driver asks for.
+    # Calls of this end's driver.
 
     def grant(self, credit: int) -> None:
-        """Let the other end send so many further proposals."""
+        """Allow the other end to send `credit` further proposals."""
         if credit:
             self._link.granted += credit
             self._link.send(Grant(credit))
 
     def propose(self, wanted: RequestedRange) -> Request:
-        """Send a proposal. Raises `CallRefused` and `RangeViolated`."""
+        """Send a proposal. Returns its request. Raises `CallRefused` and `RangeViolated`."""
         link = self._link
         proposal = make_proposal(wanted, self._next_id, link.store)
         if refused_key(proposal) in link.refused:
@@ -89,7 +89,7 @@ class Negotiation:
         return request
 
     def adjust(self, request_id: int, message: Adjust) -> None:
-        """Adjust a request; of an unanswered proposal of the other end, this confirms it."""
+        """Adjust a request, or confirm an unanswered proposal of the other end. Raises `CallRefused`."""
         request = self._adjustable(request_id)
         if request.is_parked:
             raise Parked("the proposal's id is still in use, so it cannot be answered yet")
@@ -111,7 +111,7 @@ class Negotiation:
             self._confirmed(request, message)
 
     def cancel(self, request: Request, cancel: Cancel) -> None:
-        """Cancel a request, for whatever reason."""
+        """Cancel a request, unless it is cancelled already."""
         if request.cancel_sent:
             return
         request.cancel_sent = True
@@ -119,7 +119,7 @@ class Negotiation:
         self._link.wake(request)
 
     def cancel_by_id(self, request_id: int, code: CancelCode) -> None:
-        """Cancel a request that the driver names."""
+        """Cancel a request on behalf of the driver. Raises `NoSuchRequest` and `Parked`."""
         request = self._adjustable(request_id)
         if request.is_parked:
             raise Parked("the proposal's id is still in use, so it cannot be answered yet")
@@ -131,10 +131,10 @@ class Negotiation:
             raise NoSuchRequest(f"there is no request {request_id} that is not cancelled")
         return request
 
-    # What the other end sends.
+    # Messages of the other end.
 
     def receive(self, message: ControlMessage) -> None:
-        """Take one message. Raises the `BambooP2pError` that ends the connection."""
+        """Process a message. Raises the `BambooP2pError` that ends the connection."""
         if isinstance(message, Grant):
             changes = self._receive_grant(message)
         elif isinstance(message, Propose):
@@ -180,7 +180,7 @@ class Negotiation:
             self._decide(request)
 
     def _loses(self, proposal: Propose) -> bool:
-        """Settle overlaps with own unconfirmed proposals; whether the new one is lost (R37 to R41)."""
+        """Resolve overlaps with own unconfirmed proposals. Returns whether the new one loses (R37 to R41)."""
         link = self._link
         outstanding = sorted(
             (
@@ -194,7 +194,7 @@ class Negotiation:
             if not request.overlaps(proposal):
                 continue
             own_start = request.proposal.start
-            # The other end is the reactive one where this one's ids are even.
+            # If this end's ids are even, the other end is the reactive one.
             if proposal.start > own_start or (proposal.start == own_start and link.parity == 0):
                 lost = self._losers.get(request.order, 0) + 1
                 if lost > self._credit_when_sent[request.order]:
@@ -210,7 +210,7 @@ class Negotiation:
         return False
 
     def _lose(self, request: Request) -> None:
-        """An own proposal counts as never sent; what its cancel promised as data is still owed."""
+        """Remove an own proposal as never sent. If it was cancelled, its last data message is still sent."""
         link = self._link
         if request.cancel_sent and not request.data_end_sent:
             link.orphaned_ends.append(request.id)
@@ -225,7 +225,7 @@ class Negotiation:
         self._losers.pop(request.order, None)
 
     def _decide(self, request: Request) -> None:
-        """Answer a proposal, in the order of 3.8."""
+        """Answer a proposal, with the checks in the order of 3.8."""
         link, policy = self._link, self._link.settings.policy_for(request.proposal)
         if request.cancel_received:
             self.cancel(request, Cancel(request.id, CancelCode.CONFIRMED))
@@ -285,7 +285,7 @@ class Negotiation:
 
     @staticmethod
     def _check_end(request: Request, message: Adjust) -> None:
-        """The listed checks of an end and an upper bound, against the values in force (R32, R34)."""
+        """Check a new end and upper bound against the values in force (R32, R34). Raises `RangeViolated`."""
         end = request.end
         if message.end is not None:
             if message.end < request.proposal.start:
@@ -329,7 +329,10 @@ class Negotiation:
         return True
 
     def _named(self, request_id: int) -> Request | None:
-        """The request that an adjustment or cancel means; None for a lost proposal: it is ignored."""
+        """Return the request of an adjustment or cancel, or None for a lost proposal, which is ignored.
+
+        Raises `RequestInactive`.
+        """
         link, table = self._link, self._link.requests
         request = table.active.get(request_id)
         if request is None:
@@ -343,10 +346,10 @@ class Negotiation:
             table.end_tombstones(request.order)
         return request
 
-    # What ends.
+    # Ends.
 
     def free(self, request: Request) -> None:
-        """Forget a request whose four messages are through, and answer who waited for its id."""
+        """Remove a request after all four messages of its cancellation, and unpark a proposal with its id."""
         if not request.is_freed:
             return
         link, table = self._link, self._link.requests
@@ -360,7 +363,7 @@ class Negotiation:
         self.unpark(request.id)
 
     def unpark(self, request_id: int) -> None:
-        """Answer the proposal that waited until all former uses of its id were over (R10)."""
+        """Answer the proposal that waited until all earlier uses of its id had ended (R10)."""
         table = self._link.requests
         waiting = table.active.get(request_id)
         if waiting is not None and waiting.is_parked and request_id not in table.former:

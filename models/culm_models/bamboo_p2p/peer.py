@@ -1,4 +1,4 @@
-"""A store and any number of remotes: what one of them brings goes on to the others (3.7, R59, R66)."""
+"""A store with any number of remotes: data received from one is forwarded to the others (3.7, R59, R66)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from culm_models.keys import verify_all
 
 @dataclass(frozen=True, slots=True)
 class GivenEntry:
-    """An entry from elsewhere: signed bytes, its payload if it is there, or unverified parts by offset."""
+    """An entry from another source: its signed bytes, and its payload, or unverified parts by offset."""
 
     entry_bytes: bytes
     payload: bytes | None = None
@@ -27,9 +27,10 @@ class GivenEntry:
 
 
 class Peer:
-    """One end with many connections over one store. Names of remotes are the caller's.
+    """One end with many connections over one store. The caller chooses the names of remotes.
 
-    `verify_signatures` is called with many at a time where much comes at once: a driver may use threads.
+    `verify_signatures` receives many signatures at a time if much data arrives, so that a driver can use
+    threads.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class Peer:
     def connect(
         self, remote: str, *, is_proactive: bool, now_ms: int, answers: Answers | None = None
     ) -> Connection:
-        """A new connection with a remote; a former one of its name is forgotten.
+        """Create a connection to a remote. An earlier connection with its name is dropped.
 
-        `answers` takes the place of the settings' policy.
+        `answers` replaces the policy of the settings.
         """
         settings = self.settings if answers is None else replace(self.settings, answers=answers)
         connection = Connection(
@@ -63,11 +64,14 @@ class Peer:
         return connection
 
     def disconnect(self, remote: str) -> None:
-        """The connection with a remote is gone, and its state with it."""
+        """Remove the connection to a remote, with its state."""
         self.connections.pop(remote, None)
 
     def settle(self) -> list[tuple[str, Changes]]:
-        """Tell every connection what any of them changed in the store: which remote brought what."""
+        """Notify all connections of changes that any of them made to the store.
+
+        Returns each remote with its changes.
+        """
         brought: list[tuple[str, Changes]] = []
         for remote, connection in tuple(self.connections.items()):
             changes = connection.take_changes()
@@ -77,12 +81,12 @@ class Peer:
         return brought
 
     def notify_connections(self, changes: Changes) -> None:
-        """Tell every connection what changed in the store."""
+        """Notify all connections of changes of the store."""
         for connection in tuple(self.connections.values()):
             connection.heed(changes)
 
     def check(self, given: GivenEntry) -> HeldEntry:
-        """The entry, verified by itself and with its payload. Raises `BambooError`."""
+        """Verify an entry by itself and with its payload. Returns it. Raises `BambooError`."""
         flavour = self.store.flavour
         entry = decode_entry(given.entry_bytes, flavour)
         check_signature(given.entry_bytes, entry)
@@ -94,9 +98,9 @@ class Peer:
         return HeldEntry(entry, given.entry_bytes, flavour.hash(given.entry_bytes))
 
     def add(self, given: Iterable[GivenEntry]) -> list[LogKey]:
-        """Put in entries, payloads and parts; the logs that turn out to be forked.
+        """Add entries, payloads and parts to the store. Returns the logs that are now found to be forked.
 
-        All are checked first. Raises `BambooError`.
+        All are checked before any is added. Raises `BambooError`.
         """
         checked = [(self.check(one), one) for one in given]
         entries: list[tuple[LogKey, int]] = []

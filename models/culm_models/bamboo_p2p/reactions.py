@@ -1,9 +1,9 @@
-"""What an end does about cancels of its own requests, without being told (3.8, reactions).
+"""Automatic reactions to cancels of own requests (3.8, reactions).
 
-What is proposed again waits here: until the other end grants credit, until an overlapping proposal has been
-answered, and, where the other end was short of resources (129), until one of the own requests is freed. An
-end that cancels and never says its last data message would have this one keep ever more requests: too many
-of those, and it waits, too.
+Proposals to repeat wait here: until the other end grants credit, until an overlapping proposal has been
+answered, and, if the other end was short of resources (129), until an own request is freed. If the other end
+cancels requests without ever sending their last data messages, this end would keep more and more of them.
+Proposals therefore also wait while too many such requests are kept.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Eagerness
 
 _MAX_WAITING: Final = 256
-"""So many own proposals wait to be made again; of further ones the oldest are left to the driver. While as
-many cancelled ones wait for their last data message, none is made again."""
+"""Maximum number of own proposals that wait to be repeated. Beyond it, the oldest are left to the driver.
+
+No proposal is repeated while as many cancelled requests wait for their last data message.
+"""
 
 
 class Reactions:
-    """Proposes again what is worth it."""
+    """Repeats own proposals after cancels, if that is useful."""
 
     def __init__(self, link: Link, negotiation: Negotiation) -> None:
         self._link = link
@@ -34,10 +36,10 @@ class Reactions:
         self._short_of_resources: deque[RequestedRange] = deque(maxlen=_MAX_WAITING)
         self._refused_for_resources: set[Request] = set()
         self._not_freed: set[Request] = set()
-        """Own requests that the other end has cancelled, and whose last data message has not come."""
+        """Own cancelled requests whose last data message has not arrived."""
 
     def react(self) -> None:
-        """React to what came since the last call."""
+        """React to the cancels and freed requests since the last call."""
         link = self._link
         if not (link.answers or link.freed or link.again or self._due):
             return
@@ -70,7 +72,7 @@ class Reactions:
         elif message.code is CancelCode.MANDATORY and wanted.mandatory:
             self._due.append(replace(wanted, mandatory=False))
         elif message.code is CancelCode.END_OF_LOG and message.seq_num is not None:
-            # The end is learned from its metadata, so a notify of it is not enough.
+            # The end of the log is proven by its metadata, so a notify of it is not enough.
             notified = wanted.eagerness is Eagerness.NOTIFY
             self._due.append(
                 RequestedRange(
@@ -85,7 +87,7 @@ class Reactions:
             )
 
     def _cancel_least_useful(self) -> None:
-        """Free one of the requests that this end proposed: the one that has brought the least (129)."""
+        """Cancel the own request that has received the fewest pieces, to free resources (129)."""
         own = [
             request
             for request in self._link.requests
@@ -108,12 +110,12 @@ class Reactions:
             except Unanswered:
                 self._due.append(wanted)
             except (CallRefused, RangeViolated):
-                # What it stands on is not held any more, or the other end will not hear of it again.
+                # An entry that it requires is no longer held, or the other end has refused it permanently.
                 continue
 
 
 def _requested_range(request: Request) -> RequestedRange:
-    """What a proposal asked for."""
+    """Return the range that a request proposed."""
     proposal = request.proposal
     return RequestedRange(
         proposal.public_key,

@@ -1,4 +1,4 @@
-"""What an end is told: its modes and windows, how much it takes on, and how it answers proposals."""
+"""Settings of an end: modes, windows, limits, and answers to proposals."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Propose, Setup
 
 TURN_BYTES: Final = 64 * 1024
-"""How much of one request goes out before another has its turn (R63)."""
+"""Bytes of a request that are sent before another request gets its slot (R63)."""
 
 UNCHANGING_MESSAGES_MAX: Final = 1_024
-"""So many messages in a row that change nothing, on one channel, end a connection (R64)."""
+"""Number of consecutive messages on a channel that change nothing after which the connection ends (R64)."""
 
 COMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
-"""What one compressed message may stand for: a few bytes can stand for any number, and are done in one go."""
+"""Maximum decompressed size of a message: a few bytes can expand to any size, and are processed at once."""
 
 PLAIN_BYTES_A_TURN: Final = 16 * 1024 * 1024
-"""So much comes out of compressed data before the driver has its turn, whatever is left to be read."""
+"""Decompressed bytes after which control returns to the driver, even if more is left to be read."""
 
 MESSAGES_A_TURN: Final = 512
-"""So many messages, or whole entries in a row, are read before the driver has its turn."""
+"""Messages, or runs of complete entries, that are read before control returns to the driver."""
 
 COMPRESSED_SLACK_BYTES: Final = 16
-"""A compressed message has at most twice the bytes that it stands for, and these (R56)."""
+"""Bytes by which a compressed message may exceed twice its decompressed size (R56)."""
 
 PAUSE_MS: Final = 30_000
-"""How long data waits for the control message that gives it meaning (R7, R9)."""
+"""Milliseconds for which data waits for the control message that it depends on (R7, R9)."""
 
 
 class Direction(StrEnum):
-    """Which way data goes; a matter of this end alone, never on the wire (R65)."""
+    """The direction of data. It is a local setting and never sent (R65)."""
 
     BOTH = "both"
     PULL = "pull"
@@ -41,7 +41,7 @@ class Direction(StrEnum):
 
 
 class PolicyAnswer(StrEnum):
-    """What is said to a proposal to which the rules have no objection."""
+    """The answer to a proposal that breaks no rule."""
 
     CONFIRM = "confirm"
     WAIT = "wait"
@@ -50,10 +50,10 @@ class PolicyAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How proposals are answered. `end` and `upper` lower those of the proposal, where they are lower.
+    """The answer to proposals. `end` and `upper` replace those of the proposal if they are lower.
 
-    `reveals`: a refusal may say what is held of the log. Without it every refusal is the policy's own or 128,
-    and a log that is refused is not even looked at: it cannot be told from one that is not there.
+    `reveals`: a refusal may disclose what is held of the log. Otherwise every refusal is the policy's own
+    code or 128, and a refused log is not looked up, so that it cannot be distinguished from a missing one.
     """
 
     answer: PolicyAnswer = PolicyAnswer.CONFIRM
@@ -70,24 +70,24 @@ class Policy:
 
 
 Answers = Callable[[Propose], Policy]
-"""Says by which policy a proposal is answered; asked again for one that had to wait."""
+"""Returns the policy for a proposal. Called again for a proposal that had to wait."""
 
 
 ExpectsPayload = Callable[[LogKey, int], bool]
-"""Whether a payload that is not held, of a log by its sequence number, is on its way to here."""
+"""Returns whether a missing payload (log and sequence number) is expected to arrive."""
 
 
 def expects_none(log: LogKey, seq_num: int) -> bool:
-    """What is not here does not come from elsewhere."""
+    """Expect no payload."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """Windows in bytes; `credit` is how many proposals of the other end may stand at a time.
+    """Settings of an end. Windows are in bytes; `credit` limits the open proposals of the other end.
 
-    `answers` takes the place of the one `policy` where proposals are not all answered alike. A payload that
-    is expected is not passed over as one that cannot be had; who stops expecting it says so by `Changes`.
+    `answers` replaces `policy` if it depends on the proposal. An expected payload is not skipped as
+    unavailable. The driver reports by `Changes` if a payload is no longer expected.
     """
 
     sends_greedily: bool = False
@@ -100,10 +100,10 @@ class PeerSettings:
     expects_payload: ExpectsPayload = expects_none
 
     def policy_for(self, proposal: Propose) -> Policy:
-        """How a proposal is answered."""
+        """Return the policy for a proposal."""
         return self.policy if self.answers is None else self.answers(proposal)
 
     @property
     def setup(self) -> Setup:
-        """What the other end is told first."""
+        """The setup message, which is sent first."""
         return Setup(self.sends_greedily, self.accepts_greedy, self.send_window, self.receive_window)

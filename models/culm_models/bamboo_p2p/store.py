@@ -1,8 +1,7 @@
-"""What an end needs of whoever keeps its logs.
+"""Interface of the store that keeps an end's logs.
 
-Entries here are verified: form, signature, and the links whose targets are held. A payload is either held,
-which means verified, or there are parts of it, which nobody has verified yet. A log in which two entries
-contradict each other keeps the proof.
+Entries are verified: form, signature, and the links whose targets are held. A payload is either held, which
+means verified, or present in unverified parts. A forked log keeps the proof of the fork.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ class HeldEntry:
 
 
 VerifiedEntry = tuple[HeldEntry, bytes | None]
-"""A verified entry, with its payload where that is here and was verified, too."""
+"""A verified entry, and its payload if it is present and verified."""
 
 ForkProof = tuple[bytes, bytes]
-"""Two signed entries that cannot both be of one log without a fork."""
+"""Two signed entries that prove that their log is forked."""
 
 
 class BambooStore(Protocol):
@@ -38,85 +37,89 @@ class BambooStore(Protocol):
 
     @property
     def flavour(self) -> HashFlavour:
-        """What the hashes of all its logs are."""
+        """The hash flavour of all logs."""
         ...
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
-        """The entry, if it is held."""
+        """Return an entry, or None if it is not held."""
         ...
 
     def end_of_held_entries(self, log: LogKey, seq_num: int) -> int:
-        """The first sequence number from `seq_num` on whose entry is not held."""
+        """Return the first sequence number from `seq_num` on whose entry is not held."""
         ...
 
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
-        """The sequence numbers from `first` to `last` whose entries are held, in order."""
+        """Yield the sequence numbers from `first` to `last` whose entries are held, in order."""
         ...
 
     def highest_entry(self, log: LogKey) -> int:
-        """The highest sequence number that is held; 0 where none is."""
+        """Return the highest sequence number that is held; 0 if no entry is held."""
         ...
 
     def end_of_log(self, log: LogKey) -> int | None:
-        """Where the author ended the log, if that entry is held."""
+        """Return the sequence number at which the author ended the log, or None if no such entry is held."""
         ...
 
     def fork_proof(self, log: LogKey) -> ForkProof | None:
-        """What proves that the log is forked, if it is known to be."""
+        """Return the proof that the log is forked, or None."""
         ...
 
     def has_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Whether the payload is held, whole and verified."""
+        """Whether the payload is held completely and verified."""
         ...
 
     def is_dropped(self, log: LogKey, seq_num: int) -> bool:
-        """Whether the owner dropped the payload: what others bring of it unasked is not kept."""
+        """Whether the owner dropped the payload, so that unsolicited bytes of it are not kept."""
         ...
 
     def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
-        """The first sequence number from `seq_num` on whose payload is not held."""
+        """Return the first sequence number from `seq_num` on whose payload is not held."""
         ...
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
-        """Which bytes of a payload are there without being verified; empty where it is held."""
+        """Return the ranges of unverified bytes of a payload; empty if the payload is held."""
         ...
 
     def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
-        """Bytes that are held, or that are parts."""
+        """Read bytes of a held payload or of unverified parts."""
         ...
 
     def read_run(
         self, log: LogKey, first: int, last: int, most_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
-        """Entries from `first` to at most `last` without a gap, each with its held payload.
+        """Return consecutive entries from `first` to at most `last`, each with its held payload.
 
-        Ends before one that is not held with its payload, or with which it would be more than `most_bytes`.
+        Stops before the first entry that is not held with its payload, or whose payload would exceed
+        `most_bytes` in total.
         """
         ...
 
     def put_entry(self, log: LogKey, held: HeldEntry) -> None:
-        """Keep a verified entry."""
+        """Store a verified entry."""
         ...
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
-        """Keep entries that follow each other, none of which was held, with payloads that were verified.
+        """Store consecutive entries, none of which was held, with their verified payloads.
 
-        The last of them may end the log, and its payload may be lacking.
+        The last entry may end the log, and its payload may be missing.
         """
         ...
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
-        """Keep a proof; the first one stays."""
+        """Store a proof. The first proof is kept."""
         ...
 
     def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
-        """Keep bytes of a payload that nobody has verified; what is there at these places is replaced."""
+        """Store unverified bytes of a payload, replacing earlier ones at these offsets."""
         ...
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Hold the payload if its parts are the whole of it and verify; discard them if they do not."""
+        """Verify the parts of a payload.
+
+        Returns whether they are complete and valid; if not, discards them.
+        """
         ...
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
-        """Forget the unverified bytes of a payload."""
+        """Discard the unverified bytes of a payload."""
         ...

@@ -1,6 +1,6 @@
-"""The data channel: `sender` makes what goes out, `receiver` takes what comes.
+"""The data channel: `sender` produces the outgoing data, `receiver` reads the incoming data.
 
-`incoming_pieces` is how far the other end is in each request, and what it brought; `incoming_runs` takes what
-comes whole and in a row at once. `rebuilding` makes entries whole again and finds forks, `incoming_payload`
-is one payload on its way in, `outgoing_payloads` makes the messages of those that go out.
+`incoming_pieces`: the other end's progress in each request, and the received data. `incoming_runs`: batches
+of complete consecutive entries. `rebuilding`: entries from metadata. `incoming_payload`: one payload that is
+being received. `outgoing_payloads`: messages of payloads to send.
 """

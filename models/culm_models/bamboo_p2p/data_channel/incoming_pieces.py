@@ -1,7 +1,7 @@
-"""How far the other end is in a request, and what it brought: the pieces of the data channel (3.7).
+"""Pieces received on the data channel, and the other end's progress in each request (3.7).
 
-Notifies, skips and metadata move its cursor by pieces, payloads by bytes. Every step is judged by what this
-end has asked for in all the settings that it has had.
+Notifies, skips and metadata advance its cursor by pieces, payloads by bytes. Every step is checked against
+what this end has requested in all settings that it has had.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from culm_models.bamboo_p2p.wire.messages import Cancel, CancelCode, Metadata, S
 
 
 class IncomingPieces:
-    """Moves the incoming cursors of a connection's requests, and takes what comes into the store.
+    """Advances the incoming cursors of a connection's requests and stores the received data.
 
-    What does not move anything answers False. Every violation raises its `BambooP2pError`.
+    Methods that return a boolean return False if the message changes nothing. Violations raise their
+    `BambooP2pError`.
     """
 
     def __init__(self, link: Link, negotiation: Negotiation) -> None:
@@ -30,7 +31,7 @@ class IncomingPieces:
         self._payloads: dict[Request, IncomingPayload] = {}
 
     def end(self, request: Request) -> None:
-        """No further data of the request will come: what was not verified is thrown away."""
+        """Handle the end of a request's data: discard data that was not verified."""
         self._payloads.pop(request, None)
         latest = request.latest
         if latest is not None and latest.is_complete and not latest.is_valid:
@@ -40,7 +41,7 @@ class IncomingPieces:
             request.latest = None
 
     def piece(self, request: Request) -> Piece:
-        """The piece at the cursor, which may be moved now."""
+        """Return the piece at the cursor and check that data for it may arrive. Raises `BambooP2pError`."""
         index = request.incoming.piece
         if index >= request.sequence.size:
             raise PieceViolated("data came past the end of the request")
@@ -56,7 +57,7 @@ class IncomingPieces:
         return piece
 
     def pass_unknown_payload(self, request: Request) -> None:
-        """Metadata behind a payload of unknown size says that the payload is over (R54)."""
+        """Pass a payload of unknown size when the metadata after it arrives (R54)."""
         index = request.incoming.piece
         if request.is_discarding and index < request.sequence.size:
             piece = request.sequence.piece(index)
@@ -64,7 +65,7 @@ class IncomingPieces:
                 self._pass(request, 1)
 
     def _size(self, request: Request, piece: Piece) -> int | None:
-        """The size of the payload at the incoming cursor, if its metadata is known."""
+        """Return the size in bytes of the payload at the incoming cursor, or None if it is unknown."""
         if request.incoming_size is not None or request.is_discarding:
             return request.incoming_size
         held = self._link.store.entry(request.log, piece.seq_num)
@@ -72,13 +73,13 @@ class IncomingPieces:
 
     @staticmethod
     def _is_sure(request: Request) -> bool:
-        """Whether the size of the payload at the cursor is that of the branch of this request (R54)."""
+        """Whether the known size of the payload at the cursor is certainly of this request's branch (R54)."""
         return request.incoming_size is not None or not (
             request.proposal.payload_only or request.incoming.piece - 1 in request.notified_metadata
         )
 
     def _pass(self, request: Request, pieces: int) -> None:
-        """The other end is so many pieces further."""
+        """Advance the other end's cursor by `pieces`."""
         first = request.incoming.piece + pieces
         request.incoming.move(first, request.first_offset(first))
         request.incoming_size = None
@@ -86,7 +87,7 @@ class IncomingPieces:
         self._link.wake(request)
 
     def notify(self, request: Request, pieces: int) -> bool:
-        """So many pieces were passed without being sent (R45, R46)."""
+        """Handle a notify: the other end passed `pieces` pieces without sending them (R45, R46)."""
         if not pieces:
             return False
         first = request.incoming.piece
@@ -105,11 +106,14 @@ class IncomingPieces:
         return True
 
     def _check_notified(self, request: Request, first: int, end: int) -> None:
-        """Whether notifies from `first` on, which this end has not passed itself, were asked for (R46)."""
+        """Check that this end requested notifies of the pieces from `first`, which it has not passed (R46).
+
+        Raises `DataUnwanted`.
+        """
         own = request.own
         if first >= end or own.ever_notified:
             return
-        # Between two payloads there is metadata, of which no notify was asked for.
+        # Between two payloads there is metadata, for which no notify was requested.
         if not own.admits_notify(None) or (end - first > 1 and not request.proposal.payload_only):
             raise DataUnwanted("a notify came where data was asked for")
         start = request.sequence.piece(first)
@@ -120,15 +124,18 @@ class IncomingPieces:
             held = self._link.store.entry(request.log, seq_num)
             if held is not None and request.sequence.payload_index(seq_num) is not None:
                 size = held.entry.payload_size
-                # Payloads alone may be those of another branch, with other sizes.
+                # In a payload-only request they may be of another branch, with other sizes.
                 if not own.admits_notify(size) and not request.proposal.payload_only:
                     raise DataUnwanted(f"a notify came for the payload of {seq_num}, which was asked for")
 
     def _remember_notified(self, request: Request, first: int, end: int) -> None:
-        """Of what this end has not sent, the metadata is not pinned; the other end says it holds it."""
+        """Record notified pieces. The other end holds their metadata.
+
+        Metadata that this end has not sent is not fixed to a branch.
+        """
         own = max(first, request.outgoing.furthest[0])
         request.notified_metadata.add_coarsely(own, end, NOTIFIED_RUNS_MAX)
-        # Over what this end only notified of, the other one may catch up, whatever branch it holds.
+        # The other end may also advance over pieces that this end only notified, on any branch.
         index = request.notified.next_member(first)
         while index is not None and index < min(own, end):
             past = min(request.notified.end_of_run(index), own, end)
@@ -138,7 +145,7 @@ class IncomingPieces:
             self._link.other_holds_metadata(request.log, begin, last + 1)
 
     def skip(self, request: Request, reason: SkipReason) -> None:
-        """A payload was passed over (R48)."""
+        """Handle a skip of a payload (R48)."""
         piece = self.piece(request)
         if not piece.is_payload:
             raise PieceViolated(f"a skip came where the metadata of {piece.seq_num} must")
@@ -156,7 +163,7 @@ class IncomingPieces:
         self._link.report(events.PayloadSkipped(request.id, request.log, piece.seq_num, reason))
 
     def skip_bytes(self, request: Request, length: int) -> bool:
-        """Bytes of a payload were passed over (R49)."""
+        """Handle a skip of bytes in a payload (R49)."""
         if not length:
             return False
         piece = self.piece(request)
@@ -179,7 +186,7 @@ class IncomingPieces:
         return True
 
     def metadata(self, request: Request, message: Metadata) -> None:
-        """An entry came (R51)."""
+        """Handle the metadata of an entry (R51)."""
         piece = self.piece(request)
         link = self._link
         if not request.own.admits_metadata and not request.is_discarding:
@@ -196,7 +203,7 @@ class IncomingPieces:
             return
         if held is None:
             if link.store.fork_proof(request.log) is not None:
-                # The request ends for it; what is on its way may be of either branch.
+                # The fork ends the request; data in flight may be of either branch.
                 self._give_up(request)
                 self._passed_metadata(request, message, index, is_valid=True)
                 return
@@ -211,7 +218,7 @@ class IncomingPieces:
             self._negotiation.cancel(request, Cancel(request.id, CancelCode.FORKED, entries=proof))
             request.is_discarding = True
         elif own is not None and own.hash != held.hash:
-            # Signed twice, and both say the same: no fork that could be proven, but links would not fit.
+            # Two signatures over the same content: not a provable fork, but links to it would not match.
             self._give_up(request)
         else:
             link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
@@ -230,7 +237,7 @@ class IncomingPieces:
             request.incoming_size = message.payload_size
 
     def _give_up(self, request: Request) -> None:
-        """What comes cannot be checked here: cancel, and throw away what is still on its way (R54)."""
+        """Cancel a request whose data cannot be checked here, and discard data in flight (R54)."""
         self._negotiation.cancel(request, Cancel(request.id, CancelCode.REFUSED))
         request.is_discarding = True
 
@@ -243,7 +250,7 @@ class IncomingPieces:
     def begin_payload(
         self, request: Request, length: int, compressed_length: int | None
     ) -> IncomingPayload | None:
-        """What takes the bytes of a payload message that begins; None where it changes nothing."""
+        """Begin a payload message. Returns the receiver of its bytes, or None if it changes nothing."""
         piece = self.piece(request)
         if not piece.is_payload:
             raise PieceViolated(f"a payload came where the metadata of {piece.seq_num} must")
@@ -273,13 +280,13 @@ class IncomingPieces:
     def unknown_payload(
         self, request: Request, length: int, compressed_length: int | None
     ) -> IncomingPayload:
-        """What takes the bytes of a payload whose place is not known: they are thrown away (R54)."""
+        """Begin a payload message whose position is unknown. Its bytes are discarded (R54)."""
         payload = IncomingPayload(self._link, request, 0, None)
         payload.begin(length, compressed_length)
         return payload
 
     def moved(self, payload: IncomingPayload) -> None:
-        """Bytes of a payload came; it is verified if they are the last, or make it whole."""
+        """Handle received bytes of a payload. Verifies the payload if it is complete now."""
         request, link = payload.request, self._link
         if payload.size is not None and not payload.left:
             piece = request.sequence.piece(request.incoming.piece)
@@ -294,7 +301,7 @@ class IncomingPieces:
         link.wake(request)
 
     def _begin_again(self, request: Request) -> None:
-        """A payload out of several ends' bytes is wrong, nobody's fault: ask for it anew (R49, R55)."""
+        """Request a payload again that was wrong, but had bytes from several ends (R49, R55)."""
         begins_inside = bool(request.first_offset(request.incoming.piece))
         code = CancelCode.REFUSED if begins_inside else CancelCode.RESOURCES
         self._negotiation.cancel(request, Cancel(request.id, code))
@@ -302,7 +309,7 @@ class IncomingPieces:
         request.is_discarding = True
 
     def _payload_complete(self, request: Request, piece: Piece) -> None:
-        """All bytes of a payload came or were passed over: verify it (R49, R55, R56)."""
+        """Verify a payload of which all bytes were received or skipped (R49, R55, R56)."""
         link, index = self._link, request.incoming.piece
         stream = self._payloads[request]
         was_data = request.latest is not None and request.latest.index == index
@@ -325,7 +332,7 @@ class IncomingPieces:
         self._pass(request, 1)
 
     def apology(self, request: Request) -> None:
-        """The latest piece counts as never sent (R59)."""
+        """Handle an apology: the latest piece counts as never sent (R59)."""
         latest = request.latest
         if request.is_discarding:
             if latest is not None:

@@ -1,8 +1,8 @@
-"""Entries that come whole and in a row, taken at once: their signatures are verified together.
+"""Batches of complete consecutive entries, whose signatures are verified together.
 
-Most of a transfer is metadata and its payload, again and again. What of it stands in the buffer already is
-rebuilt here, verified by as many threads as the driver has, and put into the store in one go. All that is out
-of the ordinary is left to `incoming_pieces`, which judges message by message and comes to the same results.
+Most of a transfer alternates between metadata and its payload. The part that is in the buffer already is
+rebuilt here, verified with all threads of the driver, and stored in one step. Everything unusual is left to
+`incoming_pieces`, which processes single messages with the same results.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from culm_models.frozen import unfrozen
 from culm_models.keys import SIGNATURE_SIZE
 
 _RUN_BYTES: Final = 524_288
-"""So much is looked at at once: all that a driver reads at a time, so that nothing whole is left behind."""
+"""Bytes processed at once: as many as a driver reads at a time, so that no complete entry is left over."""
 _PLAIN_BYTES: Final = 1024 * 1024
-"""And so much may come out of what of it is compressed."""
+"""Maximum total size of the payloads decompressed from these bytes."""
 _METADATA: Final = 0x80
-"""The first byte of metadata that ends no log."""
+"""First byte of metadata that does not end a log."""
 _RAW: Final = 8
 _COMPRESSED: Final = 9
 
@@ -35,17 +35,17 @@ _UnfrozenEntryVerified = unfrozen(EntryVerified)
 _UnfrozenPayloadVerified = unfrozen(PayloadVerified)
 
 Decompress = Callable[[bytes, int], bytes]
-"""What compressed bytes stand for: so many bytes. Raises the `BambooP2pError` that ends the connection."""
+"""Decompresses bytes to the given length. Raises the `BambooP2pError` that ends the connection."""
 
 
 @dataclass(slots=True)
 class _Whole:
-    """An entry that came, and its payload if all of it came, in either form."""
+    """A received entry, and its payload, raw or compressed, if it is complete."""
 
     held: HeldEntry
     signed: bytes
     end: int
-    """Where the metadata ends among the bytes."""
+    """Offset of the end of the metadata."""
     payload: bytes | None = None
     compressed: bytes | None = None
     payload_end: int = 0
@@ -53,7 +53,7 @@ class _Whole:
 
 @dataclass(frozen=True, slots=True)
 class TakenRun:
-    """So many bytes and messages were taken. `left_over` is a payload that is not what its entry names."""
+    """Number of bytes and messages taken. `left_over` is a payload that does not match its entry."""
 
     length: int
     messages: int
@@ -64,14 +64,14 @@ _NOTHING: Final = TakenRun(0, 0)
 
 
 class IncomingRuns:
-    """Takes runs of whole entries for the requests of a connection."""
+    """Takes runs of complete entries for the requests of a connection."""
 
     def __init__(self, link: Link, decompress: Decompress) -> None:
         self._link = link
         self._decompress = decompress
 
     def take(self, request: Request, buffer: bytearray, at: int) -> TakenRun:
-        """Take what begins at `at` with the metadata at the incoming cursor, as far as it is in order."""
+        """Take the valid run that begins at `at` with the metadata at the incoming cursor."""
         if at >= len(buffer) or buffer[at] != _METADATA or not self._is_plain(request):
             return _NOTHING
         with memoryview(buffer) as view:
@@ -102,7 +102,7 @@ class IncomingRuns:
                     break
                 taken[-1] = (one.held, payload)
         finally:
-            # What came before bytes that end the connection is kept.
+            # Entries before bytes that end the connection are kept.
             if taken:
                 self._keep(request, taken)
         return TakenRun(length, messages, left_over)
@@ -119,7 +119,7 @@ class IncomingRuns:
         )
 
     def _read(self, request: Request, data: bytes) -> list[_Whole]:
-        """What stands in `data`, up to the first thing that is not as usual."""
+        """Read entries from `data` up to the first that is incomplete or not of the common form."""
         store, flavour, log = self._link.store, self._link.flavour, request.log
         run = request.sequence.entries_from(request.incoming.piece)
         if run is None:
@@ -131,7 +131,7 @@ class IncomingRuns:
         ):
             return []
         if store.highest_entry(log) >= first:
-            # An entry that is held, and the one before it, are compared with what comes.
+            # A held entry, and the entry before it, must be compared with the received ones.
             last = min(last, next(store.held_between(log, first, last + 1), last + 2) - 2)
         public_key, log_id = log
         begin = b"\x00" + public_key + varu64.encode(log_id)
@@ -199,7 +199,10 @@ class IncomingRuns:
         return held.hash if held is not None else None
 
     def _read_payload(self, data: bytes, whole: _Whole) -> bool:
-        """Whether all of the payload follows, in one message; a raw one is compared with its hash."""
+        """Read the payload if it follows completely in one message. Returns whether it does.
+
+        A raw payload must match its hash.
+        """
         at, entry = whole.end, whole.held.entry
         kind = data[at] if at < len(data) else -1
         if kind not in (_RAW, _COMPRESSED):
@@ -231,7 +234,7 @@ class IncomingRuns:
         return True
 
     def _keep(self, request: Request, taken: list[VerifiedEntry]) -> None:
-        """Put the entries into the store, and move the cursor over them."""
+        """Store the entries and advance the cursor over them."""
         link, log, id_ = self._link, request.log, request.id
         link.store.put_verified(log, taken)
         first, count = taken[0][0].entry.seq_num, len(taken)

@@ -1,4 +1,4 @@
-"""Payload bytes on their way out: compressed where that is shorter (3.7, LZFoo)."""
+"""Outgoing payload messages, compressed if that is shorter (3.7, LZFoo)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from culm_models.lzfoo import Compressor
 
 _RAW: Final = b"\x08"
 _RAW_RUN_MAX: Final = 31
-"""Of payloads that no trial made shorter, one in so many and one is tried."""
+"""Maximum number of payloads sent raw without trying compression, after trials that gained nothing."""
 
 
 class OutgoingPayloads:
-    """Makes the payload messages of one connection, whose window all its requests share."""
+    """Produces the payload messages of a connection. All its requests share one compression window."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._compressor: Compressor | None = None
         self._sent_raw = self._raw_run = 0
-        """Payloads that went raw without being tried since the last trial, and how many are to."""
+        """Payloads sent raw without a trial since the last trial, and the number to send in this way."""
 
     def put(self, data: bytes, out: bytearray) -> None:
-        """One message; where nothing got shorter, few are tried."""
+        """Append a message with `data` to `out`. Compression is tried less often if it gained nothing."""
         if self._sent_raw < self._raw_run:
             self._sent_raw += 1
         elif data and (window := self._link.send_window):

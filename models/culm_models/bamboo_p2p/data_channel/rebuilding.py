@@ -1,4 +1,4 @@
-"""Entries out of metadata: what was left out comes from the request, then all is verified (R51, R52)."""
+"""Rebuilding of entries from metadata: adds the fields that it leaves out, then verifies (R51, R52)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from culm_models.bamboo_p2p.wire.messages import Metadata
 
 
 class LinkUnknown(Exception):
-    """A link of the entry is not known here, so the entry can be neither rebuilt nor blamed on anyone."""
+    """A link of the entry is unknown or uncertain, so a failure cannot be attributed to the other end."""
 
 
 def left_out_backlink(request: Request, seq_num: int) -> bool:
-    """Whether the backlink of an entry of this request is left out of its metadata (R52)."""
+    """Whether the metadata of an entry of this request leaves out the backlink (R52)."""
     return not needs_skiplink(seq_num) or request.sequence.follows_its_backlink(seq_num)
 
 
 def rebuild_entry(request: Request, seq_num: int, metadata: Metadata, store: BambooStore) -> HeldEntry | None:
-    """The verified entry; None if it is not what its author signed.
+    """Rebuild and verify an entry. Returns None if it is not what its author signed.
 
-    Raises `LinkUnknown` where a link cannot be known, or is not sure to be of the branch of this request.
+    Raises `LinkUnknown` if a link is unknown, or if the entry is invalid and a link may be of another branch.
     """
     links: list[bytes] = []
     is_sure = True

@@ -1,4 +1,4 @@
-"""The data channel, incoming: messages out of bytes, and which request they are about (3.7)."""
+"""Incoming side of the data channel: reads messages and assigns them to requests (3.7)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOVED_BYTES = 65_536
 
 
 class _Verdict(Enum):
-    """What became of a message."""
+    """The result of processing a message."""
 
     CHANGED = "changed"
     NO_CHANGE = "no_change"
@@ -59,12 +59,12 @@ def _changed(changed: bool) -> _Verdict:
 class Receiver:
     """Reads the data channel of one connection.
 
-    `feed` takes bytes as they come. Bytes that cannot be understood yet stay here: until the setup is read,
-    and while data waits for a control message that it overtook (R4, R7, R9). `is_waiting` says so; the driver
-    then leaves the channel unread, so that what stays is bounded by its window.
+    `feed` takes bytes split anywhere. Bytes are buffered until the setup has been received, and while data
+    waits for a control message that it has overtaken (R4, R7, R9). `is_waiting` is then true and the driver
+    stops reading the channel, so that the buffer is bounded by the channel's window.
 
-    What came may be many messages, and a few compressed bytes stand for very many: `is_left` says that more
-    of it is to be read, when the driver has seen to what there is; `feed` goes on with it.
+    One call processes a limited number of messages and of decompressed bytes. If data is left, `is_left` is
+    true, and the driver calls `feed` again after it has handled the results.
     """
 
     def __init__(self, link: Link, negotiation: Negotiation) -> None:
@@ -83,12 +83,16 @@ class Receiver:
         self.messages_read = 0
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the data channel. Raises the `BambooP2pError` that ends the connection."""
+        """Add bytes of the data channel. Raises the `BambooP2pError` that ends the connection."""
         self._buffer += data
         self.resume()
 
     def resume(self) -> None:
-        """Read on, as far as it goes in one turn; after a control message, too, if data waits for one."""
+        """Continue to process buffered data for one slice.
+
+        Also called after a control message, if data waits for it. Raises the `BambooP2pError` that ends the
+        connection.
+        """
         self.is_waiting = self.is_left = False
         self._plain_left = PLAIN_BYTES_A_TURN
         if self._link.other_setup is None:
@@ -107,7 +111,10 @@ class Receiver:
         self._at = 0
 
     def _step(self) -> bool:
-        """Read one message, or a part of a payload; whether there may be more to read."""
+        """Read a message, a run of entries or a part of a payload.
+
+        Returns whether there may be more to read.
+        """
         if self._body is not None:
             return self._read_body(self._body)
         if self._current is not None and self._take_run(self._current):
@@ -128,7 +135,7 @@ class Receiver:
         return True
 
     def _take_run(self, request: Request) -> bool:
-        """Take whole entries that stand in the buffer in a row; whether there were any."""
+        """Take complete consecutive entries from the buffer. Returns whether there were any."""
         run = self._runs.take(request, self._buffer, self._at)
         if not run.messages:
             return False
@@ -146,7 +153,7 @@ class Receiver:
     def _expects_backlink(self) -> bool:
         request = self._required()
         if request.is_position_lost:
-            # No size begins with the bytes of a hash: a payload of 0 bytes has those behind one more 0.
+            # No payload size looks like a hash: after a size of 0, the hash begins with one more 0.
             prefix = self._link.flavour.prefix
             return bytes(self._buffer[self._at + 1 : self._at + 1 + len(prefix)]) == prefix
         self._pieces.pass_unknown_payload(request)
@@ -202,7 +209,7 @@ class Receiver:
         return _Verdict.CHANGED
 
     def _end(self, message: Cancelled) -> _Verdict:
-        """No further data of a request will come (R9, R57)."""
+        """Handle the last data message of a request (R9, R57)."""
         link = self._link
         if link.requests.ignored_end_came(message.id):
             self._negotiation.unpark(message.id)
@@ -238,7 +245,7 @@ class Receiver:
         return _changed(body is not None and (length > 0 or body.size == request.incoming.offset))
 
     def _read_body(self, body: IncomingPayload) -> bool:
-        """Take what there is of a payload's bytes; whether the message is over."""
+        """Take the available bytes of a payload. Returns whether there may be more to read."""
         wanted = min(body.left, _MOVED_BYTES)
         chunk = bytes(memoryview(self._buffer)[self._at : self._at + wanted])
         self._at += len(chunk)

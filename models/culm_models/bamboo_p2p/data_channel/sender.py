@@ -1,8 +1,8 @@
-"""The data channel, outgoing: which piece goes next, and what it looks like on the wire (3.7, R48, R63, R65).
+"""Outgoing side of the data channel: selects the next piece and encodes it (3.7, R48, R63, R65).
 
-An end sends the piece at its cursor if it has it and the other end has not passed it. What it does not send
-(what the other end brought, what is too small or too large, what it lacks) it passes only on its way to a
-piece that it can send, or to the end. Data is made when the driver asks for it: nothing waits in memory.
+An end sends the piece at its cursor if it holds it and the other end has not passed it. It passes other
+pieces (received from the other end, too small, too large, or missing here) only on the way to a piece that it
+can send, or to the end. Data is produced when the driver requests it, so that nothing waits in memory.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from culm_models.bamboo_p2p.wire.messages import (
 )
 
 _COALESCED = 65_536
-"""So many pieces are looked at for one notify before another request has its turn."""
+"""Maximum number of pieces in one notify, before another request gets its slot."""
 
 
 class Sender:
-    """Makes the data of one connection."""
+    """Produces the outgoing data of one connection."""
 
     def __init__(self, link: Link, negotiation: Negotiation) -> None:
         self._link = link
@@ -43,17 +43,17 @@ class Sender:
         self._current: Request | None = None
         self._payloads = OutgoingPayloads(link)
         self._turn_payload = 0
-        """Bytes of payloads in this turn, as they are before they are compressed."""
+        """Bytes of payloads in this slot, before compression."""
 
     def has_data(self) -> bool:
-        """Whether there may be something to send. Requests that only receive wait until all has come."""
+        """Whether there may be something to send. Requests that only receive wait until all has arrived."""
         link = self._link
         while link.ready and self._only_receives(link.ready[0]):
             link.next_ready()
         return bool(link.ready or link.orphaned_ends)
 
     def _only_receives(self, request: Request) -> bool:
-        """Whether a turn of the request would change nothing: it is woken again when more has come."""
+        """Whether a slot would change nothing in the request. It is woken again when data arrives."""
         return (
             request.mine
             and request.direction is Direction.PULL
@@ -62,7 +62,7 @@ class Sender:
         )
 
     def next_data(self) -> bytes:
-        """The data of one turn, some 64 KiB at most; empty where there is nothing to send now."""
+        """Return the data of one slot, at most about 64 KiB; empty if there is nothing to send now."""
         link = self._link
         while link.orphaned_ends:
             return encode_data(Cancelled(link.orphaned_ends.popleft()))
@@ -75,7 +75,7 @@ class Sender:
         return b""
 
     def _turn(self, request: Request, out: bytearray) -> bool:
-        """One turn of a request; whether it may have more to send."""
+        """Append the data of one slot of a request to `out`. Returns whether it may have more to send."""
         self._turn_payload = 0
         if request.apology_due:
             self._apologise(request, out)
@@ -90,7 +90,7 @@ class Sender:
         if not request.may_send or self._link.other_setup is None:
             return False
         if not (request.mine or request.has_sent or request.direction is Direction.PULL):
-            # Who only sends confirms before it holds anything: what came since may be of another branch.
+            # An end that only sends may confirm before it holds entries; later ones may be of another branch.
             mismatch = other_branch(request.proposal, request.id, self._link.store)
             if mismatch is not None:
                 self._negotiation.cancel(request, mismatch)
@@ -106,13 +106,13 @@ class Sender:
         return True
 
     def _room(self, out: bytearray) -> int:
-        """What is left of a turn: a few compressed bytes can stand for very many (R63)."""
+        """Return the bytes left in the slot. Uncompressed sizes count, too (R63)."""
         return max(TURN_BYTES - max(len(out), self._turn_payload), 0)
 
     def _send_run(self, request: Request, out: bytearray) -> bool:
-        """Send whole entries in a row, as many as fit the turn; whether there were any.
+        """Send complete consecutive entries, as many as fit the slot. Returns whether there were any.
 
-        What is out of the ordinary is left to `_step`, which takes one piece at a time.
+        Everything unusual is left to `_step`, which processes one piece at a time.
         """
         wanted, outgoing, sequence = request.wanted, request.outgoing, request.sequence
         index = outgoing.piece
@@ -148,16 +148,16 @@ class Sender:
         return True
 
     def _would_be_cut(self, request: Request, room: int) -> bool:
-        """Whether an entry stands at the cursor whose payload fits a turn of its own, and not what is left.
+        """Whether the payload of the entry at the cursor fits a whole slot, but not the rest of this one.
 
-        Who reads it takes it whole, with those around it, where parts would be kept and verified one by one.
+        The other end can process a complete entry in a run; parts would be stored and verified separately.
         """
         run = request.sequence.entries_from(request.outgoing.piece)
         held = self._link.store.entry(request.log, run[0]) if run is not None else None
         return held is not None and room < held.entry.payload_size <= TURN_BYTES
 
     def _step(self, request: Request, out: bytearray) -> bool:
-        """Send or pass what stands at the cursor; whether it moved."""
+        """Send or pass the piece at the cursor. Returns whether the cursor moved."""
         target = self._next_to_send(request)
         if target is None:
             return False
@@ -179,10 +179,10 @@ class Sender:
             self._notify(request, self._notified_run(request), out)
         return True
 
-    # What to send next.
+    # Selection of the next piece.
 
     def _next_to_send(self, request: Request) -> int | None:
-        """The index of the next piece to be sent, or the end if all is to be passed; else None."""
+        """Return the index of the next piece to send, the end if all is to be passed, else None."""
         limit = self._limit(request)
         index = max(request.outgoing.piece, request.scanned)
         while index < limit:
@@ -203,14 +203,14 @@ class Sender:
         return limit if request.outgoing.piece < limit and self._may_pass_to_end(request) else None
 
     def _limit(self, request: Request) -> int:
-        """The index behind the last piece to be sent; a log that is known to end ends there (R58)."""
+        """Return the index after the last piece to send. A known end of the log limits it (R58)."""
         end_of_log = self._link.store.end_of_log(request.log)
         if end_of_log is None or end_of_log < request.proposal.start:
             return request.limit
         return min(request.limit, request.sequence.behind(end_of_log))
 
     def _judge(self, request: Request, index: int, piece: Piece) -> tuple[bool, bool]:
-        """Whether a piece that the other end has not passed can be sent, and whether passed (R48, R65)."""
+        """Return whether a piece that the other end has not passed can be sent, and be passed (R48, R65)."""
         store = self._link.store
         held = store.entry(request.log, piece.seq_num)
         is_pull = request.direction is Direction.PULL
@@ -226,26 +226,26 @@ class Sender:
         others_at = request.incoming.offset if index == request.incoming.piece else begins
         may_send = not is_pull and self._metadata_is_there(request, piece)
         if store.has_payload(request.log, piece.seq_num):
-            # In safe mode an end that is ahead in a payload holds all of it: let it finish.
+            # In safe mode, an end that is ahead in a payload holds all of it, so let it finish.
             return may_send and (own_at >= others_at or self._link.receives_greedily), False
         parts = store.unverified(request.log, piece.seq_num)
         if parts:
             may_send = may_send and self._link.sends_greedily and request.verified_only != index
             return may_send and max(own_at, others_at) in parts and request.wanted.wants_payload(size), False
-        # After an apology the good payload follows when it comes: it is not passed over, either.
+        # After an apology, the valid payload follows when it arrives, so it is not skipped, either.
         is_awaited = request.verified_only == index or self._link.settings.expects_payload(
             request.log, piece.seq_num
         )
         return False, not (others_at > begins or request.wanted.mandatory or is_awaited)
 
     def _metadata_is_there(self, request: Request, piece: Piece) -> bool:
-        """Payload-only data waits until the other end is known to hold the metadata (R54)."""
+        """Whether the payload may be sent: if payload-only, the other end must hold the metadata (R54)."""
         if not request.proposal.payload_only:
             return True
         return self._link.metadata_at_other.has(request.log, piece.seq_num)
 
     def _may_pass_to_end(self, request: Request) -> bool:
-        """Whether an end with nothing to send goes to the end of the sequence (R65)."""
+        """Whether an end with nothing to send passes the rest of the sequence (R65)."""
         if request.sequence.is_open and self._limit(request) == request.sequence.size:
             return False
         mine, others = request.outgoing, request.incoming
@@ -255,7 +255,7 @@ class Sender:
             return True
         return not request.mine and others.furthest == (0, request.first_offset(0))
 
-    # How it goes out.
+    # Encoding.
 
     def _begin(self, request: Request, out: bytearray) -> None:
         if self._current is not request:
@@ -298,7 +298,7 @@ class Sender:
         self._moved(request, pieces)
 
     def _notified_run(self, request: Request) -> int:
-        """How many pieces from the cursor on are held, and wanted as notifies alone."""
+        """Return the number of pieces from the cursor on that are held and requested only as notifies."""
         first = request.outgoing.piece
         limit = min(self._limit(request), first + _COALESCED)
         index = first + 1
@@ -354,10 +354,13 @@ class Sender:
             if is_wrong:
                 self._apologise(request, out)
 
-    # What ends.
+    # Ends.
 
     def _apologise(self, request: Request, out: bytearray) -> None:
-        """The latest piece, which went out unverified, was wrong: it counts as never sent (R59)."""
+        """Apologise for the latest piece, which was sent unverified and is wrong.
+
+        It counts as unsent (R59).
+        """
         request.apology_due = False
         if not request.may_send:
             return
@@ -371,7 +374,7 @@ class Sender:
         request.scanned = 0
 
     def _complete_if_done(self, request: Request) -> None:
-        """Cancel with 130 when everything of a finite sequence went the ways it had to (3.8, Completion)."""
+        """Cancel with 130 if a finite sequence has been transferred completely (3.8, Completion)."""
         limit = self._limit(request)
         if request.outgoing.piece < limit or (request.sequence.is_open and limit == request.sequence.size):
             return

@@ -1,7 +1,7 @@
-"""What is agreed on: ranges of logs, and how far each has come.
+"""Requests: ranges of logs that two ends have agreed on, and the progress in each.
 
-`sequence` counts the pieces of a range, and those that the other end has passed; `interest` is what an end
-wants of it, `request` its whole state and `request_table` all of a connection, with the entries that the
-other end holds. `proposals` makes them from what is held, and judges those that come and what comes with a
-cancel; `completion` says when all is there, or is waited for in vain.
+`sequence`: the pieces of a range, and those that the other end has passed. `interest`: what an end wants of a
+range. `request`: the state of a request. `request_table`: all requests of a connection, and the metadata that
+the other end holds. `proposals`: making proposals, and validating proposals and the evidence of cancels.
+`completion`: detects that everything has arrived, or can no longer arrive.
 """

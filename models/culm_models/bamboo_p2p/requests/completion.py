@@ -1,4 +1,4 @@
-"""Whether a request has brought all that this end asked for (3.8, Completion)."""
+"""Completion of requests: detects that everything requested is held, or cannot arrive (3.8, Completion)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from culm_models.bamboo_p2p.store import BambooStore
 
 
 def lacks_nothing(request: Request, limit: int, store: BambooStore) -> bool:
-    """Whether all that was asked for up to the piece `limit` is held; goes on where it stopped last time."""
+    """Whether everything requested up to the piece `limit` is held. Continues where the last call stopped."""
     log, own, sequence = request.log, request.own, request.sequence
     index = request.held_until
     while index < limit:
         run = sequence.entries_from(index)
         if run is not None:
-            # Entries that are held with their payloads are passed in one step, however many there are.
+            # Consecutive entries that are held with their payloads are passed in one step.
             first, last = run
             whole = min(store.end_of_held_payloads(log, first), last + 1) - first
             if whole:
@@ -37,13 +37,13 @@ def lacks_nothing(request: Request, limit: int, store: BambooStore) -> bool:
 
 
 def insists_on_dropped(request: Request, store: BambooStore) -> bool:
-    """Whether the payload that stops an end was dropped here, so that waiting for it is in vain."""
+    """Whether the next piece is a mandatory payload that was dropped here, so that waiting is futile."""
     index, wanted = request.scanned, request.wanted
     if not wanted.mandatory or request.direction is Direction.PULL or index >= request.limit:
         return False
     piece = request.sequence.piece(index)
     if not piece.is_payload or not store.is_dropped(request.log, piece.seq_num):
         return False
-    # The other end may be just bringing it.
+    # The other end may be sending it at this moment.
     is_coming = request.incoming.piece == index and request.incoming.offset > request.first_offset(index)
     return not is_coming and not store.has_payload(request.log, piece.seq_num)

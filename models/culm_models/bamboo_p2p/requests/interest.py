@@ -1,8 +1,9 @@
-"""What one end wants of a request, now and in all the settings it has had (R12, R27, R48).
+"""Interest of one end in a request: its current settings and all earlier ones (R12, R27, R48).
 
-Adjustments are not acknowledged, so nobody knows when the other end read them. What it sends is therefore
-judged by every setting that has been in force: the union of eagernesses, the largest threshold for data and
-the smallest for notifies, the first sizes for data. Sizes only narrow, so skips are judged by the latest.
+Adjustments are not acknowledged, so this end does not know when the other end has read them. Received data is
+therefore checked against all settings that have been in force: the union of eagernesses, the largest
+threshold for data and the smallest for notifies, the first sizes for data. Sizes only narrow, so skips are
+checked against the latest.
 """
 
 from culm_models.bamboo_p2p.errors import InterestWidened
@@ -10,7 +11,7 @@ from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Eagerness, Pr
 
 
 class Interest:
-    """The settings of one end for one request; sizes and thresholds in bytes."""
+    """The settings of one end for a request. Sizes and thresholds are in bytes."""
 
     __slots__ = (
         "_asked_all",
@@ -27,7 +28,7 @@ class Interest:
     )
 
     def __init__(self) -> None:
-        """What the end that did not propose has before its first adjustment (R27)."""
+        """Create the settings that the end that did not propose has before its first adjustment (R27)."""
         self.eagerness: Eagerness | None = None
         self.threshold = 0
         self.mandatory = True
@@ -39,7 +40,7 @@ class Interest:
 
     @classmethod
     def of_proposal(cls, proposal: Propose) -> "Interest":
-        """What a proposal says of the end that sent it."""
+        """Create the settings of the proposing end from its proposal."""
         interest = cls()
         interest.mandatory = proposal.mandatory
         interest.min_size, interest.max_size = proposal.min_size, proposal.max_size
@@ -48,7 +49,7 @@ class Interest:
         return interest
 
     def adjust(self, message: Adjust) -> bool:
-        """Take what an adjustment of this end says; whether anything changed. Raises `InterestWidened`."""
+        """Apply an adjustment of this end. Returns whether anything changed. Raises `InterestWidened`."""
         if message.min_size is not None and message.min_size < self.min_size:
             raise InterestWidened(f"the minimum size was {self.min_size}, {message.min_size} is less")
         if message.max_size is not None and message.max_size > self.max_size:
@@ -85,11 +86,11 @@ class Interest:
     def _settings(self) -> tuple[object, ...]:
         return (self.eagerness, self.threshold, self.mandatory, self.min_size, self.max_size)
 
-    # What to send to the end whose interest this is, by its settings as they are now.
+    # What to send to the end with this interest: the current settings apply.
 
     @property
     def wants_metadata(self) -> bool:
-        """Whether metadata is to be sent, not notified of."""
+        """Whether metadata is to be sent instead of notified."""
         return self.eagerness is not Eagerness.NOTIFY
 
     def fits(self, size: int) -> bool:
@@ -97,31 +98,31 @@ class Interest:
         return self.min_size <= size <= self.max_size
 
     def wants_payload(self, size: int) -> bool:
-        """Whether a payload that fits is to be sent, not notified of."""
+        """Whether a payload that fits is to be sent instead of notified."""
         return self.eagerness is Eagerness.ALL or (
             self.eagerness is Eagerness.THRESHOLD and size <= self.threshold
         )
 
-    # What the end whose interest this is lets the other end send, by all settings it has had.
+    # What the other end may send to the end with this interest: all settings so far apply.
 
     @property
     def ever_notified(self) -> bool:
-        """Whether notifies of any piece have been asked for."""
+        """Whether notifies of all pieces were ever requested."""
         return self._asked_notify
 
     @property
     def admits_metadata(self) -> bool:
-        """Whether metadata may come."""
+        """Whether metadata may arrive."""
         return self._asked_all or self._largest_threshold is not None
 
     def admits_payload(self, size: int) -> bool:
-        """Whether bytes of a payload of this size may come."""
+        """Whether bytes of a payload of this size may arrive."""
         if not self._first_min <= size <= self._first_max:
             return False
         return self._asked_all or (self._largest_threshold is not None and size <= self._largest_threshold)
 
     def admits_notify(self, size: int | None) -> bool:
-        """Whether a notify of a payload may come; None: its size is not known, and cannot be judged."""
+        """Whether a notify of a payload may arrive. If `size` is None, it is unknown and not checked."""
         if self._asked_notify:
             return True
         if self._smallest_threshold is None:

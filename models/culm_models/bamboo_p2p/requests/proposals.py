@@ -1,4 +1,4 @@
-"""Making proposals from what is held, and judging those of the other end (R22 to R25, R30, R31, R35, R36)."""
+"""Making of own proposals and validation of the other end's (R22 to R25, R30, R31, R35, R36)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Cancel, CancelCode, E
 
 @dataclass(frozen=True, slots=True)
 class RequestedRange:
-    """What a caller wants of a log; what is left out follows from what is held. Fields as in `Propose`."""
+    """The range of a log that a caller wants. Missing fields are derived from what is held.
+
+    Fields as in `Propose`.
+    """
 
     public_key: bytes
     log_id: int
@@ -40,7 +43,7 @@ class RequestedRange:
 
     @property
     def log(self) -> LogKey:
-        """The log that it is about."""
+        """The log of the range."""
         return self.public_key, self.log_id
 
 
@@ -48,7 +51,7 @@ RefusedKey = tuple[LogKey, int, int | None, int | None, int | None, int | None, 
 
 
 def refused_key(proposal: Propose) -> RefusedKey:
-    """What makes two proposals the same one for a refusal (3.8)."""
+    """Return the key under which two proposals count as the same for a refusal (3.8)."""
     return (
         (proposal.public_key, proposal.log_id),
         proposal.start,
@@ -62,7 +65,7 @@ def refused_key(proposal: Propose) -> RefusedKey:
 
 
 def make_proposal(wanted: RequestedRange, request_id: int, store: BambooStore) -> Propose:
-    """The proposal for a wanted. Raises `SparseOpen`, `EntryMissing`, `RangeViolated`."""
+    """Make the proposal for a wanted range. Raises `SparseOpen`, `EntryMissing`, `RangeViolated`."""
     if wanted.sparse and wanted.end is None:
         raise SparseOpen("a sparse range needs an end: learn the log's height by an open notify-only request")
     lower = None if wanted.offset is not None else wanted.lower
@@ -122,7 +125,7 @@ def make_proposal(wanted: RequestedRange, request_id: int, store: BambooStore) -
 
 
 def check_range(proposal: Propose) -> None:
-    """Raise `RangeViolated` unless the numbers make a range (R31)."""
+    """Check that the sequence numbers make a range (R31). Raises `RangeViolated`."""
     start, lower, end, upper = proposal.start, proposal.lower, proposal.end, proposal.upper
     if start < 1 or 0 in (lower, end, upper):
         raise RangeViolated("sequence numbers start at 1")
@@ -135,7 +138,10 @@ def check_range(proposal: Propose) -> None:
 
 
 def objection(proposal: Propose, request_id: int, store: BambooStore) -> Cancel | None:
-    """Why a proposal cannot be taken whatever the policy, but for what lacks here: forks, ends (3.8)."""
+    """Return the cancel for a proposal that no policy can accept (3.8), or None.
+
+    The reasons are forks, ends of logs and open sparse ranges. Missing entries are checked by `unfit`.
+    """
     log = (proposal.public_key, proposal.log_id)
     proof = store.fork_proof(log)
     if proof is not None:
@@ -149,7 +155,7 @@ def objection(proposal: Propose, request_id: int, store: BambooStore) -> Cancel 
 
 
 def unfit(proposal: Propose, request_id: int, store: BambooStore, direction: Direction) -> Cancel | None:
-    """Why a proposal does not fit what is held: R35, R36 and the expected hash (R23)."""
+    """Return the cancel for a proposal that does not fit what is held, or None (R35, R36, hash: R23)."""
     log = (proposal.public_key, proposal.log_id)
     refused = Cancel(request_id, CancelCode.REFUSED)
     if (proposal.offset is not None or proposal.payload_only) and not _holds_metadata(store, proposal):
@@ -172,7 +178,7 @@ def unfit(proposal: Propose, request_id: int, store: BambooStore, direction: Dir
 
 
 def other_branch(proposal: Propose, request_id: int, store: BambooStore) -> Cancel | None:
-    """Why a proposal is for another branch than the one held here, as far as its expected hash says (R23)."""
+    """Return the cancel for a proposal whose expected hash is of another branch, or None (R23)."""
     log = (proposal.public_key, proposal.log_id)
     if proposal.lower is None or proposal.lower == 1:
         return None
@@ -188,14 +194,14 @@ def other_branch(proposal: Propose, request_id: int, store: BambooStore) -> Canc
 
 
 def hash_mismatch_target(proposal: Propose) -> int | None:
-    """Of which entry a mismatch of the expected hash must speak; None where no hash was expected (R23)."""
+    """Return the sequence number of the entry whose hash a proposal expects, or None (R23)."""
     if proposal.offset is not None:
         return proposal.start
     return lipmaa(proposal.lower) if proposal.lower is not None and proposal.lower > 1 else None
 
 
 def _lowest_lacking(store: BambooStore, log: LogKey, start: int) -> int:
-    """The lowest element of the start's lower pool that is not held, else the start."""
+    """Return the lowest element of the start's lower pool that is not held, else the start."""
     for number in reversed(lower_pool(start)):
         if store.entry(log, number) is None:
             return number
@@ -203,7 +209,7 @@ def _lowest_lacking(store: BambooStore, log: LogKey, start: int) -> int:
 
 
 def _hash_below(store: BambooStore, log: LogKey, lower: int) -> bytes | None:
-    """The hash of the next element of the lower pool below `lower`, from that entry or from its link."""
+    """Return the hash of the next element of the lower pool below `lower`, from it or from the link to it."""
     target = lipmaa(lower)
     held = store.entry(log, target)
     if held is not None:
@@ -213,7 +219,7 @@ def _hash_below(store: BambooStore, log: LogKey, lower: int) -> bytes | None:
 
 
 def _holds_metadata(store: BambooStore, proposal: Propose) -> bool:
-    """With an offset the start's metadata must be held, payload-only that of the whole finite range (R35)."""
+    """Whether the required metadata is held: of the start, or, if payload-only, of the whole range (R35)."""
     log = (proposal.public_key, proposal.log_id)
     if not proposal.payload_only or proposal.end is None:
         return store.entry(log, proposal.start) is not None
@@ -224,7 +230,7 @@ def _holds_metadata(store: BambooStore, proposal: Propose) -> bool:
 
 
 def judge_evidence(request: Request, message: Cancel, store: BambooStore) -> ForkProof | None:
-    """What a cancel proves of the log, if it proves that it is forked. Raises `EvidenceBogus`."""
+    """Validate the evidence of a cancel. Returns the proof if it proves a fork. Raises `EvidenceBogus`."""
     if message.code is CancelCode.END_OF_LOG:
         if message.seq_num is None or not 1 <= message.seq_num < request.proposal.start:
             raise EvidenceBogus(f"no entry {message.seq_num} ends the log before the start", request.log)
@@ -242,7 +248,11 @@ def judge_evidence(request: Request, message: Cancel, store: BambooStore) -> For
 
 
 def _judge_mismatch(request: Request, message: Cancel, store: BambooStore) -> ForkProof | None:
-    """The entry must be the one whose hash was expected, and have another; beside our own it is a proof."""
+    """Validate a mismatch of the expected hash.
+
+    Returns a proof of a fork if the held entry differs, else None. The entry must be the one whose hash was
+    expected, and have another hash. Raises `EvidenceBogus`.
+    """
     (entry_bytes,) = message.entries
     entry = _signed(request, message, entry_bytes, store.flavour)
     entry_hash = store.flavour.hash(entry_bytes)
@@ -255,7 +265,7 @@ def _judge_mismatch(request: Request, message: Cancel, store: BambooStore) -> Fo
     ):
         what = "the entry does not show that the expected hash is another one"
         raise EvidenceBogus(what, request.log, message.entries)
-    # Where the entry itself is not held, the hash came out of a link of the one at the lower bound.
+    # If the entry itself is not held, the hash came from a link of the entry at the lower bound.
     for seq_num in (entry.seq_num, request.proposal.lower):
         held = store.entry(request.log, seq_num) if seq_num is not None else None
         if held is not None and is_fork_proof(held.entry, held.hash, entry, entry_hash):

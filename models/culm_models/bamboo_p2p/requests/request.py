@@ -1,4 +1,4 @@
-"""One request at one end: who asked for what, how far either end is, and what is still to be said."""
+"""A request at one end: its proposal, the interest and progress of both ends, and outstanding messages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, Propose
 
 NOTIFIED_RUNS_MAX: Final = 1_024
-"""So many runs of pieces that were only notified of are told apart, in one request and either set."""
+"""Maximum number of runs of notified pieces that a request distinguishes, in each of its two sets."""
 
 
 class RequestState(StrEnum):
-    """The states of 3.8."""
+    """The states of a request (3.8)."""
 
     PROPOSED = "proposed"
     CONFIRMED = "confirmed"
@@ -29,9 +29,9 @@ class RequestState(StrEnum):
 
 @dataclass(slots=True)
 class Cursor:
-    """How far an end is: whole pieces passed, and bytes into the payload after them.
+    """Position of an end: the number of pieces passed, and the offset in the payload after them.
 
-    `furthest` is the highest place ever, which an apology does not roll back (R46, R49).
+    `furthest` is the highest position so far; an apology does not reset it (R46, R49).
     """
 
     piece: int = 0
@@ -39,7 +39,7 @@ class Cursor:
     furthest: tuple[int, int] = (0, 0)
 
     def move(self, piece: int, offset: int = 0) -> None:
-        """Go to a later place."""
+        """Move to a later position."""
         self.piece, self.offset = piece, offset
         self.furthest = max(self.furthest, (piece, offset))
 
@@ -50,7 +50,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class LatestPiece:
-    """The latest piece that came as data, for which alone there may be an apology (R59)."""
+    """The latest piece received as data, the only one for which an apology may arrive (R59)."""
 
     index: int
     is_complete: bool = False
@@ -58,9 +58,9 @@ class LatestPiece:
 
 
 class Request:
-    """One request, from its proposal until all four messages of its cancellation are through.
+    """A request, from its proposal until all four messages of its cancellation were sent and received.
 
-    `mine`: this end proposed it. `own` is what this end wants of it, `wanted` what the other end does.
+    `mine`: this end proposed it. `own` is the interest of this end, `wanted` that of the other end.
     """
 
     __slots__ = (
@@ -116,59 +116,61 @@ class Request:
         self.cancel_sent = self.cancel_received = False
         self.data_end_sent = self.data_end_received = False
 
-        # The end and upper bound that fix the sequence (R34 ii), and those in force (R34 iii).
+        # The end and upper bound that fix the sequence (R34 ii), and the values in force (R34 iii).
         self.sequence_end, self.sequence_upper = proposal.end, proposal.upper
         self.end, self.upper = proposal.end, proposal.upper
         self.sequence = self._make_sequence()
         self.ended_by: int | None = None
-        """The entry of the sequence that ends the log, once it is known (R58)."""
+        """Sequence number of the entry that ends the log, if the sequence is known to contain it (R58)."""
         self.other_ended_by: int | None = None
-        """That entry, where the other end sent it: nothing of later entries may come."""
+        """The same number if the other end sent that entry: data of later entries is a violation."""
 
         first = proposal.offset or 0
         self.outgoing, self.incoming = Cursor(0, first, (0, first)), Cursor(0, first, (0, first))
         self.has_sent = False
         self.scanned = 0
-        """Pieces up to here need nothing but to be passed; where the search for something to send goes on."""
+        """Index from which the search for a piece to send continues; all pieces before it are only passed."""
         self.held_until = 0
-        """Nothing that was asked for is lacking up to this piece."""
+        """Index up to which all requested pieces are held."""
         self.unverified: PayloadTrace | None = None
-        """What was sent of the outgoing piece without being verified."""
+        """Trace of the bytes of the outgoing piece that were sent unverified."""
         self.verified_only: int | None = None
-        """A piece that goes out again only verified, after an apology."""
+        """Index of a piece that, after an apology, is only sent again when it is verified."""
         self.apology_due = False
 
         self.other_passed = PassedPieces()
-        """Pieces that the other end passed by verified data or by notify: they can be caught up over."""
+        """Pieces that the other end passed by valid data or by notify, so that they need not be sent."""
         self.notified_metadata = RangeSet()
-        """Pieces of metadata of which both ends only notified, so that no link of theirs is pinned."""
+        """Metadata pieces that both ends only notified, so that their links are not fixed to a branch."""
         self.notified = RangeSet()
-        """Pieces that this end passed by notify, where there is metadata among them. Of either set, too much
-        makes this end more patient and nothing else, so of very many runs the last are joined."""
+        """Pieces that this end passed by notify, if metadata is among them.
+
+        Extra pieces in either set only make this end more tolerant, so the last of very many runs are joined.
+        """
         self.latest: LatestPiece | None = None
         self.received_apology: int | None = None
         self.incoming_size: int | None = None
-        """The size of the payload at the incoming cursor, as its metadata in this request said it."""
+        """Size in bytes of the payload at the incoming cursor, from its metadata in this request."""
         self.is_discarding = False
-        """What comes is framed, and thrown away (R54)."""
+        """Whether received data is parsed and discarded (R54)."""
         self.is_position_lost = False
-        """Payloads of unknown sizes came, with no metadata between them: no position can be checked."""
+        """Whether payloads of unknown sizes arrived in sequence, so that positions cannot be checked."""
 
     @property
     def id(self) -> int:
-        """Its number on the wire."""
+        """The id on the wire."""
         return self.proposal.id
 
     @property
     def state(self) -> RequestState:
-        """Where it is between proposal and cancellation."""
+        """The state between proposal and cancellation."""
         if self.cancel_sent or self.cancel_received:
             return RequestState.CANCELLING
         return RequestState.CONFIRMED if self.confirmed else RequestState.PROPOSED
 
     @property
     def is_freed(self) -> bool:
-        """Whether all four messages of the cancellation are through."""
+        """Whether all four messages of the cancellation were sent and received."""
         return self.cancel_sent and self.cancel_received and self.data_end_sent and self.data_end_received
 
     @property
@@ -178,11 +180,11 @@ class Request:
 
     @property
     def may_send(self) -> bool:
-        """Whether data of it may go out."""
+        """Whether this end may send data of the request."""
         return self.confirmed and not self.cancel_sent and not self.data_end_sent
 
     def overlaps(self, proposal: Propose) -> bool:
-        """Whether the ranges share an entry of one log, as they were proposed (R37)."""
+        """Whether the ranges, as proposed, share an entry of the same log (R37)."""
         mine = self.proposal
         return (
             self.log == (proposal.public_key, proposal.log_id)
@@ -191,11 +193,11 @@ class Request:
         )
 
     def first_offset(self, piece: int) -> int:
-        """Where a payload begins: at the proposal's offset, if it is the first piece."""
+        """Return the offset at which a payload begins: the proposal's offset for the first piece, else 0."""
         return (self.proposal.offset or 0) if piece == 0 else 0
 
     def confirm(self, adjust: Adjust) -> None:
-        """The sequence is fixed by the proposal and what the confirmation lowers of it (R32, R34 ii)."""
+        """Confirm the request, and fix its sequence as the confirmation lowers it (R32, R34 ii)."""
         if adjust.end is not None and (self.sequence_end is None or adjust.end < self.sequence_end):
             if self.sequence_end is None:
                 self.sequence_upper = MAX_SIZE
@@ -210,7 +212,7 @@ class Request:
         self.confirmed = True
 
     def claimed_metadata(self) -> list[tuple[int, int]]:
-        """Of which entries either end says that it holds the metadata, as first and last numbers (R35)."""
+        """Return the entries whose metadata both ends claim to hold, as first and last numbers (R35)."""
         proposal, end = self.proposal, self.sequence_end
         if not proposal.payload_only:
             return [(proposal.start, proposal.start)] if proposal.offset is not None else []
@@ -221,7 +223,7 @@ class Request:
         return [(proposal.start, end)]
 
     def lower_end(self, adjust: Adjust) -> None:
-        """Take the end and upper bound of an adjustment that was checked, where they are lower."""
+        """Apply the end and upper bound of a checked adjustment, if they are lower."""
         if adjust.end is not None and (self.end is None or adjust.end < self.end):
             if self.end is None:
                 self.upper = MAX_SIZE
@@ -231,7 +233,7 @@ class Request:
 
     @property
     def limit(self) -> int:
-        """The index behind the last piece that this end may send: end of sequence, of a cut, of the log."""
+        """Index after the last piece to send: the end of the sequence, an adjusted end, or the log's."""
         limit = self.sequence.size
         if self.end is not None and self.end != self.sequence_end:
             limit = min(limit, self.sequence.first_beyond(self.end))
@@ -255,9 +257,9 @@ class Request:
 
 
 class PayloadTrace:
-    """The hash of a payload's bytes as they pass, for as long as none is passed over.
+    """Running hash of a payload's bytes, as long as no byte is skipped.
 
-    A payload that was put together from both ends is nobody's fault, so nothing needs to be known of it.
+    If a payload has bytes from both ends, neither is responsible for it, so its hash is not needed.
     """
 
     __slots__ = ("_end", "_flavour", "_hasher", "seq_num")
@@ -269,7 +271,7 @@ class PayloadTrace:
         self._end: int | None = 0
 
     def add(self, offset: int, data: bytes) -> None:
-        """So much passed, from `offset` on."""
+        """Add bytes at `offset`. A gap ends the trace."""
         if offset != self._end:
             self._end = None
             return
@@ -277,5 +279,5 @@ class PayloadTrace:
         self._end += len(data)
 
     def is_wrong(self, payload_hash: bytes) -> bool:
-        """Whether all bytes passed, every one of them from one end, and they are another payload."""
+        """Whether the trace has no gap and the bytes are not the payload with this hash."""
         return self._end is not None and self._flavour.prefix + self._hasher.digest() != payload_hash

@@ -1,8 +1,8 @@
-"""Which requests there are, by their numbers, as either channel sees them (R10, R41).
+"""Requests by their ids, as each channel uses them (R10, R41).
 
-A number names its latest use on the control channel. On the data channel it names the oldest use whose last
-data message has not come: former uses of a number wait here for theirs, and so do lost proposals that the
-other end had cancelled already.
+On the control channel, an id names its latest use. On the data channel, it names the oldest use whose last
+data message has not arrived: earlier uses of an id wait here for it, and so do lost proposals that the other
+end had cancelled already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from culm_models.bamboo_p2p.requests.request import Request
 
 @dataclass(slots=True)
 class Tombstone:
-    """A proposal of the other end that lost to one of ours, and of which more may be on its way (R41)."""
+    """A proposal of the other end that lost to an own one. Messages about it may still arrive (R41)."""
 
     winner_order: int
     cancel_ignored: bool = False
@@ -33,13 +33,13 @@ class RequestTable:
     def __init__(self) -> None:
         self.active: dict[int, Request] = {}
         self.former: dict[int, deque[Request | None]] = {}
-        """By number, oldest first; None for a lost proposal whose last data message alone is expected."""
+        """Earlier uses by id, oldest first; None for a lost proposal that only awaits its last data."""
         self.tombstones: dict[int, Tombstone] = {}
         self._by_log: dict[LogKey, list[Request]] = {}
         self._ends_owed = 0
 
     def add(self, request: Request) -> None:
-        """Put in a new request; a former use of its number waits for its last data message from here on."""
+        """Add a new request. An earlier use of its id now waits for its last data message."""
         former = self.active.get(request.id)
         if former is not None:
             self.former.setdefault(request.id, deque()).append(former)
@@ -47,7 +47,7 @@ class RequestTable:
         self._by_log.setdefault(request.log, []).append(request)
 
     def remove(self, request: Request) -> None:
-        """Take out a request that is freed, or lost."""
+        """Remove a request that is freed or lost."""
         if self.active.get(request.id) is request:
             del self.active[request.id]
         else:
@@ -61,47 +61,50 @@ class RequestTable:
             del self._by_log[request.log]
 
     def of_data(self, request_id: int) -> Request | None:
-        """The use of a number that data means: the oldest whose last data message has not come."""
+        """Return the request that data with this id belongs to: the oldest without its last data message."""
         for former in self.former.get(request_id, ()):
             if former is not None:
                 return former
         return self.active.get(request_id)
 
     def of_log(self, log: LogKey) -> tuple[Request, ...]:
-        """The requests for a log."""
+        """Return the requests for a log."""
         return tuple(self._by_log.get(log, ()))
 
     def __iter__(self) -> Iterator[Request]:
-        """All requests, former uses of numbers too, in no special order."""
+        """Iterate over all requests, including earlier uses of ids, in no particular order."""
         for uses in self.former.values():
             yield from (former for former in uses if former is not None)
         yield from self.active.values()
 
     def bury(self, request_id: int, winner: Request) -> None:
-        """A proposal of the other end lost to `winner`, also against a former use of its number."""
+        """Record that a proposal of the other end lost to `winner`. An earlier use of its id stays."""
         former = self.active.pop(request_id, None)
         if former is not None:
             self.former.setdefault(request_id, deque()).append(former)
         self.tombstones[request_id] = Tombstone(winner.order)
 
     def ignore_cancel(self, request_id: int, tombstone: Tombstone) -> None:
-        """The other end cancelled a lost proposal: its last data message is still coming."""
+        """Record that the other end cancelled a lost proposal, so that its last data message will follow."""
         tombstone.cancel_ignored = True
         self._ends_owed += 1
         self.former.setdefault(request_id, deque()).append(None)
 
     @property
     def lost(self) -> int:
-        """How many lost proposals of the other end more may come of, and last data messages that it owes."""
+        """Number of lost proposals with possible further messages, plus expected last data messages."""
         return len(self.tombstones) + self._ends_owed
 
     def end_tombstones(self, order: int) -> None:
-        """The other end answered our proposal of this order, so it has read all winners up to it."""
+        """Drop the tombstones of all winners up to this order.
+
+        The other end has answered the own proposal of this order, so it has read all earlier ones.
+        """
         for request_id in [key for key, stone in self.tombstones.items() if stone.winner_order <= order]:
             del self.tombstones[request_id]
 
     def ignored_end_came(self, request_id: int) -> bool:
-        """Whether the oldest use of the number is a lost proposal; it is forgotten then."""
+        """Whether the oldest use of the id is a lost proposal. If so, that use is removed."""
         uses = self.former.get(request_id)
         if not uses or uses[0] is not None:
             return False
@@ -116,11 +119,11 @@ KNOWN_RUNS_MAX: Final = 16_384
 
 
 class MetadataAtOther:
-    """Runs of entries by log; some 400 bytes each at most.
+    """Entries whose metadata the other end holds, as runs by log (at most about 400 bytes each).
 
-    Known it must be for payloads alone to be sent. An end may name ever more logs and numbers, in one request
-    behind the other; so where there are too many runs, logs without a request are forgotten first. What is
-    forgotten is sent when it is claimed again.
+    Payloads of payload-only requests may be sent only for these entries. An end may name ever more logs and
+    numbers in successive requests. If there are too many runs, logs without a request are forgotten first.
+    Payloads of forgotten entries are sent once the metadata is claimed again.
     """
 
     __slots__ = ("_logs", "_requests", "_runs")
@@ -131,11 +134,11 @@ class MetadataAtOther:
         self._runs = 0
 
     def __len__(self) -> int:
-        """How many runs are known."""
+        """Return the number of runs."""
         return self._runs
 
     def add(self, log: LogKey, start: int, end: int) -> None:
-        """The metadata from `start` up to, without, `end` is there."""
+        """Record that the other end holds the metadata from `start` up to, not including, `end`."""
         if self._runs >= KNOWN_RUNS_MAX:
             self._forget(tuple(key for key in self._logs if not self._requests.of_log(key)))
             self._forget(tuple(self._logs))
@@ -150,7 +153,7 @@ class MetadataAtOther:
         return known is not None and seq_num in known
 
     def _forget(self, logs: tuple[LogKey, ...]) -> None:
-        """Forget some of these logs, the longest known first, until there is room again."""
+        """Remove some of these logs, oldest first, until half of the capacity is free."""
         for log in logs:
             if self._runs <= KNOWN_RUNS_MAX // 2:
                 return

@@ -1,8 +1,9 @@
-"""What a request covers: a sequence of pieces, each an entry's metadata or its payload (R30 to R33, R52).
+"""The sequence of pieces of a request; a piece is an entry's metadata or its payload (R30 to R33, R52).
 
-Metadata of the lower certificate pool from `lower` up to the start, then metadata and payload of each entry
-of the range, then metadata of the upper pool up to `upper`. Pieces are counted from 0. Ranges may have 2**64
-entries, so everything here is arithmetic; only pools and sparse paths, of some hundred numbers, are lists.
+A sequence consists of the metadata of the lower certificate pool from `lower` up to the start, the metadata
+and payload of each entry of the range, and the metadata of the upper pool up to `upper`. Pieces are counted
+from 0. Ranges may have 2**64 entries, so everything is computed. Only pools and sparse paths, with some
+hundred numbers, are lists.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from culm_models.bamboo.range_set import RangeSet
 
 
 class Piece(NamedTuple):
-    """One piece: the metadata of entry `seq_num`, or its payload."""
+    """A piece: the metadata of entry `seq_num`, or its payload."""
 
     seq_num: int
     is_payload: bool
 
 
 class Sequence:
-    """The pieces of one request. `end` None: open, up to the largest sequence number that there is."""
+    """The pieces of a request. If `end` is None, the range is open, up to the largest sequence number."""
 
     __slots__ = (
         "_entries_before",
@@ -64,7 +65,7 @@ class Sequence:
             if with_metadata and end is not None and upper is not None
             else []
         )
-        # With an offset the start's metadata is no piece, so that the first entry has one piece less.
+        # With an offset, the start's metadata is not a piece, so the first entry has one piece less.
         self._entries_before = len(self._lower) - (1 if offset is not None and with_metadata else 0)
         entries = len(self._path) if self._path is not None else last - start + 1
         self._range_end = self._entries_before + entries * self._per_entry
@@ -72,11 +73,11 @@ class Sequence:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is no end but that of all numbers."""
+        """Whether the range has no end."""
         return self.end is None
 
     def piece(self, index: int) -> Piece:
-        """The piece at `index`, which is below `size`."""
+        """Return the piece at `index`, which must be below `size`."""
         if self._path is None and len(self._lower) <= index < self._range_end:
             within = index - self._entries_before
             if self._per_entry == 1:
@@ -92,9 +93,10 @@ class Sequence:
         return Piece(number, kind == self._per_entry - 1)
 
     def entries_from(self, index: int) -> tuple[int, int] | None:
-        """The entry whose metadata stands at `index`, and the last one; both pieces of all between follow.
+        """Return the entry whose metadata is the piece at `index`, and the last entry of the range.
 
-        None where another piece stands there, or others follow than these.
+        Metadata and payload of all entries between them follow. Returns None if the piece at `index` is
+        another one, or if not all pieces of these entries follow.
         """
         if self._path is not None or self._per_entry == 1 or not len(self._lower) <= index < self._range_end:
             return None
@@ -102,7 +104,7 @@ class Sequence:
         return None if within & 1 else (self.start + (within >> 1), self._last)
 
     def metadata_index(self, seq_num: int) -> int | None:
-        """Where the metadata of an entry stands; None where it is no piece."""
+        """Return the index of an entry's metadata, or None if it is not a piece."""
         found = bisect_left(self._lower, seq_num)
         if found < len(self._lower) and self._lower[found] == seq_num:
             return found
@@ -116,17 +118,17 @@ class Sequence:
         return index if index >= len(self._lower) else None
 
     def payload_index(self, seq_num: int) -> int | None:
-        """Where the payload of an entry stands; None where it is no piece."""
+        """Return the index of an entry's payload, or None if it is not a piece."""
         entry = self._entry(seq_num)
         return None if entry is None else self._entries_before + (entry + 1) * self._per_entry - 1
 
     def first_from(self, seq_num: int) -> int:
-        """The index of the first piece of an entry from `seq_num` on; `size` where there is none."""
+        """Return the index of the first piece of an entry from `seq_num` on; `size` if there is none."""
         found = bisect_left(self._lower, seq_num)
         return found if found < len(self._lower) else self.behind(seq_num - 1)
 
     def first_beyond(self, seq_num: int) -> int:
-        """The index of the first piece of the range that is of an entry above `seq_num`."""
+        """Return the index of the first piece of the range that belongs to an entry above `seq_num`."""
         if self._path is not None:
             entry = bisect_left(self._path, seq_num + 1)
         else:
@@ -134,15 +136,15 @@ class Sequence:
         return max(len(self._lower), self._entries_before + entry * self._per_entry)
 
     def behind(self, seq_num: int) -> int:
-        """The index behind all pieces of the entries up to `seq_num`, which is not below the start."""
+        """Return the index after all pieces of the entries up to `seq_num`, which is not below the start."""
         return self.first_beyond(seq_num) if seq_num <= self._last else self.first_upper_beyond(seq_num)
 
     def first_upper_beyond(self, seq_num: int) -> int:
-        """The index of the first piece of the upper pool above `seq_num`; `size` where there is none."""
+        """Return the index of the first piece of the upper pool above `seq_num`; `size` if there is none."""
         return self.size - len(self._upper) + bisect_left(self._upper, seq_num + 1)
 
     def metadata_runs(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Of which entries the metadata stands from index `first` up to `end`, as first and last numbers."""
+        """Return the entries with metadata from index `first` up to `end`, as first and last numbers."""
         pools = (*self._lower, *self._upper, *(self._path or ()))
         runs = [
             (number, number)
@@ -158,7 +160,7 @@ class Sequence:
         return [(begin, last) for begin, last in runs if begin <= last]
 
     def payload_runs(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Of which entries the payload stands from index `first` up to `end`, as first and last numbers."""
+        """Return the entries with a payload from index `first` up to `end`, as first and last numbers."""
         if self._path is not None:
             return [
                 (number, number)
@@ -173,7 +175,7 @@ class Sequence:
         return [run] if run[0] <= run[1] else []
 
     def follows_its_backlink(self, seq_num: int) -> bool:
-        """Whether the metadata of the entry before is a piece, so that a backlink need not be sent (R52)."""
+        """Whether the previous entry's metadata is a piece, so that the backlink is not sent (R52)."""
         return self.metadata_index(seq_num - 1) is not None
 
     @property
@@ -196,13 +198,13 @@ SKIPPED_RUNS_MAX: Final = 1_024
 
 
 class PassedPieces:
-    """The pieces that the other end passed; some 50 KB at most, whatever it says.
+    """The pieces that the other end has passed. Uses at most about 50 KB, whatever the other end sends.
 
-    Metadata cannot be skipped, so all before its cursor was passed by data or by notify but for the payloads
-    that it skipped, which it may lack. Those alone are remembered, by entry, so that payloads skipped in a
-    row are one run. An end that skips every second payload of a long range would still make a run for each
-    two: of so many runs the last ones are joined, and the payloads between count as not passed. Sending those
-    again is legal (R47), and nothing that the other end lacks is held back.
+    Metadata cannot be skipped. All pieces before the other end's cursor were therefore passed by data or by
+    notify, except for skipped payloads, which it may be missing. Only these are stored, by entry, so that
+    consecutive skipped payloads are one run. An end that skips every second payload of a long range would
+    make a run per skip, so beyond a limit the last runs are joined, and the payloads between them count as
+    not passed. Sending these again is legal (R47), and no payload that the other end is missing is withheld.
     """
 
     __slots__ = ("_end", "_skipped")
@@ -212,16 +214,16 @@ class PassedPieces:
         self._skipped = RangeSet()
 
     def pass_to(self, end: int) -> None:
-        """Valid data or a notify brought the other end to piece `end`."""
+        """Record that valid data or a notify moved the other end to piece `end`."""
         self._end = end
 
     def skip(self, index: int, seq_num: int) -> None:
-        """The other end skipped the payload of an entry, which is the piece at `index`."""
+        """Record that the other end skipped the payload of an entry, which is the piece at `index`."""
         self._end = index + 1
         self._skipped.add_coarsely(seq_num, seq_num + 1, SKIPPED_RUNS_MAX)
 
     def end_of_run(self, index: int, sequence: Sequence) -> int:
-        """The first piece from `index` on that was not passed; `index` itself where it was not."""
+        """Return the first piece from `index` on that was not passed; it can be `index` itself."""
         if index >= self._end:
             return index
         skipped = self._skipped.next_member(sequence.piece(index).seq_num)
@@ -236,11 +238,11 @@ class PassedPieces:
         return self.end_of_run(index, sequence) > index
 
     def entries(self, sequence: Sequence) -> list[tuple[int, int]]:
-        """Entries whose metadata was passed, as first and last numbers."""
+        """Return the entries whose metadata was passed, as first and last numbers."""
         return sequence.metadata_runs(0, self._end)
 
     def payloads(self, sequence: Sequence) -> Iterator[tuple[int, int]]:
-        """Entries whose payloads were passed, as first and last numbers."""
+        """Yield the entries whose payloads were passed, as first and last numbers."""
         for first, last in sequence.payload_runs(0, self._end):
             number = self._skipped.end_of_run(first)
             while number <= last:
@@ -251,5 +253,5 @@ class PassedPieces:
 
     @property
     def skipped_runs(self) -> int:
-        """How many runs of skipped payloads are remembered."""
+        """Number of stored runs of skipped payloads."""
         return len(self._skipped)

@@ -1,5 +1,5 @@
-"""The bytes of Bamboo Point-2-Point.
+"""Messages of Bamboo Point-2-Point and their encoding.
 
-`messages` is what is said on either channel, `control` (with the first bytes of a connection) and `data` are
-their bytes, `numbers` how a message is read from the front of bytes that may end anywhere.
+`messages`: the messages of both channels. `control`, `data`: their encoding; `control` also has the setup.
+`numbers`: a reader of messages from bytes that may end anywhere.
 """

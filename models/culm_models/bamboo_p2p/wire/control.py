@@ -1,12 +1,12 @@
-"""The bytes of control messages ("Encodings: control channel"; R16 to R21).
+"""Encoding of control messages ("Encodings: control channel"; R16 to R21).
 
     0            grant         credit
     1..127       adjust        id [threshold] [end] [upper] [min] [max]
-    128..135     cancel        id, then what the code asks for
+    128..135     cancel        id, then what the code requires
     136..159     unused
     160..255     propose       id key log start [lower] min max [hash] [threshold] [end upper] [offset]
 
-Every message is a few hundred bytes at most, so whoever has its beginning may keep it until the rest comes.
+Every message has at most a few hundred bytes, so its beginning can be buffered until the rest arrives.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ _ENTRIES_OF: Final = {CancelCode.HASH_MISMATCH: 1, CancelCode.FORKED: 2}
 
 
 def encode_control(message: ControlMessage) -> bytes:
-    """The bytes of a control message. What cannot be encoded raises `Malformed`."""
+    """Encode a control message. Raises `Malformed` if its fields do not fit together."""
     if isinstance(message, Grant):
         return b"\x00" + varu64.encode(message.credit)
     if isinstance(message, Propose):
@@ -55,7 +55,10 @@ def encode_control(message: ControlMessage) -> bytes:
 def decode_control(
     data: bytes | bytearray | memoryview, offset: int, flavour: HashFlavour, *, strict: bool = False
 ) -> tuple[ControlMessage, int] | None:
-    """The message at `offset` and where it ends; None where more bytes are needed. Raises `Malformed`."""
+    """Decode the message at `offset`. Returns it with the offset of its end, or None if bytes are missing.
+
+    Raises `Malformed`.
+    """
     reader = Reader(data, offset, strict=strict)
     try:
         return _decode(reader, flavour), reader.offset
@@ -179,7 +182,10 @@ def _decode_propose(first: int, reader: Reader, flavour: HashFlavour) -> Propose
 
 
 def read_hash(reader: Reader, flavour: HashFlavour) -> bytes:
-    """A hash of the connection's flavour (R21); `Malformed` as soon as its first bytes show another form."""
+    """Read a hash of the connection's flavour (R21).
+
+    Raises `Malformed` as soon as its first bytes differ from the flavour's, and `Incomplete`.
+    """
     begun = reader.peek(len(flavour.prefix))
     if not flavour.prefix.startswith(begun):
         raise Malformed(f"no {flavour.name} hash begins with {begun.hex()}")
@@ -203,7 +209,7 @@ _ACCEPTS_GREEDY = 0x01
 
 
 def encode_setup(setup: Setup) -> bytes:
-    """3 to 19 bytes."""
+    """Encode a setup in 3 to 19 bytes."""
     flags = (_SENDS_GREEDILY if setup.sends_greedily else 0) | (
         _ACCEPTS_GREEDY if setup.accepts_greedy else 0
     )
@@ -211,7 +217,10 @@ def encode_setup(setup: Setup) -> bytes:
 
 
 def decode_setup(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Setup, int] | None:
-    """The setup at `offset` and where it ends; None where more bytes are needed. Any bytes are a setup."""
+    """Decode the setup at `offset`. Returns it with the offset of its end, or None if bytes are missing.
+
+    Any bytes are a valid setup.
+    """
     reader = Reader(data, offset)
     try:
         flags = reader.byte()

@@ -1,4 +1,4 @@
-"""The bytes of data messages ("Encodings: data channel"; R44, R51).
+"""Encoding of data messages ("Encodings: data channel"; R44, R51).
 
     0     switch      id                 8         raw payload         length, bytes
     2, 3  notify      one piece, or n    9         compressed payload  length, compressed length, bytes
@@ -6,8 +6,8 @@
     7     skip bytes  length             32        cancelled           id
                                          128, 129  metadata            [backlink] size hash signature
 
-Of a payload only the head is a message here: its bytes may be many and are streamed by whoever reads. Whether
-a backlink stands in metadata, the request's sequence says (R52), so it is asked only then.
+For a payload, only the head is a message: its bytes may be many and are streamed by the reader. The request's
+sequence decides whether metadata contains a backlink (R52), so the decoder calls back for metadata.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ _METADATA: Final = 128
 
 
 def encode_data(message: DataMessage) -> bytes:
-    """The bytes of a data message; of a payload those of its head."""
+    """Encode a data message; for a payload, only its head."""
     match message:
         case Switch(id=id_):
             return bytes((_SWITCH,)) + varu64.encode(id_)
@@ -79,7 +79,7 @@ def encode_data(message: DataMessage) -> bytes:
 
 
 def encode_metadata(held: HeldEntry, *, with_backlink: bool) -> bytes:
-    """The metadata of an entry: size, payload hash and signature are the end of its signed bytes."""
+    """Encode the metadata of an entry. Size, payload hash and signature are the end of its signed bytes."""
     entry = held.entry
     end = varu64.encoded_size(entry.payload_size) + len(entry.payload_hash) + SIGNATURE_SIZE
     first = b"\x81" if entry.end_of_log else b"\x80"
@@ -95,9 +95,10 @@ def decode_data(
     *,
     strict: bool = False,
 ) -> tuple[DataMessage, int] | None:
-    """The message at `offset` and where it ends (a payload's head); None where more bytes are needed.
+    """Decode the message at `offset`. Returns it with the offset of its end, or None if bytes are missing.
 
-    `expects_backlink` says of metadata whether a backlink stands in it; it may raise. Raises `Malformed`.
+    For a payload, the end is that of its head. `expects_backlink` is called for metadata and returns whether
+    it contains a backlink; it may raise. Raises `Malformed`.
     """
     reader = Reader(data, offset, strict=strict)
     try:

@@ -1,8 +1,8 @@
-"""What two ends say to each other, as immutable messages ("Encodings").
+"""Messages between two ends, as immutable records ("Encodings").
 
-Control messages settle which part of which log is exchanged; data messages carry it. Numbers are 0..2**64-1;
-keys have 32 bytes, hashes the size of the connection's flavour, entries are whole and in their signed form.
-What a message means, the machine of a connection judges; here it only has a form.
+Control messages negotiate which part of which log is exchanged; data messages transfer it. Numbers are
+0..2**64-1. Keys have 32 bytes, hashes the size of the connection's flavour, and entries are complete and
+signed. Only the form of messages is defined here; the connection's state machine validates their meaning.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_SIZE: Final = 2**64 - 1
 
 
 class Eagerness(IntEnum):
-    """What an end asks to be sent of a request; the two bits of the wire."""
+    """The data of a request that an end wants to be sent; two bits on the wire."""
 
     NOTIFY = 1
     THRESHOLD = 2
@@ -21,7 +21,7 @@ class Eagerness(IntEnum):
 
 
 class CancelCode(IntEnum):
-    """Why a request is cancelled; the first byte of the message."""
+    """The reason for which a request is cancelled; the first byte of the message."""
 
     REFUSED = 128
     RESOURCES = 129
@@ -34,7 +34,7 @@ class CancelCode(IntEnum):
 
 
 class SkipReason(IntEnum):
-    """Why a payload is passed over; the byte of the message."""
+    """The reason for which a payload is skipped; the byte of the message."""
 
     TOO_SMALL = 4
     TOO_LARGE = 5
@@ -43,7 +43,7 @@ class SkipReason(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What an end conveys before everything else: the modes it wants, and its windows in bytes (R3)."""
+    """The first message of an end: the modes that it wants, and its windows in bytes (R3)."""
 
     sends_greedily: bool
     accepts_greedy: bool
@@ -53,17 +53,18 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """So many further proposals may be sent."""
+    """Permission to send `credit` further proposals."""
 
     credit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """A request for a range of a log (R18). `end` None: open. `upper` stands beside `end`.
+    """A request for a range of a log (R18). If `end` is None, the range is open.
 
-    `lower` is None where an `offset` into the payload of `start` takes its place. `expected_hash` is there
-    when an `offset` is, or when `lower` is not 1 (R22). `threshold` is there with that eagerness alone.
+    `upper` is present if `end` is. `lower` is None if an `offset` into the payload of `start` replaces it.
+    `expected_hash` is present if there is an `offset` or if `lower` is not 1 (R22). `threshold` is present
+    only with the eagerness THRESHOLD.
     """
 
     id: int
@@ -86,7 +87,7 @@ class Propose:
 
 @dataclass(frozen=True, slots=True)
 class Adjust:
-    """New settings of a request; the first one of the end that did not propose confirms it."""
+    """New settings of a request. The first one by the end that did not propose confirms the request."""
 
     id: int
     eagerness: Eagerness | None = None
@@ -100,7 +101,7 @@ class Adjust:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A request ends (R19). 134 has `seq_num`; 133 one entry, 135 two, in their signed form (R20)."""
+    """The end of a request (R19). Code 134 has a `seq_num`; 133 has one signed entry, 135 has two (R20)."""
 
     id: int
     code: CancelCode
@@ -113,35 +114,35 @@ ControlMessage = Grant | Propose | Adjust | Cancel
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What follows is about this request."""
+    """The following data belongs to this request."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """So many pieces are passed without being sent."""
+    """A number of pieces is passed without being sent."""
 
     pieces: int
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The payload is passed over."""
+    """The payload is skipped."""
 
     reason: SkipReason
 
 
 @dataclass(frozen=True, slots=True)
 class SkipBytes:
-    """So many bytes of the payload are passed over, to catch up with the other end."""
+    """Bytes of the payload are skipped, to catch up with the other end."""
 
     length: int
 
 
 @dataclass(frozen=True, slots=True)
 class RawPayload:
-    """The head of so many bytes of payload, which follow as they are."""
+    """The head of `length` bytes of payload, which follow uncompressed."""
 
     length: int
 
@@ -161,14 +162,14 @@ class Apology:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """No further data of this request will come."""
+    """The last data message of a request."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """An entry without what the receiver knows: author, log, number and lipmaalink (R51)."""
+    """An entry without the fields that the receiver knows: author, log, number and lipmaa link (R51)."""
 
     end_of_log: bool
     backlink: bytes | None

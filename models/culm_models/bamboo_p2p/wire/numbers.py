@@ -1,17 +1,17 @@
-"""Numbers within messages: any spelling of a VarU64 is taken, but for those that are hashed (R5)."""
+"""Reader of messages. Any encoding of a VarU64 is accepted, except for numbers that are hashed (R5)."""
 
 from culm_models import varu64
 from culm_models.bamboo_p2p.errors import Malformed
 
 
 class Incomplete(Exception):
-    """The bytes end before the message does; more may come. Never leaves the codecs."""
+    """The bytes end before the message does; more may arrive. Never raised outside the codecs."""
 
 
 class Reader:
-    """Reads one message from the front of bytes: each call takes what it gives.
+    """Reads one message from the front of bytes. Each call advances the offset, except `peek`.
 
-    Raises `Incomplete` where the bytes end. With `strict`, every number has to have its shortest form.
+    The calls raise `Incomplete` if the bytes end. With `strict`, every number must have its shortest form.
     """
 
     __slots__ = ("_data", "_strict", "offset")
@@ -24,14 +24,14 @@ class Reader:
         self.offset = offset
 
     def byte(self) -> int:
-        """One byte."""
+        """Read a byte."""
         if self.offset >= len(self._data):
             raise Incomplete
         self.offset += 1
         return self._data[self.offset - 1]
 
     def number(self, *, canonical: bool = False) -> int:
-        """A VarU64; with `canonical`, in its shortest form."""
+        """Read a VarU64; with `canonical`, it must have its shortest form. Raises `Malformed`."""
         try:
             value, size = varu64.decode(self._data, self.offset, canonical=canonical or self._strict)
         except varu64.VarU64TruncatedError:
@@ -42,7 +42,7 @@ class Reader:
         return value
 
     def take(self, size: int) -> bytes:
-        """So many bytes; `size` is never a number that the other end chose."""
+        """Read `size` bytes. `size` must not be a number chosen by the other end."""
         end = self.offset + size
         if end > len(self._data):
             raise Incomplete
@@ -51,5 +51,5 @@ class Reader:
         return taken
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, at most so many, which are not taken."""
+        """Return up to `size` of the next bytes without advancing."""
         return bytes(self._data[self.offset : self.offset + size])

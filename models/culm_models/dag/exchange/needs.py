@@ -27,7 +27,10 @@ def may_be_node(cid: Cid) -> bool:
 def read_block(
     cid: Cid, block: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS
 ) -> ReplicaNode | Ucan:
-    """Decode a node or UCAN, told apart by its form. No signature is verified. Raises `DagError`."""
+    """Decode a block as a node or UCAN, depending on its form. No signature is verified.
+
+    Raises `DagError`.
+    """
     if cid.codec == RAW:
         return ucan_from_raw(block, legacy=legacy, bounds=bounds)
     if block[1:].startswith(_NODE_STARTS) or len(block) > bounds.node:
