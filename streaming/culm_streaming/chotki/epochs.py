@@ -1,11 +1,12 @@
-"""Which packets and syncs count, and the marks that complete an epoch (reference 9.2, rules 3 and 5).
+"""Decides which packets and syncs count, and writes the marks of an epoch (reference 9.2, rules 3 and 5).
 
-A vector never runs ahead of its data: a run of packets moves its source's entry only from what it builds on,
-and a sync only when all its fields are merged. What does not count yet waits here, bounded, and is reported
-as a gap when it has waited too long: its edge's next diff brings what is missing. So is a sync of which
-pieces of an operand are missing, at once. A job that stood still
-has records before it that may hold what it waits for: that time does not count, and nothing is a gap before
-they are read. A mark does not cover what waits: a job that goes on from `chotki.state` alone reads it again.
+A vector never runs ahead of its data: a run of packets raises its source's entry only from the progress that
+it builds on, and a sync only when all its fields are merged. Entries that do not count yet wait here, within
+limits. An entry that has waited too long is reported as a gap: its edge's next diff delivers the missing
+data. A sync with missing pieces of an operand is reported at once. After an outage of the job, its inputs may
+contain the data for which entries wait: the time of the outage does not count, and nothing is a gap before
+these records are read. A mark does not cover waiting entries: a job that restarts from `chotki.state` alone
+reads them again.
 """
 
 from collections import defaultdict
@@ -34,7 +35,7 @@ GAP: Final = "chotki.gap"
 
 
 class _Waiting(NamedTuple):
-    """An entry that does not count yet: from `after` on `src` comes to `pro`, once `ends` are merged."""
+    """An entry that does not count yet: `src` moves from `after` to `pro` once `ends` are merged."""
 
     src: int
     after: int
@@ -48,21 +49,21 @@ class _Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class _Counted:
-    """What is kept from epoch to epoch."""
+    """The state from epoch to epoch."""
 
     epoch: int = 0
     vector: dict[int, int] = field(default_factory=lambda: dict(COMMON_VECTOR))
     covered: list[dict[int, int]] = field(default_factory=lambda: [{} for _ in InputTopic])
     waiting: list[_Waiting] = field(default_factory=list)
     pieces: dict[bytes, list[int]] = field(default_factory=dict)
-    """By operand whose last piece has not come: its partition, the offset of its first piece, when the last
-    one came, and how many came."""
+    """Operands whose last piece is missing, by name: partition, offset of the first piece, arrival of the
+    last piece, and number of pieces."""
     batch_ms: int | None = None
-    """The time of the last micro-batch; None: not known."""
+    """The time of the last micro-batch; None if unknown."""
     lost: dict[bytes, None] = field(default_factory=dict)
-    """Sessions that brought an operand of which pieces are missing: none of their syncs counts."""
+    """Sessions with an operand of which pieces are missing: none of their syncs counts."""
     counts_pieces: bool = True
-    """Whether an operand that is not known has not begun; not so of what an earlier format kept."""
+    """Whether an unknown operand has not begun; false for the state of an earlier format."""
 
     def pack(self) -> bytes:
         lost = list(self.lost)[-_MAX_LOST_SESSIONS:]
@@ -73,8 +74,8 @@ class _Counted:
     def unpack(blob: bytes | None) -> "_Counted":
         if blob is None:
             return _Counted()
-        # Formats 1 and 2 know nothing of pieces, 3 nothing of its last micro-batch, and 4 does not count
-        # pieces: whichever comes next is taken for the right one.
+        # Formats 1 and 2 do not contain pieces, 3 does not contain its last micro-batch, and 4 does not count
+        # pieces: whichever piece arrives next is taken for the right one.
         number, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
         rest[2:] = [dict.fromkeys(lost) for lost in rest[2:]]
         found = _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
@@ -82,7 +83,7 @@ class _Counted:
         return found
 
     def begin_batch(self, batch_ms: int, settings: ChotkiStateSettings) -> None:
-        """The job may have stood still: of the time since its last micro-batch at most half a gap counts."""
+        """Exclude an outage of the job: of the time since its last micro-batch at most half a gap counts."""
         since = [one.since_ms for one in self.waiting] + [
             since_ms for _, _, since_ms, *_ in self.pieces.values()
         ]
@@ -97,14 +98,17 @@ class _Counted:
     def take_pieces(
         self, pieces: list[Piece], batch_ms: int, read_ms: int, settings: ChotkiStateSettings
     ) -> None:
-        """Operands begin and end. One whose session has ended in its midst is forgotten after a while."""
+        """Register pieces of operands.
+
+        An operand whose session ended in its middle is dropped after a while.
+        """
         for partition in {one.partition for one in pieces}:
             self._take_pieces([one for one in pieces if one.partition == partition], batch_ms, settings)
         kept = [(name, one) for name, one in self.pieces.items() if one[2] + settings.gap_ms > read_ms]
         self.pieces = dict(kept[-settings.max_waiting :])
 
     def _take_pieces(self, pieces: list[Piece], batch_ms: int, settings: ChotkiStateSettings) -> None:
-        """The next pieces of one partition."""
+        """Register the next pieces of one partition."""
         partition = pieces[0].partition
         known = {name: one for name, one in self.pieces.items() if one[0] == partition}
         counts = {name: one[3] if len(one) > 3 else _NOT_COUNTED for name, one in known.items()}
@@ -126,7 +130,7 @@ class _Counted:
             self.pieces[name] = [partition, offset, batch_ms if name in came else since_ms, count]
 
     def merged_and_counted(self) -> list[dict[int, int]]:
-        """By input topic and partition: before this offset nothing waits."""
+        """Return, by input topic and partition, the offset before which nothing waits."""
         found = [dict(ends) for ends in self.covered]
         for one in self.waiting:
             if one.record is not None:
@@ -152,7 +156,7 @@ def _unpack_waiting(
 
 
 def restore_epoch(state: JobState, last: EpochRecord) -> None:
-    """Go on behind the last complete epoch of a job whose own state is gone; what waited then comes again."""
+    """Resume after the last complete epoch of a job whose state is lost; waiting entries are read again."""
     covered = [dict(ends) for ends in (last.packets, last.fields, last.commits)]
     state.save(BLOBS, _NAME, _Counted(last.epoch, parse_vector(last.vector), covered).pack())
 
@@ -160,7 +164,7 @@ def restore_epoch(state: JobState, last: EpochRecord) -> None:
 def count_epoch(
     state: JobState, rows: EpochRows, batch_ms: int, settings: ChotkiStateSettings
 ) -> Iterator[OutputRecord]:
-    """The next epoch: its marks, what it holds, and gaps that were waited for long enough.
+    """Yield the records of the next epoch: its marks, its vector, and gaps that have waited long enough.
 
     `batch_ms` is the time of the micro-batch, the same when it runs again.
     """
@@ -197,7 +201,10 @@ def count_epoch(
 
 
 def _read_ms(marks: list[Mark], batch_ms: int) -> int:
-    """Up to when everything was read that was written: of a partition without a mark there is no more."""
+    """Return the time up to which all input has been read.
+
+    A partition without a mark has no further input.
+    """
     newest: dict[tuple[int, int], int] = {}
     for one in marks:
         place = (one.source, one.partition)
@@ -234,7 +241,7 @@ def _of_commits(commits: list[Commit], batch_ms: int) -> list[_Waiting]:
 
 
 def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int, int]) -> list[_Waiting]:
-    """Let everything count that may, and return the rest in its order."""
+    """Apply all entries that may count, and return the rest in order."""
     rest: list[_Waiting] = []
     by_src: dict[int, list[_Waiting]] = defaultdict(list)
     for one in waiting:
@@ -244,7 +251,7 @@ def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int,
             rest.append(one)
     for src, entries in by_src.items():
         entry = vector.get(src, 0)
-        # By what they build on: behind the first that must wait no other can help it.
+        # Sorted by what they build on: after the first that must wait, no later one can help it.
         entries.sort(key=lambda one: one.after)
         for place, one in enumerate(entries):
             if one.after > entry:

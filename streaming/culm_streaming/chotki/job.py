@@ -1,8 +1,8 @@
 """The job `chotki`: `chotki.packets`, `chotki.fields` and `chotki.commits` to `chotki.state`.
 
-One micro-batch is one epoch. Each batch is packed by shard before the shuffle; behind it each shard merges
-(`step`), and one more counts for all of them (`epochs`). Shard n writes partition n of `chotki.state`. What
-is written goes out stage by stage: a mark stands behind everything of its epoch.
+One micro-batch is one epoch. Each batch is packed by shard before the shuffle; after it each shard merges
+(`step`), and one more counts for all of them (`epochs`). Shard n writes partition n of `chotki.state`. The
+output is written stage by stage: a mark comes after all other records of its epoch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,16 +50,16 @@ _FRAME_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ChotkiJobSettings:
-    """`state.shards` is taken from the topic `chotki.state`: what is given here does not count."""
+    """`state.shards` is taken from the topic `chotki.state`: a value given here is ignored."""
 
     max_offsets_per_trigger: int = 250_000
     state: ChotkiStateSettings = field(default_factory=ChotkiStateSettings)
 
 
 def chotki_query(session: SparkSession, kafka: KafkaSettings, settings: ChotkiJobSettings) -> DataFrame:
-    """The stream of records for Kafka's staged sink: `stage`, `topic`, `key`, `value`, `partition`.
+    """Return the stream of records for Kafka's staged sink: `stage`, `topic`, `key`, `value`, `partition`.
 
-    Raises `JobError` when its topics do not exist, or have different numbers of partitions.
+    Raises `JobError` if its topics do not exist, or have different numbers of partitions.
     """
     return _query(session, kafka, settings)
 
@@ -67,10 +67,10 @@ def chotki_query(session: SparkSession, kafka: KafkaSettings, settings: ChotkiJo
 def restored_query(
     session: SparkSession, kafka: KafkaSettings, settings: ChotkiJobSettings
 ) -> DataFrame | None:
-    """The query of a job whose checkpoint is gone: from `chotki.state`, behind its last complete epoch.
+    """Return the query of a job without a checkpoint: from `chotki.state`, after its last complete epoch.
 
-    None where there is no complete epoch. Raises as `chotki_query`, and `JobError` where the inputs behind
-    that epoch are gone too: what they held may be missing in the state.
+    None if there is no complete epoch. Raises the errors of `chotki_query`, and `JobError` if the inputs
+    after that epoch are gone too: their contents may be missing in the state.
     """
     state = kafka_table(session, kafka, "chotki.state").select("partition", "offset", "key", "value")
     marks = state.where(F.substring("key", 1, 1) == F.lit(bytes([EPOCH_KEY]))).collect()
@@ -132,9 +132,9 @@ def _shards(kafka: KafkaSettings) -> int:
 
 
 def _every_partition(kafka: KafkaSettings, name: str, ends: Mapping[int, int]) -> dict[int, int]:
-    """Where to begin in each partition of an input: at its start where the last epoch has nothing of it.
+    """Return the start in each partition of an input: its beginning if the last epoch has nothing of it.
 
-    Raises `JobError` where what comes next is gone, or was never there.
+    Raises `JobError` if the next record is gone, or was never there.
     """
     with TopicPartitions(kafka, name) as topic:
         start = {partition: ends.get(partition, 0) for partition in range(topic.count())}
@@ -166,7 +166,7 @@ def _take(shard: Shard, packed: list[Any], *, settings: ChotkiStateSettings) -> 
 
 
 def _restore(shard: Shard, written: list[Any]) -> None:
-    """Take over what a job before this one has written of a shard."""
+    """Restore the state of a shard from the records that an earlier job has written."""
     records = [(key, value) for _, key, value in sorted(written, key=itemgetter(0))]
     if shard.number == EPOCHS_SHARD:
         restore_epoch(shard.state, EpochRecord.decode(records[-1][1]))

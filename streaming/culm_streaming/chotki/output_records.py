@@ -1,24 +1,24 @@
-"""What the job writes, and in which order: nothing of a stage before everything of the stage before."""
+"""The output of the job and its order: a stage is written after all records of the previous stage."""
 
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 
 class Stage(IntEnum):
-    """A reader that has a stage has all before it."""
+    """A stage of the output; a reader that has a record of a stage has all records of earlier stages."""
 
     FIELDS = 0
-    """Merged fields, and what was refused."""
+    """Merged fields, and refused data."""
     VECTORS = 1
     """The vectors of blocks, in the partitions of their fields; tombstones of pieces that no field names."""
     MARKS = 2
-    """The epoch is complete, in each partition."""
+    """The marks of the complete epoch, in each partition."""
     TOLD = 3
     """The global vector, for operators."""
 
 
 class Topic(StrEnum):
-    """Where a record goes."""
+    """The topic of a record."""
 
     STATE = "chotki.state"
     VECTORS = "chotki.vectors"
@@ -26,7 +26,7 @@ class Topic(StrEnum):
 
 
 class OutputRecord(NamedTuple):
-    """One record; `partition` is None where Kafka's partitioner says it, `value` for a tombstone."""
+    """One record; `partition` is None if Kafka's partitioner decides, `value` is None for a tombstone."""
 
     stage: Stage
     topic: Topic

@@ -1,8 +1,8 @@
-"""A batch of records becomes rows by shard: the stateless half of the job (reference 9.2, rule 5).
+"""Turns a batch of records into rows by shard: the stateless half of the job (reference 9.2, rule 5).
 
-Everything is looked at here once more: what is no packet, no value of its type or no key goes to `rejected`,
-and nothing of its record is merged. Only what an edge with `compat=go` took, and says so, is merged as the Go
-replica merges it. Packets of one source and session that build on each other become one run to be counted.
+Everything is checked here once more: a malformed packet, value or key goes to `rejected`, and nothing of its
+record is merged. Only data that an edge accepted with `compat=go`, and marked so, is merged as the Go replica
+merges it. Packets of one source and session that build on each other become one run to count.
 """
 
 from collections import defaultdict
@@ -46,14 +46,14 @@ from culm_topics.errors import RecordError
 from culm_topics.records import rejection
 
 Record = tuple[bytes | None, bytes | None, int, int, int]
-"""(key, value, partition, offset, when it was written in ms)"""
+"""(key, value, partition, offset, time of writing in ms)"""
 
 FIRST_BLOCK = object_key(Id(0, 0), "Y")
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The rows of one shard out of one batch."""
+    """The rows of one shard from one batch."""
 
     shard: int
     place: Place
@@ -68,12 +68,12 @@ class _Batch:
         self.epochs = EpochRows()
         self.operands = OperandReader()
         self.block_vectors: dict[bytes, dict[int, int]] = defaultdict(dict)
-        """By key: the entries that live packets set in it, the greatest of each source."""
+        """The entries that live packets set in a block's vector, by its key: the greatest of each source."""
         self._shards = shards
         self._shard_of: dict[bytes, int] = {}
 
     def of_key(self, key: bytes) -> ShardRows:
-        # What is before the last three bytes of a progress lies in one block: few of them, and many keys.
+        # Keys that differ only in the last three bytes of the progress share a block: few blocks, many keys.
         place = key[1:14]
         shard = self._shard_of.get(place)
         if shard is None:
@@ -81,7 +81,7 @@ class _Batch:
         return self.rows[shard]
 
     def raise_block(self, key: bytes, entry: Id) -> None:
-        """A live packet sets an entry of a block's vector."""
+        """Raise an entry of a block's vector for a live packet."""
         entries = self.block_vectors[key]
         entries[entry.src] = max(entry.pro, entries.get(entry.src, 0))
 
@@ -94,7 +94,7 @@ class _Batch:
 
 
 def pack_records(source: InputTopic, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
-    """The rows of each shard, and those of the epochs; of a batch without records nothing."""
+    """Yield the rows of each shard, and those of the epochs; nothing for an empty batch."""
     batch = _Batch(shards)
     marks: dict[int, Mark] = {}
     first: tuple[int, int] | None = None
@@ -114,7 +114,7 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
         return
     place = (int(source), *first)
     batch.epochs.marks = sorted(marks.values())
-    # The first shard to have something begins with the common objects.
+    # The shard of the first block always gets rows: it begins with the common objects.
     batch.of_key(FIRST_BLOCK)
     yield from batch.packed(place)
 
@@ -129,7 +129,7 @@ def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tupl
     if live.id.src != src:
         raise RecordError("chotki.packets: the key is not the packet's source")
     block, entry = vector_key(live.block), live.entry
-    # All that a packet writes lies in one block.
+    # All that a packet writes is in one block.
     operands = batch.of_key(block).operands
     writes = live.writes
     if record.compat is Compat.GO:
@@ -141,7 +141,7 @@ def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tupl
 
 
 def _count(runs: list[Run], new: Run) -> None:
-    """Add a run, to the one before where it goes on from there."""
+    """Add a run, or extend the last one if the new run continues it."""
     if runs:
         last = runs[-1]
         if last[0] == new.src and last.bringer == new.bringer and last.pro == new.after <= new.pro:
@@ -167,9 +167,9 @@ def _take_operand(batch: _Batch, key: bytes | None, value: bytes | None, at: tup
 
 
 def checked_operand(key: bytes, operand: bytes, compat: Compat) -> bytes:
-    """A whole operand of a field, which parses as its type; with `Compat.GO` what a merge reads of it.
+    """Return a whole operand of a field, after checking that it parses as its type.
 
-    Raises `ChotkiError`.
+    With `Compat.GO`, return the part that a merge reads. Raises `ChotkiError`.
     """
     letter = chr(key[17])
     if compat is Compat.GO:

@@ -1,7 +1,7 @@
-"""What goes from the packing of records to the shards: rows of bytes, each with its place in the input.
+"""The rows between the packing of records and the shards: bytes, with their place in the input.
 
-Rows of one shard are taken in the order of the input (topic, partition, offset), so that a micro-batch that
-runs again does the same.
+Rows of one shard are processed in the order of the input (topic, partition, offset), so that a repeated
+micro-batch gives the same result.
 """
 
 import pickle
@@ -31,10 +31,10 @@ EPOCHS_SHARD: Final = -1
 
 
 class Operand(NamedTuple):
-    """What is merged into one field: key, bare value, and who brought it.
+    """An operand to merge into a field: key, bare value, and its origin.
 
-    A packet's says which entry of its block's vector stands for it (`src`, `pro`); of a diff it is the
-    session, whose vectors of blocks tell (`bringer`), and whether it is only a piece.
+    An operand of a packet names the entry of its block's vector that covers it (`src`, `pro`). An operand of
+    a diff names the session (`bringer`), whose vectors of blocks cover it, and may be only a piece.
     """
 
     key: bytes
@@ -48,7 +48,7 @@ class Operand(NamedTuple):
 
 
 class VectorRow(NamedTuple):
-    """A block's vector is raised: its key, the entries (TLV), and the session that it is of."""
+    """An update of a block's vector: its key, the entries (TLV), and their session."""
 
     key: bytes
     vector: bytes
@@ -56,7 +56,7 @@ class VectorRow(NamedTuple):
 
 
 class Run(NamedTuple):
-    """An unbroken run of packets of one source: it counts once `after` is reached, and brings it to `pro`.
+    """An unbroken run of packets of one source, which counts once `after` is reached, and raises it to `pro`.
 
     `partition` and `offset` are those of its first record.
     """
@@ -70,7 +70,7 @@ class Run(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A sync counts, source by source, once all before `ends` of `chotki.fields` is merged."""
+    """A sync, which counts for each source once all of `chotki.fields` before `ends` is merged."""
 
     vector: bytes
     after: bytes
@@ -81,9 +81,9 @@ class Commit(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """How far a batch goes: everything of this source and partition below `offset`.
+    """The extent of a batch: everything of this source and partition below `offset`.
 
-    `written_ms` is when the latest of it was written, by Kafka's records.
+    `written_ms` is the latest timestamp of its records in Kafka.
     """
 
     source: int
@@ -93,7 +93,7 @@ class Mark(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of an operand, from 0, and where it lies; `name` is the field's key and the session's."""
+    """A piece of an operand, from 0, and its place; `name` is the field's key and the session's."""
 
     name: bytes
     piece: int
@@ -108,22 +108,22 @@ Refused = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class ShardRows:
-    """What one batch of records has for one shard."""
+    """The rows of one batch of records for one shard."""
 
     operands: list[Operand] = field(default_factory=list)
     vectors: list[VectorRow] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """As bytes, for a worker of this micro-batch: they are never kept."""
-        # Plain tuples: those with names are written several times as slowly.
+        """Return the rows as bytes for a worker of this micro-batch; they are never stored."""
+        # Plain tuples: serialising named ones is several times slower.
         rows = ([tuple(one) for one in self.operands], [tuple(one) for one in self.vectors], self.refused)
         return pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)
 
 
 @dataclass(slots=True)
 class EpochRows(PackedRows):
-    """What one batch of records has for the counting of epochs."""
+    """The rows of one batch of records for the counting of epochs."""
 
     runs: list[Run] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
@@ -136,7 +136,7 @@ Place = tuple[int, int, int]
 
 
 def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
-    """All rows of a shard, in the order of the input."""
+    """Return all rows of a shard, in the order of the input."""
     found = ShardRows()
     for blob in _in_order(packed):
         operands, vectors, refused = pickle.loads(blob)
@@ -147,7 +147,7 @@ def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
 
 
 def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
-    """All rows of the counting of epochs, in the order of the input."""
+    """Return all rows of the counting of epochs, in the order of the input."""
     return EpochRows.unpack(_in_order(packed))
 
 

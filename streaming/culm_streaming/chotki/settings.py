@@ -8,20 +8,20 @@ from culm_streaming.errors import JobSettingsError
 
 @dataclass(frozen=True, slots=True)
 class ChotkiStateSettings:
-    """`shards` is the number of partitions of `chotki.state`: what is given here does not count in the job.
+    """`shards` is the number of partitions of `chotki.state`: the job ignores a value given here.
 
-    Raises `JobSettingsError` for unfit ones.
+    Raises `JobSettingsError` for values out of range.
     """
 
     shards: int = 8
     gap_ms: int = 60_000
-    """What builds on something that has not come for so long, all of it read, is reported as a gap."""
+    """An entry that builds on missing data for this time, with all input read, is reported as a gap."""
     max_waiting: int = 100_000
-    """Packets' runs and syncs' sources that wait for what they build on."""
+    """Limit of waiting entries: runs of packets, and sources of syncs."""
     max_list_bytes: int = 1024 * 1024
-    """A field of type L is not appended to beyond this; what is left out is reported on `rejected`."""
+    """Limit of a field of type L; elements beyond it are left out and reported on `rejected`."""
     max_open_operands: int = 64
-    """Large operands of one partition of `chotki.fields` that lack pieces; see `OpenOperands`."""
+    """Limit of incomplete large operands in a partition of `chotki.fields`; see `OpenOperands`."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,15 +1,15 @@
-"""What a shard keeps in its state: fields, and the pieces of large operands whose last piece has not come.
+"""The state of a shard: fields, and the pieces of large operands whose last piece is missing.
 
-Blobs by name; the first byte of a name says what its blob is.
+Blobs are stored by name; the first byte of a name is the kind of its blob.
 
-Fields of 256 neighbouring objects lie in one blob. A call on Spark's state costs far more than the bytes it
-moves, and what is written together is mostly neighbouring: a diff brings whole blocks, a writer the next
+Fields of 256 neighbouring objects share one blob. A call on Spark's state costs far more than the bytes it
+moves, and objects written together are mostly neighbours: a diff contains whole blocks, a writer the next
 sequence numbers. A blob is a CBOR map of the rest of a store key (9 bytes) to [value, seen]. A large value
-lies in blobs of its own; their number stands in its place.
+has blobs of its own; their number takes its place.
 
-The shard of a partition of `chotki.fields` keeps the pieces of open operands, and the counting of epochs
-knows only that they came. Both apply `OpenOperands` to the same rows, so they agree, without a message
-between them, on which operands are whole. A sync counts only if all of its operands are.
+The shard of a partition of `chotki.fields` stores the pieces of open operands, and the counting of epochs
+knows only their numbers. Both apply `OpenOperands` to the same rows, so they agree, without a message between
+them, on which operands are whole. A sync counts only if all of its operands are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from culm_streaming.stateful.job_state import JobState, Variable
 BLOBS: Final[Variable[bytes]] = Variable("blobs", "name binary")
 OBJECTS_BITS: Final = 8
 LARGE_BYTES: Final = 256 * 1024
-"""A value of more bytes has blobs of its own."""
+"""A value with more bytes has blobs of its own."""
 _BLOB_BYTES: Final = 2 * 1024 * 1024
 _NAME: Final = b"F"
 _LARGE: Final = b"L"
@@ -34,14 +34,14 @@ _PIECE: Final = b"Q"
 
 
 class Kept(NamedTuple):
-    """A field as it is kept: its merged value, and what was merged into it; None: that is not known."""
+    """A stored field: its merged value, and what was merged into it, or None if unknown."""
 
     value: bytes
     seen: bytes | None
 
 
 class FieldBucket:
-    """The fields of one blob; `flush` writes it if something was put."""
+    """The fields of one blob; `flush` writes it if a field was put."""
 
     __slots__ = ("_fields", "_is_changed", "_name", "_state", "keys")
 
@@ -54,10 +54,10 @@ class FieldBucket:
         )
         self._is_changed = False
         self.keys = keys
-        """The store keys that it was opened for, in order."""
+        """The store keys for which it was opened, in order."""
 
     def get(self, key: bytes) -> Kept | None:
-        """The field of a store key of this blob."""
+        """Return the field of a store key of this blob, or None."""
         found = self._fields.get(key[9:])
         if found is None:
             return None
@@ -67,7 +67,7 @@ class FieldBucket:
         return Kept(value, seen)
 
     def put(self, key: bytes, kept: Kept) -> None:
-        """Keep a field of this blob."""
+        """Store a field of this blob."""
         value: bytes | int = kept.value
         if len(kept.value) > LARGE_BYTES:
             value = -(-len(kept.value) // _BLOB_BYTES)
@@ -87,7 +87,7 @@ class FieldBucket:
         return blob
 
     def flush(self) -> None:
-        """Write what has changed."""
+        """Write the blob if it has changed."""
         if self._is_changed:
             self._state.save(BLOBS, self._name, cbor2.dumps(self._fields))
             self._is_changed = False
@@ -98,7 +98,7 @@ def _blob(key: bytes, number: int) -> bytes:
 
 
 def open_buckets(state: JobState, keys: Iterable[bytes]) -> Iterator[FieldBucket]:
-    """Blob by blob, each with those of these keys that it is of. One is held at a time: flush it."""
+    """Yield the blobs of these keys, each with its keys. Only one is in memory at a time: flush it."""
     bucket: list[bytes] = []
     name = last = b""
     for key in sorted(keys):
@@ -108,7 +108,7 @@ def open_buckets(state: JobState, keys: Iterable[bytes]) -> Iterator[FieldBucket
                 bucket = []
             number = int.from_bytes(key[9:17], "big") >> _PRO_BITS
             name = _NAME + key[1:9] + number.to_bytes(8, "big")
-            # No key of the blob is greater: its lowest bits and its letter are all ones.
+            # The greatest key of the blob: its lowest bits and its letter are all ones.
             last = key[:9] + ((number + 1 << _PRO_BITS) - 1).to_bytes(8, "big") + b"\xff"
         bucket.append(key)
     if bucket:
@@ -116,19 +116,19 @@ def open_buckets(state: JobState, keys: Iterable[bytes]) -> Iterator[FieldBucket
 
 
 class Arrival(Enum):
-    """What a piece is to its operand."""
+    """The effect of a piece on its operand."""
 
     OPEN = auto()
     WHOLE = auto()
-    """It is the last one."""
+    """It is the last piece."""
     LOST = auto()
     """Pieces before it are missing: the operand never becomes whole."""
 
 
 class OpenOperands:
-    """The open operands of one partition, oldest first, with the number of pieces that came of each.
+    """The open operands of one partition, oldest first, with the number of pieces received of each.
 
-    Beyond `limit` the oldest are given up: the sessions of most of those have ended in the middle of one.
+    Beyond `limit` the oldest are given up: the sessions of most of them have ended in the middle of one.
     """
 
     __slots__ = ("_limit", "counts", "given_up")
@@ -136,11 +136,11 @@ class OpenOperands:
     def __init__(self, counts: Mapping[bytes, int], limit: int) -> None:
         self.counts = dict(counts)
         self.given_up: dict[bytes, int] = {}
-        """By name: operands that never became whole, with the number of pieces that came of each."""
+        """Operands that never became whole, by name, with the number of pieces received of each."""
         self._limit = limit
 
     def take(self, name: bytes, piece: int, pieces: int) -> Arrival:
-        """The next piece of the partition."""
+        """Register the next piece of the partition."""
         count = self.counts.pop(name, None)
         if piece != count:
             if count is not None:
@@ -157,7 +157,7 @@ class OpenOperands:
 
 
 class KeptPieces:
-    """The pieces of open operands in a shard's state, each a blob of its own."""
+    """The pieces of open operands in a shard's state, each in a blob of its own."""
 
     __slots__ = ("_operands", "_state")
 
@@ -169,13 +169,13 @@ class KeptPieces:
         for name, pieces in kept.items():
             counts[name] = pieces if isinstance(pieces, int) else len(pieces)
             if isinstance(pieces, list):
-                # An earlier format kept the pieces themselves here.
+                # An earlier format stored the pieces themselves here.
                 for number, piece in enumerate(pieces):
                     state.save(BLOBS, _piece_blob(name, number), piece)
         self._operands = OpenOperands(counts, limit)
 
     def take(self, name: bytes, piece: int, pieces: int, value: bytes) -> bytes | None:
-        """The next piece; returns the operand if this is its last one."""
+        """Add the next piece. Returns the operand if this is its last piece."""
         arrival = self._operands.take(name, piece, pieces)
         for lost, count in self._operands.given_up.items():
             for number in range(count):
@@ -188,7 +188,7 @@ class KeptPieces:
         return b"".join([*(self._taken(_piece_blob(name, number)) for number in range(piece)), value])
 
     def save(self) -> None:
-        """Keep which operands are open."""
+        """Store which operands are open."""
         counts = self._operands.counts
         self._state.save(BLOBS, _NAMES, cbor2.dumps(counts) if counts else None)
 

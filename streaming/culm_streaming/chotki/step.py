@@ -1,7 +1,7 @@
-"""One shard's part of an epoch: operands are merged into fields, and the vectors of blocks are raised.
+"""One shard's part of an epoch: merges operands into fields, and raises the vectors of blocks.
 
-A plain function of rows and state (reference 9.2, rule 5). What a micro-batch writes follows from its rows
-and its state alone; a merged value is written where it has changed.
+A plain function of rows and state (reference 9.2, rule 5). The output of a micro-batch follows from its rows
+and its state alone; a merged value is written if it has changed.
 """
 
 from collections import defaultdict
@@ -39,13 +39,13 @@ _CLASS_OF: Final = frozenset(b"OY")
 _LIST: Final = ord("L")
 CLASS_CONFLICT: Final = "chotki.class_conflict"
 COMMON_VECTOR: Final = {0: Id.make(0, 3).pro}
-"""How far every replica knows source 0 from its first moment."""
+"""The progress of source 0 that every replica knows from its start."""
 
 
 def step(
     state: JobState, shard: int, rows: ShardRows, settings: ChotkiStateSettings
 ) -> Iterator[OutputRecord]:
-    """What the shard writes, in the order of its stages."""
+    """Yield the records of the shard, in the order of their stages."""
     for key, value in rows.refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, key, value, None)
     operands, vectors = list(rows.operands), list(rows.vectors)
@@ -68,9 +68,9 @@ def step(
 
 
 def restore_shard(state: JobState, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-    """Take over what a job whose own state is gone has written of a shard, in the order of its records.
+    """Restore a shard's state from the records that an earlier job has written, in their order.
 
-    Raises `JobError` for a field of which pieces are missing.
+    Raises `JobError` for a field with missing pieces.
     """
     joiner = FieldJoiner()
     whole = (joiner.take(offset, key, value or b"") for offset, (key, value) in enumerate(records))
@@ -129,7 +129,7 @@ def _merge_fields(
 
 
 def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -> Iterator[bytes]:
-    """What says that the object is of another class: the first that came holds (reference 3.1)."""
+    """Yield reports of other classes for an object: the first class that arrived holds (reference 3.1)."""
     id, _ = split_object_key(key)
     for operand in dict.fromkeys(one.value for one in operands if one.value != class_id):
         text = f"{id} is of class {_class_text(class_id)}, and was said to be of class {_class_text(operand)}"
@@ -147,11 +147,11 @@ def _merged(
     settings: ChotkiStateSettings,
     told: list[bytes],
 ) -> list[bytes]:
-    """The value of each field, from what is kept of it and its operands."""
+    """Return the value of each field, from its stored value and its operands."""
     values = [came[0].value for came in brought]
     by_type: dict[int, list[int]] = defaultdict(list)
     for place, (key, before, came) in enumerate(zip(keys, befores, brought, strict=True)):
-        # What parses and is alone is what it merges to, of most types.
+        # For most types, a single operand that parses is its own merge.
         if before is not None or len(came) > 1 or key[17] not in MERGED_ALONE:
             by_type[key[17]].append(place)
     for code, places in by_type.items():
@@ -175,7 +175,7 @@ def _seen(
     operands: Sequence[Operand],
     bounds: dict[tuple[bytes, bytes], dict[int, int]],
 ) -> bytes | None:
-    """The seen vector of a field; None where not all that was merged into it is known."""
+    """Return the seen vector of a field; None if not all that was merged into it is known."""
     if before is not None and before.seen is None:
         return None
     seen = {} if before is None or before.seen is None else parse_vector(before.seen)
@@ -197,7 +197,7 @@ def _seen_of(one: Operand, bounds: dict[tuple[bytes, bytes], dict[int, int]]) ->
 
 
 def _within(values: Sequence[bytes], most: int) -> list[bytes]:
-    """Of a list that is only ever appended to, what fits."""
+    """Return the values of an append-only list that fit."""
     found: list[bytes] = []
     size = 0
     for value in values:
@@ -215,7 +215,7 @@ def _list_full(key: bytes, operand: bytes, settings: ChotkiStateSettings) -> byt
 
 
 def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int, int]]:
-    """What a session's diffs said of each block: a bound of what its fields have seen."""
+    """Return the vectors of blocks in each session's diffs: an upper bound of what its fields have seen."""
     found: dict[tuple[bytes, bytes], dict[int, int]] = defaultdict(dict)
     for row in vectors:
         if row.bringer is not None:
@@ -251,7 +251,7 @@ def _block_key(field: bytes) -> bytes:
 def _joined(
     state: JobState, operands: Sequence[Operand], settings: ChotkiStateSettings
 ) -> tuple[list[Operand], list[bytes]]:
-    """Operands that are whole, and records of `rejected` for those that do not parse."""
+    """Return whole operands, and records of `rejected` for those that do not parse."""
     if all(one.pieces == 1 for one in operands):
         return list(operands), []
     kept = KeptPieces(state, settings.max_open_operands)

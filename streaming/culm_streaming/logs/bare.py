@@ -1,11 +1,11 @@
-"""Records of bare logs: their payloads are nobody's operations, and Bamboo's rules alone check them.
+"""Records of bare logs: their payloads are not operations, and only Bamboo's rules apply to them.
 
-A record of `entries` without a schema id states a bare log. A YAMF log always is one; a YASMF log is unless
-the payload of its first entry is an operation, whatever is stated. A log's kind is that of its first accepted
-entry: an entry of the other kind is refused as one of another schema.
+A record of `entries` without a schema id declares a bare log. A YAMF log is always bare; a YASMF log is bare
+unless the payload of its first entry is an operation, whatever the record declares. The kind of a log is that
+of its first accepted entry: an entry of the other kind is refused for its different schema.
 
-A payload that is not inline lies in `payloads`, or nowhere. An entry that comes twice, once with its payload
-and once without, is one entry: the first that is accepted is the one on `logs`.
+A payload that is not inline is in `payloads`, or not available. An entry that is sent twice, once with its
+payload and once without, is one entry: the first that is accepted is written to `logs`.
 """
 
 from collections.abc import Callable
@@ -30,11 +30,11 @@ from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.records import split_flavoured_log_key
 
 BARE_SCHEMA: Final = blake3(b"").digest()[:16]
-"""What a head says of the schema of a bare log."""
+"""The schema of a bare log in a row's head."""
 
 
 class BareEntry(NamedTuple):
-    """An entry of a bare log that stands by itself, with the record that it came in; `key` is its log's."""
+    """A checked entry of a bare log, with its record; `key` is the key of its log."""
 
     key: bytes
     flavour: HashFlavour
@@ -57,9 +57,9 @@ def read_bare(
     *,
     verify_signature: bool,
 ) -> BareEntry | None:
-    """The entry of a record that states a bare log; None where it begins a log of another kind.
+    """Return the entry of a record that declares a bare log; None if it begins a log of operations.
 
-    `read_facts` raises where a payload is no operation.
+    `read_facts` must raise an error if a payload is not an operation.
 
     Raises `BambooError` and `RecordError`.
     """
@@ -78,7 +78,7 @@ def read_bare(
 
 
 def bare_row(bare: BareEntry, source: int, place: tuple[int, int], *, max_bytes: int) -> BareRow:
-    """The row for an entry from this place in `entries`, of a log in this (shard, block)."""
+    """Return the row for an entry from this place in `entries`, of a log in this (shard, block)."""
     key, flavour, entry, record = bare
     entry_hash = flavour.hash(record.entry)
     value = LogRecord(entry.seq_num, record.entry, record.operation, entry_hash, "").encode()

@@ -1,23 +1,23 @@
-"""The state of one shard of logs: what is kept of it, and the columns of all logs that one step touches.
+"""The state of one shard of logs: the stored variables, and the columns of all logs that one step touches.
 
-Four variables of packed bytes are kept. A block of logs is a format byte, then columns of fixed-size records:
-
+The state has four variables of packed bytes. A block of logs is a format byte, then columns of fixed-size
+records:
     format u8 | 3 zero bytes | number of logs u32 | LOG each | SKIPLINK of each log | TAIL of each log
 
 Blobs are rewritten whole when one of their logs grows, so a block is meant to hold tens to hundreds of logs.
 
 Eight bytes of the hash and the entry's place in `entries` are kept for every accepted entry. The latest are
 in the log's block; every `CHUNK` entries move to a record of their own, so that blocks stay small however
-long a log grows. (Who looks for two own entries that share eight bytes of their hashes has 2**32 hashes to
-try, and gains that the second one is dropped as a repeat instead of being reported.)
+long a log grows. (An author who wants two own entries that share eight bytes of their hashes has to try 2**32
+hashes, and gains only that the second entry is dropped as a repeat instead of being reported.)
 
-A `Book` holds every log of the touched blocks, then the new ones; logs are known by their index there.
-Skiplinks and tail lie log by log, in order of sequence number, so that a whole micro-batch is looked up and
-written in a few array operations.
+A `Book` holds every log of the touched blocks, then the new ones; logs are identified by their index there.
+Skiplinks and tail are stored log by log, in order of sequence number, so that a whole micro-batch is looked
+up and written in a few array operations.
 
-A log must remember hashes for the skiplinks to come (Bamboo, "links and entry verification"): entry `t` stays
-needed until the last entry whose skiplink names it has come. At any height that leaves a number of entries
-that grows with the logarithm of the height.
+A log must remember hashes for future skiplinks (Bamboo, "links and entry verification"): entry `t` is needed
+until the last entry whose skiplink names it has arrived. At any height, the number of such entries grows with
+the logarithm of the height.
 """
 
 import struct
@@ -61,26 +61,26 @@ LOG = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""`key` and hashes are as in `rows.HEAD`. `hash` is the last accepted entry's; `skiplinks` and `tail` count
-the log's records behind the logs."""
+"""`key` and hashes are as in `rows.HEAD`. `hash` is the last accepted entry's; `skiplinks` and `tail` are the
+numbers of the log's records after the logs."""
 
 SKIPLINK = np.dtype([("seq_num", "<u8"), ("hash", "<u8", (4,))])
 """An accepted entry that a future skiplink will name."""
 
 TAIL = np.dtype([("prefix", "<u8"), ("source", "<u8")])
-"""An accepted entry: the first 8 bytes of its hash, and where in `entries` it came from."""
+"""An accepted entry: the first 8 bytes of its hash, and its place in `entries`."""
 
 _HEADER = struct.Struct("<BxxxI")
 
 
 def encode_block(logs: Array, skiplinks: Array, tail: Array) -> bytes:
-    """The blob of these logs; skiplinks and tail in the order of the logs."""
+    """Return the blob of these logs; skiplinks and tail must be in the order of the logs."""
     header = _HEADER.pack(FORMAT, len(logs))
     return b"".join((header, logs.tobytes(), skiplinks.tobytes(), tail.tobytes()))
 
 
 def decode_block(blob: bytes) -> tuple[Array, Array, Array]:
-    """(logs, skiplinks, tail) of a blob; `StateLayoutError` when it is of another format."""
+    """Return (logs, skiplinks, tail) of a blob. Raises `StateLayoutError` if it has another format."""
     form, count = _HEADER.unpack_from(blob)
     check_format("a block of state", form, FORMAT)
     offset = _HEADER.size
@@ -95,13 +95,13 @@ def decode_block(blob: bytes) -> tuple[Array, Array, Array]:
 
 
 def save_chunk(store: JobState, log_key: bytes, chunk: int, entries: Array) -> None:
-    """Keep `CHUNK` entries of a log's history, which follow those of the chunks before."""
+    """Store `CHUNK` entries of a log's history, which follow those of the previous chunks."""
     assert len(entries) == CHUNK
     store.save(HISTORY, (log_key, chunk), bytes((_CHUNK_FORMAT,)) + entries.tobytes())
 
 
 def load_chunk(store: JobState, log_key: bytes, chunk: int) -> Array:
-    """`CHUNK` entries of a log's history."""
+    """Load `CHUNK` entries of a log's history."""
     blob = store.load(HISTORY, (log_key, chunk))
     if blob is None:
         raise StateMissingError(f"chunk {chunk} of a log's history is missing")
@@ -116,10 +116,10 @@ _TABLE_SIZE = 1 << 14
 
 @lru_cache(maxsize=1 << 16)
 def last_use(seq_num: int) -> int:
-    """The highest sequence number whose skiplink names `seq_num`; 0 when there is none.
+    """Return the highest sequence number whose skiplink names `seq_num`; 0 if there is none.
 
-    A skiplink spans a spine number, or leads from a spine number to the one before it. An entry right
-    behind `seq_num` does not count: its link is the backlink.
+    A skiplink spans a spine number, or leads from a spine number to the one before it. The entry directly
+    after `seq_num` does not count: its link is the backlink.
     """
     latest = 0
     position = bisect_left(_SPINE, seq_num)
@@ -134,7 +134,7 @@ def last_use(seq_num: int) -> int:
 
 
 def prepare() -> None:
-    """Make both tables now: a process that forks workers makes them once for all."""
+    """Compute both tables now: a process that forks workers computes them once for all."""
     _table(last_use)
     _table(_target)
 
@@ -145,17 +145,17 @@ def _target(seq_num: int) -> int:
 
 @cache
 def _table(compute: Callable[[int], int]) -> Array:
-    """Of the low numbers, made by the first who asks: a quarter of a second, which no import should take."""
+    """Return a table for low numbers, made on first use: a quarter of a second, too long for an import."""
     return np.array([0, *map(compute, range(1, _TABLE_SIZE))], np.uint64)
 
 
 def last_uses(seq_nums: Array) -> Array:
-    """`last_use` of every number of an array."""
+    """Return `last_use` of every number of an array."""
     return _looked_up(seq_nums, last_use)
 
 
 def skiplink_targets(seq_nums: Array) -> Array:
-    """The number that each entry's skiplink names; 0 where the entry carries none."""
+    """Return the number that each entry's skiplink names; 0 for an entry without one."""
     return _looked_up(seq_nums, _target)
 
 
@@ -166,7 +166,7 @@ def _looked_up(seq_nums: Array, compute: Callable[[int], int]) -> Array:
     return found
 
 
-# A log is as high as the entries that were accepted one by one, so 40 bits are never reached.
+# A log's height is the number of entries accepted one by one, so 40 bits are never reached.
 _SEQ_NUM_BITS = 40
 _MAX_SEQ_NUM = np.uint64((1 << _SEQ_NUM_BITS) - 1)
 
@@ -209,7 +209,7 @@ class Book:
         self._changed = np.zeros(len(self.logs), bool)
 
     def recorded(self, owners: Array, seq_nums: Array) -> Array:
-        """The records (`TAIL`) of accepted entries, one for each owner and sequence number."""
+        """Return the records (`TAIL`) of accepted entries, one for each owner and sequence number."""
         found = np.empty(len(owners), TAIL)
         tail_size = self.logs["tail"].astype(np.int64)
         tail_start = np.cumsum(tail_size) - tail_size
@@ -228,7 +228,7 @@ class Book:
         return found
 
     def skiplink_hashes(self, owners: Array, seq_nums: Array) -> tuple[Array, Array]:
-        """(found, hashes) of the remembered entries with these owners and sequence numbers."""
+        """Return (found, hashes) of the remembered entries with these owners and sequence numbers."""
         known = self._skiplink_owner << _SEQ_NUM_BITS | self._skiplinks["seq_num"].astype(np.int64)
         wanted = owners << _SEQ_NUM_BITS | np.minimum(seq_nums, _MAX_SEQ_NUM).astype(np.int64)
         if not len(known):
@@ -237,17 +237,17 @@ class Book:
         return known[place] == wanted, self._skiplinks["hash"][place]
 
     def skiplinks_of(self, owner: int) -> Array:
-        """The remembered entries (`SKIPLINK`) of one log."""
+        """Return the remembered entries (`SKIPLINK`) of one log."""
         start, end = np.searchsorted(self._skiplink_owner, [owner, owner + 1])
         return self._skiplinks[start:end]
 
     def set_early(self, owner: int, count: int, size_bytes: int) -> None:
-        """Note how many early arrivals the log has now."""
+        """Record the present number and size of the log's early arrivals."""
         self.logs["early_count"][owner], self.logs["early_bytes"][owner] = count, size_bytes
         self._changed[owner] = True
 
     def append(self, owners: Array, heads: Array) -> None:
-        """Grow the logs by accepted entries: sorted by owner, each log's in sequence order without gaps."""
+        """Append accepted entries: sorted by owner, each log's in sequence order without gaps."""
         if not len(owners):
             return
         grown, first, count = np.unique(owners, return_index=True, return_counts=True)
@@ -295,7 +295,7 @@ class Book:
         self.logs["skiplinks"] = np.bincount(owner, minlength=len(self.logs))
 
     def save(self) -> None:
-        """Write the blocks in which a log changed. A new log that came to nothing leaves no trace."""
+        """Write the blocks in which a log changed. A new log without entries leaves no trace."""
         alive = (self.logs["height"] > 0) | (self.logs["early_count"] > 0)
         tail_owner = np.repeat(np.arange(len(self.logs)), self.logs["tail"])
         for number in np.unique(self._block[self._changed]).tolist():

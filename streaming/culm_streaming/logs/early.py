@@ -1,4 +1,4 @@
-"""Entries that arrived before their predecessors: held back within bounds, never dropped silently."""
+"""Entries that arrived before their predecessors: held back within limits, never dropped silently."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _WAITING = struct.Struct("<IQ")
 
 
 def encode_early(rows: Rows) -> bytes:
-    """The blob of one log's early arrivals."""
+    """Return the blob of one log's early arrivals."""
     heads = rows.heads.copy()
     heads["flags"] |= FROM_STATE
     sizes = np.fromiter(map(len, rows.values), SIZE, len(rows))
@@ -27,7 +27,7 @@ def encode_early(rows: Rows) -> bytes:
 
 
 def decode_early(blob: bytes) -> Rows:
-    """One log's early arrivals, flagged `FROM_STATE`."""
+    """Return one log's early arrivals, flagged `FROM_STATE`."""
     form, count = _HEADER.unpack_from(blob)
     if form != FORMAT:
         raise StateLayoutError(f"early arrivals have format {form}, this program knows {FORMAT}")
@@ -41,9 +41,9 @@ def decode_early(blob: bytes) -> Rows:
 
 
 class EarlyTotals:
-    """How many early arrivals a shard holds, and of how many logs; kept with the layout of the state.
+    """The number of a shard's early arrivals, and of logs with any; stored with the layout of the state.
 
-    `since_ms` is when logs began to wait here: since then there was always one. 0 while none waits.
+    `since_ms` is the time since when at least one log has always been waiting here; 0 if none waits.
     """
 
     def __init__(self, settings: ChainSettings, store: JobState, now_ms: int) -> None:
@@ -67,17 +67,17 @@ class EarlyTotals:
         if form == _WAITING_FORMAT:
             self.logs, self.since_ms = _WAITING.unpack_from(blob, _TOTALS.size)
         elif self.count:
-            # Of a version that did not count the logs.
+            # Written by a version that did not count the logs.
             self.add_logs(_count_waiting_logs(store, settings))
 
     def encode(self) -> bytes:
-        """The blob that the next micro-batch starts from."""
+        """Return the blob from which the next micro-batch starts."""
         form = _WAITING_FORMAT if self.logs else FORMAT
         blob = _TOTALS.pack(form, self._settings.shards, self._settings.blocks, self.count, self.size_bytes)
         return blob + _WAITING.pack(self.logs, self.since_ms) if self.logs else blob
 
     def add_logs(self, count: int) -> None:
-        """Count logs in that have early arrivals; a negative number counts them out."""
+        """Add a number of logs with early arrivals; may be negative."""
         if not self.logs:
             self.since_ms = self._now_ms
         self.logs += count
@@ -86,7 +86,7 @@ class EarlyTotals:
             self.since_ms = 0
 
     def add(self, count: int, size_bytes: int) -> None:
-        """Count arrivals in; negative numbers count them out."""
+        """Add a number and size of arrivals; may be negative."""
         self.count += count
         self.size_bytes += size_bytes
         assert self.count >= 0 and self.size_bytes >= 0
@@ -116,8 +116,8 @@ def hold_back(
 ) -> list[int]:
     """Keep the rows of `waiting` (owner to row numbers, lowest sequence number first) in the state.
 
-    Owners whose early arrivals have all gone are named with no rows. Returns the rows without room: those
-    held already stay, then the lowest sequence numbers come first.
+    Owners whose early arrivals are all gone have an empty list. Returns the rows that exceed the limits: rows
+    that are held already stay, then lower sequence numbers take precedence.
     """
     changed: list[int] = []
     for owner, numbers in sorted(waiting.items()):
@@ -132,7 +132,7 @@ def hold_back(
         numbers = waiting[owner]
         kept: list[int] = []
         size = 0
-        # Stable: within those held already, and within the new ones, the order stays.
+        # The sort is stable: the order within the held rows, and within the new ones, stays.
         for number in sorted(numbers, key=lambda row: not rows.heads["flags"][row] & FROM_STATE):
             row_size = HEAD_SIZE + len(rows.values[number])
             is_held = bool(rows.heads["flags"][number] & FROM_STATE)

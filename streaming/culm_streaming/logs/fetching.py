@@ -1,4 +1,4 @@
-"""Reading one record of `entries` back, for the first half of a fork's proof: rare, and few in a batch."""
+"""Reads a record of `entries` again, for the first half of a fork's proof: rare, and few per batch."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,14 +19,17 @@ _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
 @dataclass(frozen=True, slots=True)
 class EntryFetcher:
-    """Entry bytes by their place in `entries`. Travels to the workers; the client is made there, once."""
+    """Returns entry bytes by their place in `entries`.
 
-    settings_json: str = field(repr=False)  # holds secrets
+    It is sent to the workers, which create the client once.
+    """
+
+    settings_json: str = field(repr=False)  # contains secrets
 
     def __call__(self, partition: int, offset: int) -> bytes | None:
-        """The entry of that record; None when the record is gone or is no entry.
+        """Return the entry of that record; None if the record is gone or malformed.
 
-        Raises `KafkaFailure` when the broker does not answer: the micro-batch is then done again.
+        Raises `KafkaFailure` if the broker does not answer: the micro-batch is then repeated.
         """
         client, topic = _client(self.settings_json)
         place = TopicPartition(topic, partition, offset)

@@ -1,8 +1,8 @@
-"""The job `logs`: `entries` to `logs` and `rejected`. Each log leaves in order, without gaps or repeats.
+"""The job `logs`: `entries` to `logs` and `rejected`. Each log is written in order, without gaps or repeats.
 
-Records are checked one by one and packed by shard before the shuffle; behind it, each shard's step judges
-them as chains and keeps the state (`culm_streaming.logs`). One query with one sink writes both topics, so
-that one set of offsets covers them.
+Records are checked one by one and packed by shard before the shuffle; after it, each shard's step checks them
+as chains and keeps the state (`culm_streaming.logs`). One query with one sink writes both topics, so that one
+set of offsets covers them.
 """
 
 import time
@@ -41,7 +41,7 @@ Verify = Literal["full", "chain"]
 
 _PACKED = "shard int, heads binary, sizes binary, values binary"
 _OUTPUT = "topic string, key binary, value binary, waiting struct<shard:int,count:int,since_ms:bigint>"
-"""Records, and rows that have `waiting` alone, which are observed and not written."""
+"""Records, and rows with only `waiting`, which are observed and not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LogsSettings:
 
 
 def logs_query(session: SparkSession, kafka: KafkaSettings, settings: LogsSettings) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`."""
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`."""
     chain = replace(settings.chain, entries_topic=kafka.topic("entries"))
     records = kafka_records(session, kafka, "entries", settings.max_offsets_per_trigger)
     pack = partial(_pack, chain=chain, verify_signature=settings.verify == "full")

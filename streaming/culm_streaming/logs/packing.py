@@ -1,6 +1,6 @@
-"""Records of `entries` become packed rows, sorted out by shard: the stateless half of the job `logs`.
+"""Turns records of `entries` into packed rows, by shard: the stateless half of the job `logs`.
 
-Everything that an entry shows by itself is checked here, before the shuffle, in every core at once. The
+All checks that need only the entry itself are made here, before the shuffle, on all cores in parallel. The
 loops run for every record of the deployment: their cost is the job's throughput.
 """
 
@@ -40,7 +40,7 @@ Record = tuple[bytes | None, bytes | None, int, int]
 """(key, value, partition, offset) of a record of `entries`."""
 
 MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
-"""What fits into one record of `logs` whatever else is said in it."""
+"""Limit of entry and payload: fits into one record of `logs` with the rest of the record."""
 
 # A packed record, and with it a batch between Spark and Python, stays far below 2 GiB.
 _FLUSH_BYTES = 64 * 1024 * 1024
@@ -49,7 +49,7 @@ _SCHEMA_SIZE = 16
 
 
 class PackedRows(NamedTuple):
-    """The rows of one shard out of one batch of records: heads, value sizes and values, each end to end."""
+    """The rows of one shard from one batch of records: heads, value sizes and values, each concatenated."""
 
     shard: int
     heads: bytes
@@ -58,7 +58,7 @@ class PackedRows(NamedTuple):
 
 
 def place_of_log(log_key: bytes, settings: ChainSettings) -> tuple[int, int]:
-    """(shard, block) of a log."""
+    """Return (shard, block) of a log."""
     return place_of(log_key, settings.shards, settings.blocks)
 
 
@@ -105,7 +105,7 @@ def pack_records(
                 if type(parts) is RecordParts and parts.schema == schema[0]:
                     packed = log_value(parts, seq_num, checked.hash)
                 else:
-                    EntryRecord.decode(value)  # its schema id need not be right, but must be text
+                    EntryRecord.decode(value)  # the schema id may be wrong, but must be text
                     packed = LogRecord(
                         seq_num, checked.entry_bytes, checked.payload_bytes, checked.hash, schema_id
                     ).encode()
@@ -149,7 +149,7 @@ def pack_records(
 def _open(
     record: Record, settings: ChainSettings, *, verify_signature: bool
 ) -> RecordParts | EntryRecord | BareRow | CulmError:
-    """The parts of a record, the whole row of a bare log's, or the error that refuses it."""
+    """Return the parts of a record, the whole row of a bare log's record, or the error that refuses it."""
     key, value, partition, offset = record
     parts = None if value is None else take_apart(value)
     if parts is not None and parts.schema:
@@ -168,7 +168,7 @@ def _open(
 
 
 def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[PackedRows]:
-    """What has been packed so far; the lists are empty then."""
+    """Yield the rows packed so far, and empty the lists."""
     for shard, shard_heads in enumerate(heads):
         if shard_heads:
             yield PackedRows(shard, *pack_rows(shard_heads, values[shard]))
@@ -177,7 +177,7 @@ def _flushed(heads: list[list[bytes]], values: list[list[bytes]]) -> Iterator[Pa
 
 
 def _refuse(source: Record, error: CulmError, settings: ChainSettings) -> tuple[bytes, bytes, int]:
-    """(head, value, shard) of the ready-made record of `rejected`; undecodable bytes go in as they are."""
+    """Return (head, value, shard) of the record of `rejected`; undecodable bytes are included unchanged."""
     key, value, partition, offset = source
     try:
         record = EntryRecord.decode(value)

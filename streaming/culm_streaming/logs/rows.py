@@ -1,12 +1,12 @@
 """The packed form of a checked entry on its way to the state of its log.
 
-A row is a head of fixed size and the ready-made value for `logs`. Rows cross the shuffle by the thousand in
-one packed record a shard: moving them one by one would cost more than checking them.
+A row is a head of fixed size and the ready-made value for `logs`. Thousands of rows cross the shuffle in one
+packed record per shard: moving them one by one would cost more than checking them.
 
-The value is cut out of the value of `entries`: the bytes of decoding and encoding, at less cost. Both records
-hold entry, operation and schema id in the same spelling, so they are copied with their heads. Only the usual
-lengths are taken apart here. Whatever else a record may hold gives None and is left to
-`culm_topics.records`, which decides what is a record and what is not.
+The value is cut out of the value of `entries`, which gives the same bytes as decoding and encoding at less
+cost. Both records encode entry, operation and schema id identically, so they are copied with their heads.
+Only the usual lengths are handled here. For any other form the result is None, and `culm_topics.records`
+decides whether it is a valid record.
 """
 
 import struct
@@ -25,10 +25,10 @@ Array = NDArray[Any]
 END_OF_LOG = 1
 HAS_SKIPLINK = 2
 READY = 4
-"""The value is a ready-made record of `rejected`; the head's key (its first 40 bytes), source and flags alone
+"""The value is a ready-made record of `rejected`; only the head's key (its first 40 bytes), source and flags
 have meaning."""
 KEYLESS = 8
-"""Only with `READY`: no log can be told, so the record's key is empty."""
+"""Only with `READY`: the log is unknown, so the record's key is empty."""
 FROM_STATE = 16
 """The row was held back as an early arrival of an earlier batch."""
 YAMF_LOG = 32
@@ -52,9 +52,10 @@ HEAD = np.dtype(
     ]
 )
 """Hashes without their two-byte prefix; `schema` is the first 16 bytes of the schema id's hash; `source` is
-the Kafka partition (16 bits) and offset (48 bits) that the entry came from.
+the Kafka partition (16 bits) and offset (48 bits) of the entry's record.
 
-A key and hashes of the YAMF flavour are longer: `yamf_key` and `yamf_digest` stand for them."""
+A key and hashes of the YAMF flavour are longer: they are replaced by `yamf_key` and `yamf_digest`.
+"""
 
 PACK_HEAD = struct.Struct("<40sQQ32s32s32s16s32sHB").pack
 HEAD_SIZE = HEAD.itemsize
@@ -65,28 +66,28 @@ NO_HASH = bytes(32)
 
 
 def yamf_key(log_key: bytes) -> bytes:
-    """What stands for the key of a YAMF log: the author's YASMF log of that number has its first 40 bytes."""
+    """Return the substitute for a YAMF log's key, whose first 40 bytes are also a YASMF log's key."""
     return blake3(log_key).digest(length=LOG_KEY_SIZE)
 
 
 def yamf_digest(entry_hash: bytes) -> bytes:
-    """What stands for a YAMF hash wherever hashes are compared, on both sides."""
+    """Return the substitute for a YAMF hash wherever hashes are compared, on both sides."""
     return blake3(entry_hash).digest()
 
 
 def pack_source(partition: int, offset: int) -> int:
-    """Kafka partition and offset as one number that orders records as Kafka does."""
+    """Return Kafka partition and offset as one number that orders records as Kafka does."""
     return partition << OFFSET_BITS | offset
 
 
 def split_source(source: int) -> tuple[int, int]:
-    """(partition, offset) of a packed source."""
+    """Return (partition, offset) of a packed source."""
     return source >> OFFSET_BITS, source & _OFFSET_MASK
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows side by side: `heads` an array of `HEAD`, `values` as many byte strings."""
+    """Rows in columns: `heads` is an array of `HEAD`, `values` has as many byte strings."""
 
     heads: Array
     values: list[bytes]
@@ -96,13 +97,13 @@ class Rows:
 
 
 def pack_rows(heads: list[bytes], values: list[bytes]) -> tuple[bytes, bytes, bytes]:
-    """(heads, value sizes, values) of packed heads and their values, each end to end."""
+    """Return (heads, value sizes, values) of packed heads and their values, each concatenated."""
     sizes = np.fromiter(map(len, values), SIZE, len(values))
     return b"".join(heads), sizes.tobytes(), b"".join(values)
 
 
 def unpack_rows(packed: list[tuple[bytes, bytes, bytes]]) -> Rows:
-    """The rows of packed records, in their order."""
+    """Return the rows of packed records, in order."""
     heads = np.frombuffer(b"".join([record[0] for record in packed]), HEAD)
     values: list[bytes] = []
     for _, sizes, joined in packed:
@@ -113,7 +114,7 @@ def unpack_rows(packed: list[tuple[bytes, bytes, bytes]]) -> Rows:
 
 
 def packed_hash(row_hash: Array) -> bytes:
-    """One 32-byte hash out of an array of heads or of state."""
+    """Return a 32-byte hash from an array of heads or of state."""
     return bytes(row_hash.tobytes())
 
 
@@ -125,7 +126,7 @@ _SEQ_HEADS = tuple(_LOG_START + cbor2.dumps(seq_num) for seq_num in range(1024))
 
 
 class RecordParts(NamedTuple):
-    """The parts of `value`, and where its operation and its schema id end."""
+    """The parts of `value`, and the ends of its operation and its schema id."""
 
     value: bytes
     entry: bytes
@@ -137,7 +138,7 @@ class RecordParts(NamedTuple):
 
 
 def take_apart(value: bytes) -> RecordParts | None:
-    """The parts of a value of `entries` in its usual spelling, else None."""
+    """Return the parts of a value of `entries` in its usual form, else None."""
     try:
         if not value.startswith(_START):
             return None
@@ -205,7 +206,7 @@ def take_apart(value: bytes) -> RecordParts | None:
 
 
 def log_value(parts: RecordParts, seq_num: int, entry_hash: bytes) -> bytes:
-    """The value of `logs` with these parts, as `LogRecord.encode` gives it."""
+    """Return the value of `logs` with these parts, as `LogRecord.encode` encodes it."""
     value, end = parts.value, parts.operation_end
     head = _SEQ_HEADS[seq_num] if seq_num < 1024 else _LOG_START + cbor2.dumps(seq_num)
     return b"".join((head, value[2:end], _HASH_HEAD, entry_hash, value[end : parts.schema_end]))

@@ -1,4 +1,4 @@
-"""How the state of the job `logs` is laid out, and its bounds."""
+"""Layout and limits of the state of the job `logs`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,10 +16,10 @@ _MOST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ChainSettings:
-    """`shards` and `blocks` are fixed for the life of a checkpoint; the bounds may change at a restart.
+    """`shards` and `blocks` are fixed for the life of a checkpoint; the limits may change at a restart.
 
-    A log belongs to one of `shards` keys of Spark state, and within it to one of `blocks` blobs.
-    Raises `JobSettingsError` for unfit ones.
+    A log belongs to one of `shards` keys of Spark state, and within it to one of `blocks` blobs. Raises
+    `JobSettingsError` for values out of range.
     """
 
     shards: int = 16
@@ -30,7 +30,7 @@ class ChainSettings:
     max_early_per_shard: int = 16_384
     max_early_bytes_per_shard: int = 64 * 1024 * 1024
     max_fetches: int = 64
-    """Entries that a shard reads back in one micro-batch, as the first halves of proofs of forks."""
+    """Limit of entries that a shard reads again in one micro-batch, as the first halves of forks' proofs."""
     entries_topic: str = "culm.entries"
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """One shard, one micro-batch: rows and state in, rows and state out. A plain function of its arguments.
 
-A log that is simply continued, however many entries it grows by, is judged in array operations over all
-logs at once; only a log with anything unusual (a gap, a fork, a wrong link) goes to `verdicts`, alone.
-Repeats are dropped before that. The same rows on the same state give the same bytes.
+A log that is simply continued, however many entries it grows by, is checked in array operations over all logs
+at once; only a log with anything unusual (a gap, a fork, a wrong link) is passed to `verdicts` individually.
+Repeats are dropped before that. The same rows and the same state give the same bytes.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key, rejection, split_log_key
 
 FetchFirst = Callable[[int, int], bytes | None]
-"""(partition, offset) of `entries` to the entry bytes of that record; None when it is no longer there."""
+"""Returns the entry bytes of the record at (partition, offset) of `entries`; None if it is gone."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class LogsOutput:
     logs: list[tuple[bytes, bytes]] = field(default_factory=list)
     rejected: list[tuple[bytes, bytes]] = field(default_factory=list)
     waiting: Waiting | None = None
-    """The shard's logs that wait for an earlier entry; None where none does and none did before."""
+    """The shard's logs that wait for an earlier entry; None if none waits and none waited before."""
 
 
 @dataclass(slots=True)
@@ -59,9 +59,9 @@ class _Refused:
 def step(
     store: JobState, rows: Rows, settings: ChainSettings, fetch_first: FetchFirst, *, now_ms: int = 0
 ) -> LogsOutput:
-    """Judge `rows` of one shard, grow the logs in `store`, and say what is to be written.
+    """Validate `rows` of one shard, append to the logs in `store`, and return the records to write.
 
-    `now_ms` is kept for logs that begin to wait; nothing that is written depends on it.
+    `now_ms` is kept for logs that begin to wait; no written record depends on it.
     """
     totals_before = store.load(TOTALS)
     totals = EarlyTotals(settings, store, now_ms)
@@ -79,7 +79,7 @@ def step(
 
 
 def _without_ready(rows: Rows, output: LogsOutput) -> Rows:
-    """Pass on the ready-made records of `rejected`; the other rows are returned."""
+    """Add the ready-made records of `rejected` to `output`. Returns the other rows."""
     heads = rows.heads
     ready = (heads["flags"] & READY) != 0
     if not ready.any():
@@ -161,7 +161,7 @@ def _judge_rows(
 def _with_early(
     store: JobState, book: Book, rows: Rows, keys: list[bytes]
 ) -> tuple[Rows, Array, dict[int, list[int]]]:
-    """The rows with the early arrivals of their logs, everybody's owner, and the logs that had any."""
+    """Return the rows and their logs' early arrivals, each row's owner, and logs with early arrivals."""
     index = book.index
     owners = [index.get(key, -1) for key in keys]
     heads, values = [rows.heads], list(rows.values)
@@ -181,7 +181,7 @@ def _with_early(
 
 
 def _without_twins(owners: Array, heads: Array, places: Array) -> Array:
-    """`places` without rows that repeat the row before them."""
+    """Return `places` without rows that repeat the row before them."""
     if not len(places):
         return places
     owner, seq_num, row_hash = owners[places], heads["seq_num"][places], heads["hash"][places]
@@ -196,7 +196,7 @@ def _without_twins(owners: Array, heads: Array, places: Array) -> Array:
 
 
 def _runs(owners: Array, wanted: Array) -> list[Array]:
-    """The indexes of each owner's rows, for the owners whose rows are wanted."""
+    """Return the indexes of each owner's rows, for the owners whose rows are wanted."""
     places = np.flatnonzero(wanted)
     return np.split(places, np.flatnonzero(np.diff(owners[places])) + 1) if len(places) else []
 
@@ -230,7 +230,7 @@ def _candidate(row: int, head: Array) -> Candidate:
 def _forks(
     book: Book, owners: Array, heads: Array, old: Array, *, fetch_first: FetchFirst, max_fetches: int
 ) -> list[_Refused]:
-    """Refusals for the rows at sequence numbers where another entry was accepted before."""
+    """Return refusals for rows whose sequence number was taken by another entry before."""
     if not len(old):
         return []
     recorded = book.recorded(owners[old], heads["seq_num"][old])
@@ -253,7 +253,7 @@ def _forks(
 
 
 def _checked_first(entry: bytes | None, prefix: bytes, *, is_yamf: bool) -> bytes | None:
-    """The entry, when it is the one that was accepted: a re-created topic may hold another there."""
+    """Return the entry if it is the accepted one: a re-created topic may hold another entry there."""
     if entry is None:
         return None
     kept = yamf_digest(YAMF.hash(entry)) if is_yamf else hash_bytes(entry).removeprefix(PREFIX)
@@ -261,7 +261,7 @@ def _checked_first(entry: bytes | None, prefix: bytes, *, is_yamf: bool) -> byte
 
 
 def _yamf_log_key(record: LogRecord) -> bytes:
-    """The key of a YAMF log, out of one of its entries: the state keeps a digest of it alone."""
+    """Return the key of a YAMF log from one of its entries: the state keeps only a digest of it."""
     entry = decode_entry(record.entry, YAMF)
     return log_key(entry.public_key, entry.log_id, YAMF)
 
@@ -269,7 +269,7 @@ def _yamf_log_key(record: LogRecord) -> bytes:
 def _rejected_value(
     head: Array, record: LogRecord, error: CulmError, entries_topic: str, *, first: bytes | None = None
 ) -> bytes:
-    """The record for one refused row: `head` of `HEAD`, `record` as it would have stood on `logs`."""
+    """Return the record for a refused row: `head` of `HEAD`, `record` as it would have been on `logs`."""
     partition, offset = split_source(int(head["source"]))
     return rejection(
         error.code,

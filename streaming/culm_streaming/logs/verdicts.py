@@ -1,11 +1,11 @@
-"""Which entries continue their logs (Bamboo, "entry verification").
+"""Decides which entries continue their logs (Bamboo, "entry verification").
 
-A micro-batch simply continues most logs, which is decided for all of them together. That is a shortcut, never
-a rule of its own: what is not plainly good is judged entry by entry.
+A micro-batch simply continues most logs, which is decided for all of them together. This is a shortcut, never
+a separate rule: rows that do not pass it are checked entry by entry.
 
-The rules themselves are the models': here is only what a log does with their answers. Entries are judged in
-order of sequence number, and those of one number in the order in which they came: the first that fits
-stays, whatever the micro-batches were.
+The models implement the rules; this module only applies their results to a log. Entries are checked in order
+of sequence number, and entries with the same number in order of arrival: the first valid one is kept,
+whatever the micro-batches were.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from culm_streaming.logs.rows import END_OF_LOG, HAS_SKIPLINK, Array
 
 
 def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
-    """Per row, whether all rows of its log continue it one by one with right links and nothing unusual.
+    """Return for each row whether all rows of its log continue it, with correct links and nothing unusual.
 
     Rows are sorted by owner and sequence number, all above their log's height.
     """
@@ -37,7 +37,7 @@ def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
     place = np.arange(len(owners))
 
     good = seq_nums == height + 1 + (place - first).astype(np.uint64)
-    # A log without entries has the hash 0, and so has the backlink that a first entry does not carry.
+    # A log without entries has the hash 0, and so has the absent backlink of a first entry.
     before = np.roll(heads["hash"], 1, axis=0)
     before[starts] = logs["hash"][owners[starts]]
     good &= (heads["backlink"] == before).all(axis=1)
@@ -65,7 +65,7 @@ def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An entry above the log's height; hashes are 32 bytes, `row` is whatever the caller knows it by."""
+    """An entry above the log's height; hashes are 32 bytes, `row` is the caller's identifier."""
 
     row: int
     seq_num: int
@@ -78,7 +78,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What is known of the log: `hashes` are those that skiplinks may name, by sequence number."""
+    """The known state of a log: `hashes` are those that skiplinks may name, by sequence number."""
 
     height: int
     hash: bytes
@@ -90,7 +90,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused row; of a fork, `first` is the row of the entry that stays."""
+    """A refused row; for a fork, `first` is the row of the entry that is kept."""
 
     row: int
     error: CulmError
@@ -99,7 +99,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Verdicts:
-    """Rows by what becomes of them; repeats are in none of the lists."""
+    """Rows by result; repeats are in none of the lists."""
 
     accepted: list[int] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Verdicts:
 
 
 def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
-    """What becomes of `candidates`, sorted by sequence number and then by arrival."""
+    """Validate `candidates`, which are sorted by sequence number and then by arrival."""
     verdicts = Verdicts()
     height, schema = log.height, log.schema
     hashes = {**log.hashes, log.height: log.hash} if log.height else {}
@@ -139,7 +139,7 @@ def judge(log: LogState, candidates: Sequence[Candidate]) -> Verdicts:
 
 
 def fork(seq_num: int, first_hash: bytes, *, is_yamf: bool) -> errors.ForkError:
-    """The error for an entry where another one stands; `first_hash` may be the start of a hash."""
+    """Return the error for an entry whose number is taken; `first_hash` may be the start of a hash."""
     start = first_hash[:8].hex() if is_yamf else (PREFIX + first_hash[:8]).hex()
     what = "BLAKE3 digest of its hash" if is_yamf else "hash"
     return errors.ForkError(f"another entry {seq_num} of this log came first: its {what} starts with {start}")

@@ -1,4 +1,4 @@
-"""A channel taken out of state for one batch: inputs in, records out, and back into state at the end."""
+"""A channel loaded from state for one batch: inputs in, records out, and saved to state at the end."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -48,7 +48,7 @@ _MOST_HELD = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Where an output comes from: a record's place, bytes, and bringer; a command's token and kind."""
+    """Source of an output: a record's place, bytes, and origin; a command's token and kind."""
 
     source: tuple[str, int, int]
     wire: bytes | None = None
@@ -59,7 +59,7 @@ class Input:
 
 
 class OpenChannel:
-    """One channel during one batch. `records` are what it has told so far."""
+    """One channel during one batch. `records` are its output so far."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class OpenChannel:
         self.channel = channel
         self.records: list[OutputRecord] = []
         self.is_kept = record.token != NO_TOKEN
-        """Whether it is to be written: one that has never been is not, before something sound has come."""
+        """Whether to write it: a new channel is written only after valid input."""
         self._state = state
         self._settings = settings
         self.owners = Owners(state, channel_id, record, settings)
@@ -85,11 +85,11 @@ class OpenChannel:
 
     @property
     def due_ms(self) -> int | None:
-        """When the channel has something to do."""
+        """When the channel's next action is due."""
         return self.channel.next_due_ms()
 
     def now_ms(self, time_ms: int) -> int:
-        """The channel's clock at this time: it never goes back."""
+        """Return the channel's clock at this time: it never goes back."""
         self.record.last_ms = max(self.record.last_ms, time_ms)
         return self.record.last_ms
 
@@ -107,11 +107,11 @@ class OpenChannel:
 
     @property
     def binds_senders(self) -> bool:
-        """Whether a sender id belongs to the key that first brought it."""
+        """Whether a sender id belongs to the key that first used it."""
         return self.record.settings.get(BIND_SENDERS) is True
 
     def begin_anew(self, profile: Profile, now_ms: int) -> None:
-        """Let the channel begin again in another profile: its log is empty, its events are numbered on."""
+        """Let the channel begin again in another profile: its log is empty, its event numbers continue."""
         for participant_id in self.channel.participants:
             self.report(HostingEvent("left", participant_id), now_ms, None)
             self.left(participant_id)
@@ -123,7 +123,10 @@ class OpenChannel:
         self.channel, self._is_anew = _new_channel(self.channel_id, profile, {}, now_ms), True
 
     def decide_settings(self, changed: Details, now_ms: int) -> None:
-        """Take the settings of the first join of the channel's owner; `ChannelSettingsError`: unfit ones."""
+        """Apply the settings of the first join of the channel's owner.
+
+        Raises `ChannelSettingsError` for settings out of range.
+        """
         if dict(changed) == dict(self.record.settings):
             return
         wanted = settings_of(self.record.profile, changed)
@@ -135,15 +138,15 @@ class OpenChannel:
         self.record.settings = dict(changed)
 
     def joined(self, participant_id: str, now_ms: int) -> None:
-        """A participant is hosted from now on."""
+        """Record that a participant is hosted from now on."""
         self._acks.joined(participant_id, now_ms)
 
     def left(self, participant_id: str) -> None:
-        """A participant is hosted no longer."""
+        """Record that a participant is not hosted any more."""
         self.records += self._acks.left(participant_id)
 
     def take(self, output: ChannelOutput, now_ms: int, given: Input | None) -> None:
-        """Tell what a step of the channel did; `given` is what it was given, None for what was due."""
+        """Write the output of a step of the channel; `given` is its input, None for a timer."""
         profile = self.record.profile
         for event in map(kept, output.events):
             if event is None:
@@ -177,13 +180,16 @@ class OpenChannel:
         self._put(Topic.EVENTS, event_value(event, self.record.event_number, now_ms, details))
 
     def refuse(self, error: CulmError, given: Input) -> None:
-        """Tell on `rejected` that an input was refused."""
+        """Write a record of `rejected` for a refused input."""
         self.records.append(
             rejected(error.code, str(error), wire=given.wire, peer_id=given.peer_id, source=given.source)
         )
 
     def save(self, cache: Cache) -> list[OutputRecord]:
-        """Write the channel's state; the records about it as a whole. The record's times are set before."""
+        """Write the channel's state.
+
+        Returns the records about the whole channel. Its times must be set before.
+        """
         if not self.is_kept:
             return []
         record, channel = self.record, self.channel
@@ -200,7 +206,7 @@ class OpenChannel:
         return records
 
     def _save_journal(self) -> tuple[bytes, bool]:
-        """(what was written, whether the whole journal was)."""
+        """Write the journal. Returns (bytes written, whether the whole journal was written)."""
         kept, channel = self.record.journal, self.channel
         mark = channel.journal_mark
         is_anew = self._is_anew or is_to_compact(kept, self._settings)
@@ -236,9 +242,9 @@ class OpenChannel:
         )
 
     def _refuse(self, event: Rejected, now_ms: int, given: Input | None) -> None:
-        """What peers sent and was refused goes to `rejected` alone: they must not fill what is kept."""
+        """Write refused input from peers only to `rejected`: it must not fill stored topics."""
         if event.code == DisputedIdError.code:
-            # Once for each message of the log, so no more than is kept of messages.
+            # Once for each message of the log, so no more often than messages are stored.
             self.report(event, now_ms, given)
         if given is None or event.code == WaitingFullError.code:
             self.report(event, now_ms, given)
@@ -250,7 +256,7 @@ class OpenChannel:
             self._hold(event.message_id, given)
 
     def _hold(self, message_id: str, given: Input) -> None:
-        """Keep the bytes of a message in quarantine, for the store, until it is taken."""
+        """Keep the bytes of a message in quarantine, for the store, until it is accepted."""
         self.is_kept = True
         held = self.record.held
         if message_id in held:
@@ -261,7 +267,7 @@ class OpenChannel:
             self._state.save(Kind.HELD, name_of(self.key, held.pop(0)), None)
 
     def _store(self, event: Received, given: Input | None) -> None:
-        """A message with content has come for the first time: into the store with its bytes."""
+        """Store a message with content, with its bytes, when it has been received for the first time."""
         wire, hint = (None, None) if given is None else (given.wire, given.hint)
         if event.message_id in self.record.held:
             name = name_of(self.key, event.message_id)
@@ -295,14 +301,14 @@ class OpenChannel:
 def open_channel(
     state: JobState, channel_id: str, record: ChannelRecord, settings: ChannelsSettings, cache: Cache
 ) -> OpenChannel:
-    """A channel that is in state, where this is its record."""
+    """Load a channel that is in state, with its record."""
     return OpenChannel(state, channel_id, record, _restored(state, channel_id, record, cache), settings)
 
 
 def new_channel(
     state: JobState, channel_id: str, profile: Profile, settings: ChannelsSettings, now_ms: int
 ) -> OpenChannel:
-    """A channel that begins now."""
+    """Create a channel."""
     channel = _new_channel(channel_id, profile, {}, now_ms)
     return OpenChannel(state, channel_id, ChannelRecord(profile), channel, settings)
 

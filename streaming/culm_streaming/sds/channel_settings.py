@@ -1,8 +1,8 @@
-"""The settings of a channel: the profile's own, the job's, and what the first `join` of its owner changes.
+"""The settings of a channel: the profile's own, the job's, and the changes in the first `join` of its owner.
 
-They come from strangers, so what filters may take is bounded. A channel's filter is bounded by itself. Those
-of the default size are as many as channels are in a worker's cache, which weighs them; larger ones are
-counted together for the shard, for good: a channel's settings stay.
+They come from untrusted peers, so the memory of filters is limited. A channel's filter has a limit of its
+own. Filters of the default size exist for the channels in a worker's cache, which weighs them; larger ones
+are counted together for the shard, permanently, since a channel's settings do not change.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ from culm_streaming.sds.state import Kind
 from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import Details
 
-# What a command may set, up to which value. What bounds the job's memory is not for commands to set.
+# The settings that a command may change, with their limits. Settings that limit the job's memory are not
+# among them.
 _MOST: Mapping[str, float] = {
     "causal_history_size": 1_000,
     "bloom_capacity": 1_000_000,
@@ -46,32 +47,32 @@ _MOST: Mapping[str, float] = {
     "lamport_allowance_ms": 86_400_000,
 }
 BIND_SENDERS = "bind_senders"
-"""The job's own setting: a sender id belongs to the key that first brought it (`owners`)."""
+"""The job's own setting: a sender id belongs to the key that first used it (`owners`)."""
 _LEAST_MS = 100
-# Most channels have the same settings, and are taken out of state again and again.
+# Most channels have the same settings, and are loaded from state again and again.
 _KNOWN: dict[object, SdsSettings] = {}
 _MOST_KNOWN = 1_024
 _SHARD = b""
 
 
 class FilterSizeError(StreamingError):
-    """Settings of a `join` whose filter is larger than a channel's may be, or than a message can carry."""
+    """Settings of a `join` whose filter exceeds the limit of a channel or of a message."""
 
     code: ClassVar[str] = "sds.bloom.size"
 
 
 class FilterBudgetError(StreamingError):
-    """Settings of a `join` that ask for a large filter when those of the shard have taken all their room."""
+    """Settings of a `join` that need a large filter when the shard's limit for large filters is reached."""
 
     code: ClassVar[str] = "sds.bloom.full"
 
 
 def settings_of(profile: Profile, changed: Details) -> SdsSettings:
-    """The settings with changes. Raises `ChannelSettingsError`.
+    """Return the settings with changes. Raises `ChannelSettingsError`.
 
     Wire bytes are not kept: they are not part of the state, and a channel must be the same after a restart.
     """
-    # With the types: to Python True is 1.
+    # With the types: in Python, True equals 1.
     key = profile, tuple([(name, type(changed[name]), changed[name]) for name in sorted(changed)])
     known = _KNOWN.get(key)
     if known is None:

@@ -1,4 +1,4 @@
-"""What a record of `sds.in` or `sds.commands` asks of its channel, and what becomes of it."""
+"""Applies records of `sds.in` and `sds.commands` to their channel."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,25 +15,25 @@ from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
 
 
 class ProfileError(StreamingError):
-    """A record in another wire profile than its channel has: a channel has the one of its first message."""
+    """A record has another wire profile than its channel, which has that of its first message."""
 
     code: ClassVar[str] = "sds.profile"
 
 
 class UnknownChannelError(StreamingError):
-    """A command for a channel in which nobody is hosted yet: only `join` begins one."""
+    """A command for a channel without hosted participants: only `join` begins a channel."""
 
     code: ClassVar[str] = "sds.channel.unknown"
 
 
 class CommandError(StreamingError):
-    """A command that lacks what it needs."""
+    """A command is incomplete or not permitted."""
 
     code: ClassVar[str] = "sds.command"
 
 
 def receive(opened: OpenChannel, record: SdsInRecord, given: Input, now_ms: int) -> None:
-    """A message that a peer sent, or that was retrieved."""
+    """Process a message that a peer sent, or that was retrieved."""
     peer_id = record.peer_id
     if peer_id is None:
         output = opened.channel.receive(
@@ -54,7 +54,7 @@ def receive(opened: OpenChannel, record: SdsInRecord, given: Input, now_ms: int)
 
 
 def is_by_operator(record: SdsInRecord | SdsCommandRecord) -> bool:
-    """Whether a record is an operator's about the channel itself, whatever profile that has."""
+    """Whether a record is an operator's command about the channel itself, whatever its profile is."""
     return (
         isinstance(record, SdsCommandRecord)
         and record.kind in ("open", "transfer")
@@ -63,20 +63,21 @@ def is_by_operator(record: SdsInRecord | SdsCommandRecord) -> bool:
 
 
 def check_profile(opened: OpenChannel, profile: Profile) -> None:
-    """Raises `ProfileError` when the channel has another one."""
+    """Raise `ProfileError` if the channel has another profile."""
     if opened.record.profile != profile:
         raise ProfileError(f"the channel has profile {opened.record.profile}, the record {profile}")
 
 
 def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
-    """A command of a hosted participant, or of one to be; done once however often it comes.
+    """Execute a command of a present or future hosted participant; once, however often it arrives.
 
-    One that is refused is answered by an event beside the record on `rejected`: whoever asked waits for it.
+    A refused command is answered by an event in addition to the record on `rejected`: the requester waits for
+    it.
     """
     if not opened.is_kept and record.kind not in _BEGINNING:
         raise UnknownChannelError(f"{record.kind} in a channel that nobody has joined")
     if record.kind not in _BEGINNING:
-        # Nobody but its owner is answered where he can see it.
+        # Only the owner of an id gets an answer where its participant can see it.
         opened.owners.check(record.participant_id, record.peer_id)
     if opened.is_done(record.token):
         return
@@ -84,7 +85,7 @@ def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
         _DONE[record.kind](opened, record, given, now_ms)
     except CulmError as error:
         if isinstance(error, KnownMessageError) and record.message_id is None:
-            return  # The token has been forgotten, the message has not.
+            return  # the token has been forgotten, the message has not
         if opened.is_kept or record.kind == "join":
             opened.is_kept = True
             reason = str(error)[:MAX_REJECTED_DETAIL]
@@ -116,7 +117,7 @@ def _join(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: i
 
 
 def _open(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
-    """Somebody is in the channel: it is there from now on. An operator may give it away, or begin it anew."""
+    """Keep the channel: it has a participant. An operator may change its owner, or begin it anew."""
     if record.peer_id is None:
         if opened.record.profile != record.profile:
             opened.begin_anew(record.profile, now_ms)
@@ -159,7 +160,7 @@ def _send(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: i
 
 
 def _resend(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
-    """What is unheard is due at once; it goes out with the batch."""
+    """Make unacknowledged messages due at once; they are sent with the batch."""
     participant_id, message_id = record.participant_id, record.message_id
     if participant_id not in opened.channel.participants:
         raise ParticipantError(f"{participant_id[:100]!r} is not hosted in this channel")
@@ -177,7 +178,7 @@ def _resend(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
 
 
 _BEGINNING = frozenset({"join", "open", "transfer"})
-"""What may be the first that is asked in a channel, and looks itself after whose an id is."""
+"""Commands that may be the first of a channel, and that check the owner of an id themselves."""
 
 _DONE: dict[str, Callable[[OpenChannel, SdsCommandRecord, Input, int], None]] = {
     "join": _join,

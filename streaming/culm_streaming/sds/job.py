@@ -1,10 +1,10 @@
 """The job `sds`: `sds.in` and `sds.commands` to the store, the events and the broadcasts of SDS channels.
 
-Each shard's step lets its channels take their records, and its one timer lets them do what is due
-(`culm_streaming.sds`). The shard of a channel is what `shard_of` says, which Spark computes by
-itself: a record that a producer has put elsewhere is taken as well. Shard n writes partition n of its topics,
-so that a reader sees a channel's records in the order in which they were written. One query with one sink
-writes everything. Workers keep the channels that they have used last in memory.
+Each shard's step applies the records to its channels, and its one timer runs their due actions
+(`culm_streaming.sds`). The shard of a channel is `shard_of`, which Spark computes by itself: a record in
+another partition is accepted as well. Shard n writes partition n of its topics, so that a reader sees a
+channel's records in the order in which they were written. One query with one sink writes everything. Workers
+keep recently used channels in memory.
 """
 
 from collections.abc import Iterator
@@ -38,22 +38,22 @@ from culm_topics.kafka.clients import KafkaSettings
 
 @dataclass(frozen=True, slots=True)
 class SdsJobSettings:
-    """`channels.shards` is taken from the topic `sds.out`: what is given here does not count.
+    """`channels.shards` is taken from the topic `sds.out`: a value given here is ignored.
 
-    A message may have a MiB, and a micro-batch is held in memory by shard: hence far fewer records at a time
-    than other jobs take.
+    A message may have a MiB, and a micro-batch is held in memory by shard. The limit of records is therefore
+    far lower than that of other jobs.
     """
 
     max_offsets_per_trigger: int = 20_000
     interval_ms: int = 1_000
-    """Micro-batches run also without records, for what is due: at most so often."""
+    """Minimum interval of micro-batches without records, which run due actions."""
     channels: ChannelsSettings = field(default_factory=ChannelsSettings)
 
 
 def sds_query(session: SparkSession, kafka: KafkaSettings, settings: SdsJobSettings) -> DataFrame:
-    """The stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
+    """Return the stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
 
-    Raises `JobError` when its topics do not exist, or have different numbers of partitions.
+    Raises `JobError` if its topics do not exist, or have different numbers of partitions.
     """
     states = admin.list_topics(kafka, [spec(topic) for topic in Topic if topic is not Topic.REJECTED])
     partitions = {state.partitions for state in states}
@@ -88,7 +88,7 @@ JOB = StreamingJob(sds_query, SdsJobSettings, timer_interval_ms=lambda given: gi
 
 @lru_cache(maxsize=1)
 def _cache(most_weight: int) -> Cache:
-    """The channels that this worker process keeps in memory."""
+    """Return the cache of channels that this worker process keeps in memory."""
     return Cache(most_weight)
 
 
@@ -106,7 +106,7 @@ def _fire(shard: Shard, expiry_ms: int, *, settings: ChannelsSettings) -> Iterat
 
 
 def _written(shard: Shard, pieces: Iterator[list[OutputRecord]], output: SdsOutput) -> Iterator[Piece]:
-    """The records while they come: Kafka's client takes the first ones while the step goes on."""
+    """Yield records while the step runs, so that Kafka's client can send the first ones."""
     for records in pieces:
         yield columns_of(
             (topic, key, value, None if topic is Topic.REJECTED else shard.number)

@@ -1,8 +1,8 @@
-"""What a channel tells, as records: events, messages to broadcast and to fetch, what was refused.
+"""The output of a channel as records: events, messages to broadcast and to fetch, refused data.
 
-`sds.acks` gets after a batch the messages whose state changed, the participants and a summary. Of finished
-messages the newest of each participant keep their rows; older ones get tombstones, for which their ids are
-kept in chunks, oldest first.
+After a batch `sds.acks` receives the messages whose state changed, the participants and a summary. The newest
+finished messages of each participant keep their rows. Older ones get tombstones, for which their ids are kept
+in chunks, oldest first.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ _MOST_ITEMS = 1_000
 
 
 class Topic(StrEnum):
-    """Where a record goes."""
+    """The topic of a record."""
 
     OUT = "sds.out"
     MESSAGES = "sds.messages"
@@ -66,10 +66,10 @@ class OutputRecord(NamedTuple):
 
 
 def kept(event: Event) -> Event | None:
-    """What of an event is kept for good; None: nothing.
+    """Return the part of an event that is stored permanently, or None.
 
-    Ephemeral messages are stored nowhere. Connectors bring them to whoever is there; that a command for one
-    was done is told, without what it said.
+    Ephemeral messages are not stored. Connectors deliver them to present peers; the event of a completed
+    command for one is stored without its content.
     """
     if isinstance(event, Received) and event.message_kind == "ephemeral":
         return None
@@ -82,7 +82,7 @@ def kept(event: Event) -> Event | None:
 
 @dataclass(frozen=True, slots=True)
 class HostingEvent:
-    """The participant is hosted (`joined`), or is not (`left`): from now on, or already."""
+    """The participant is hosted (`joined`) or not (`left`), from now on or already."""
 
     kind: Literal["joined", "left"]
     participant_id: str
@@ -90,7 +90,7 @@ class HostingEvent:
 
 
 def event_value(event: Event | HostingEvent, number: int, time_ms: int, details: dict[str, Any]) -> bytes:
-    """The record of an event; `details` are told beside its own fields."""
+    """Return the record of an event; `details` are added to its own fields."""
     for name in _names(type(event)):
         value = _detail(getattr(event, name))
         if value is not None:
@@ -117,7 +117,7 @@ def _names(kind: type[Event] | type[HostingEvent]) -> tuple[str, ...]:
 
 
 def _detail(value: Any) -> Any:
-    """A field as a detail: messages by their ids, of long lists the beginning; None where it says nothing."""
+    """Return a field as a detail: messages by their ids, long lists cut; None if it is empty."""
     if type(value) is tuple:
         texts = [item.message_id if isinstance(item, HistoryEntry) else item for item in value[:_MOST_ITEMS]]
         return tuple(texts) or None
@@ -125,15 +125,15 @@ def _detail(value: Any) -> Any:
 
 
 def out_value(profile: Profile, outbound: Outbound) -> bytes:
-    """The record of a message to broadcast."""
+    """Return the record of a message to broadcast."""
     return SdsOutRecord(
         profile, outbound.kind, outbound.participant_id, outbound.message_id, outbound.wire
     ).encode()
 
 
 def fetch_values(profile: Profile, fetch: Fetch) -> Iterator[bytes]:
-    """The records of messages to be retrieved."""
-    # Profile nim lets a message refer to one without an id; nobody has that.
+    """Yield the records of messages to retrieve."""
+    # Profile nim permits references to messages without an id, which cannot be retrieved.
     wanted = tuple(entry for entry in fetch.entries if entry.message_id)
     for start in range(0, len(wanted), MAX_FETCH_ENTRIES):
         entries = wanted[start : start + MAX_FETCH_ENTRIES]
@@ -143,19 +143,19 @@ def fetch_values(profile: Profile, fetch: Fetch) -> Iterator[bytes]:
 def rejected(
     code: str, reason: str, *, wire: bytes | None, peer_id: bytes | None, source: tuple[str, int, int]
 ) -> OutputRecord:
-    """The record of something refused."""
+    """Return the record of refused data."""
     value = rejection(code, reason, entry=wire, brought_by=peer_id, source=source)
     return OutputRecord(Topic.REJECTED, b"", value.encode())
 
 
 _CHUNK = 64
-"""Finished messages of one chunk."""
+"""Number of finished messages in a chunk."""
 _MOST_EVIDENCE = 64
 
 
 @dataclass(slots=True)
 class _Hosted:
-    """A hosted participant: since when, how many messages have finished, how many chunks of them are gone."""
+    """A hosted participant: when it joined, its finished messages, and the number of their removed chunks."""
 
     joined_ms: int
     finished: int = 0
@@ -163,33 +163,33 @@ class _Hosted:
 
 
 class ChangedAcks:
-    """What changed in one channel during one batch."""
+    """The changes in one channel during one batch."""
 
     def __init__(self, state: JobState, channel_id: str, settings: ChannelsSettings) -> None:
         self._state = state
         self._channel_id = channel_id
         self._channel = channel_id.encode()
         self._settings = settings
-        # In the order of the first change; None: it waits, as the channel itself can say.
+        # In the order of the first change; None: not finished, so the channel itself has its state.
         self._messages: dict[tuple[str, str], SdsAckRecord | None] = {}
         self._participants: dict[str, None] = {}
         self._joined: dict[str, int] = {}
         self._left: dict[str, None] = {}
 
     def note(self, output: ChannelOutput) -> None:
-        """Take in what a step of the channel did."""
+        """Record the results of a step of the channel."""
         for event in output.events:
             self._note_event(event)
         for outbound in output.send:
             self._note_outbound(outbound)
 
     def joined(self, participant_id: str, now_ms: int) -> None:
-        """A participant is hosted from now on."""
+        """Record that a participant is hosted from now on."""
         self._joined[participant_id] = now_ms
         self._participants[participant_id] = None
 
     def left(self, participant_id: str) -> Iterator[OutputRecord]:
-        """A participant is hosted no longer: tombstones for its row and those of its messages."""
+        """Yield tombstones for the row of a participant that left, and for those of its messages."""
         self._joined.pop(participant_id, None)
         self._participants.pop(participant_id, None)
         changed = [key for key in self._messages if key[0] == participant_id]
@@ -208,7 +208,7 @@ class ChangedAcks:
         yield self._row(participant_id, None, None)
 
     def records(self, channel: Channel) -> Iterator[OutputRecord]:
-        """The rows of what changed, as it is now; without the channel's summary."""
+        """Yield the rows of changes in their present state, without the channel's summary."""
         finished: dict[str, list[str]] = {}
         for (participant_id, message_id), final in self._messages.items():
             if final is not None:
@@ -268,7 +268,7 @@ class ChangedAcks:
         yield self._row(participant_id, None, row.encode())
 
     def _finish(self, participant_id: str, hosted: _Hosted, finished: list[str]) -> Iterator[OutputRecord]:
-        """Remember what has finished; rows of the oldest go when they are too many."""
+        """Store finished messages, and remove the rows of the oldest if there are too many."""
         while finished:
             number, inside = divmod(hosted.finished, _CHUNK)
             added, finished = finished[: _CHUNK - inside], finished[_CHUNK - inside :]

@@ -1,8 +1,8 @@
-"""Whose a channel and its participant ids are: the first key's that a connector saw them used by.
+"""The owners of a channel and its participant ids: the first key that used them at a connector.
 
 The job decides by the order of its input, so two connectors never decide differently; `sds.owners` carries
-what was decided to them. An id that was hosted stays its key's when the participant has left: its private
-events are still there to be read. What came without a key is the operator's.
+the decisions to them. A hosted id stays with its key after the participant has left, because its private
+events can still be read. Input without a key belongs to the operator.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _PEER_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class OwnedIdError(StreamingError):
-    """A participant id that belongs to another key, which alone may join, speak and leave as it."""
+    """A participant id belongs to another key, which alone may join, send and leave under it."""
 
     code: ClassVar[str] = "sds.participant.owned"
 
 
 class FullParticipantError(StreamingError):
-    """An id that has spoken as a full participant: it cannot be hosted as well."""
+    """An id has sent as a full participant: it cannot be hosted as well."""
 
     code: ClassVar[str] = "sds.participant.full"
 
 
 class OwnedTooManyError(StreamingError):
-    """A key that would have too many ids in a channel, or a channel with too many."""
+    """A key would have too many ids in a channel, or a channel too many owned ids."""
 
     code: ClassVar[str] = "sds.participant.too_many"
 
 
 class OwnedSenderError(StreamingError):
-    """A new message under a sender id that belongs to another key; repeats of those that it made are free."""
+    """A new message has a sender id of another key; repeats of that key's messages are allowed."""
 
     code: ClassVar[str] = "sds.sender.owned"
 
 
 class Owned(NamedTuple):
-    """An id and who owns it; `peer_id` None: the operator."""
+    """An id and its owner; `peer_id` None is the operator."""
 
     role: OwnedRole
     peer_id: bytes | None
@@ -59,7 +59,7 @@ class Owned(NamedTuple):
 
 
 class Owners:
-    """The owned ids of one channel during one batch; `flush` writes what has changed."""
+    """The owned ids of one channel during one batch; `flush` writes changes."""
 
     def __init__(
         self, state: JobState, channel_id: str, record: ChannelRecord, settings: ChannelsSettings
@@ -73,22 +73,22 @@ class Owners:
         self._counts: dict[bytes, int] = {}
 
     def owns_channel(self, peer_id: bytes | None) -> bool:
-        """Whether this is who may decide the channel's settings: its owner, or the operator."""
+        """Whether this key may decide the channel's settings: its owner, or the operator."""
         if peer_id is None:
             return True
         owned = self._find(_CHANNEL)
         return owned is not None and owned.peer_id == peer_id
 
     def take_channel(self, peer_id: bytes | None, now_ms: int) -> None:
-        """The channel is this key's from now on."""
+        """Make this key the channel's owner from now on."""
         self._put(_CHANNEL, Owned("channel", peer_id, now_ms))
 
     def give(self, participant_id: str, peer_id: bytes | None, now_ms: int) -> None:
-        """The operator gives a hosted id to a key, whoever had it."""
+        """Give a hosted id to a key, whatever its owner was (operators only)."""
         self._put(participant_id, Owned("hosted", peer_id, now_ms))
 
     def check(self, participant_id: str, peer_id: bytes | None) -> None:
-        """Raises `OwnedIdError` unless this key may ask for something as that hosted participant."""
+        """Raise `OwnedIdError` unless this key may send commands as that hosted participant."""
         if peer_id is None:
             return
         owned = self._find(participant_id)
@@ -98,9 +98,9 @@ class Owners:
     def host(
         self, participant_id: str, peer_id: bytes | None, now_ms: int, *, is_hosted: bool, has_spoken: bool
     ) -> None:
-        """A key joins as a hosted participant: the id is its own from now on, where it is nobody else's.
+        """Let a key join as a hosted participant: an id without another owner belongs to it from now on.
 
-        `has_spoken`: the log has messages of it. Raises `OwnedIdError`, `FullParticipantError`,
+        `has_spoken`: the log has messages from the id. Raises `OwnedIdError`, `FullParticipantError`,
         `OwnedTooManyError`.
         """
         owned = self._find(participant_id)
@@ -111,7 +111,7 @@ class Owners:
         if peer_id is not None:
             if _PEER_ID.fullmatch(participant_id) and participant_id != peer_id.hex():
                 raise OwnedIdError("the participant id is the peer id of another key")
-            # One that was hosted before keys were kept has spoken too, and is its first key's.
+            # An id hosted before keys were recorded has messages too, and belongs to its first key.
             if has_spoken and not is_hosted:
                 raise FullParticipantError(f"{participant_id[:100]!r} has spoken as a full participant")
             if owned is None:
@@ -121,11 +121,11 @@ class Owners:
     def admit(
         self, sender_id: str, peer_id: bytes, now_ms: int, *, is_new: bool, binds: bool
     ) -> OwnedSenderError | OwnedTooManyError | None:
-        """Why a key may not speak as a full participant under a sender id; None where it may.
+        """Return the reason why a key may not send as a full participant under a sender id, or None.
 
-        `is_new`: the message is not known; then the id is the key's from now on, if the channel `binds` ids.
+        `is_new`: the message is not known; the id then belongs to the key, if the channel `binds` ids.
         """
-        # Profiles js and nim know messages without a sender.
+        # Profiles js and nim have messages without a sender.
         if not sender_id or (not self._record.owned and not binds):
             return None
         owned = self._find(sender_id)
@@ -147,7 +147,7 @@ class Owners:
         return None
 
     def flush(self) -> Iterator[OutputRecord]:
-        """Write what has changed; the rows of `sds.owners`."""
+        """Write changes, and yield the rows of `sds.owners`."""
         for key, count in self._counts.items():
             self._state.save(Kind.KEY_IDS, name_of(self._channel_id, key), cbor2.dumps(count))
         for participant_id in self._changed:
@@ -172,7 +172,7 @@ class Owners:
         self._changed[participant_id] = None
 
     def _count(self, peer_id: bytes) -> None:
-        """One more id of this key. Raises `OwnedTooManyError`."""
+        """Count one more id of this key. Raises `OwnedTooManyError`."""
         count = self._counts.get(peer_id)
         if count is None:
             blob = self._state.load(Kind.KEY_IDS, name_of(self._channel_id, peer_id))

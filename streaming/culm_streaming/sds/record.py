@@ -1,15 +1,16 @@
-"""A channel's record in state: all of it that is small, read and written whenever the channel is touched.
+"""A channel's record in state: its small parts, read and written whenever the channel is touched.
 
-`token` stands for everything that was ever written of the channel: it is a hash over the former token and
-what is written now, so a worker's copy of the channel with the same token is the channel as it is in state.
+`token` identifies everything that was ever written of the channel: it is a hash over the previous token and
+the present write. A worker's copy of the channel with the same token is therefore equal to the channel in
+state.
 
-The journal beside it is kept in segments as they were written: what it gained in one batch, or the whole of
-it when it was written anew. The record's tail takes them until it is full and goes then into the last chunk,
-or into a new one when that is full; so a batch writes the record alone, and now and then one chunk.
+The journal beside it is kept in segments as they were written: its growth in one batch, or the whole journal
+when it was rewritten. The record's tail holds segments until it is full, and is then moved into the last
+chunk, or into a new one if that is full; so most batches write only the record, and a chunk now and then.
 
-A worker keeps the channels that it has used last in memory; the one used longest ago is forgotten first. A
-copy is taken out before it is used and put back when its state is written: after a failure it is gone. Its
-token says whether it is still the channel as it is in state.
+A worker keeps recently used channels in memory and evicts the least recently used first. A copy is taken out
+before it is used and put back when its state is written: after a failure it is gone. Its token tells whether
+it still equals the channel in state.
 """
 
 from collections import OrderedDict
@@ -28,27 +29,27 @@ from culm_streaming.stateful.job_state import JobState
 from culm_topics.sds.records import Details
 
 Segment = tuple[int, bytes, bool]
-"""(the journal's mark behind it, bytes, whether the next segment belongs to it)."""
+"""(the journal's mark after it, bytes, whether the next segment continues it)."""
 
 
 @dataclass(slots=True)
 class Journal:
-    """Where the journal of a channel is. `ends` has the mark behind each chunk."""
+    """The location of a channel's journal. `ends` has the mark after each chunk."""
 
     ends: list[int] = field(default_factory=list)
     tail: list[Segment] = field(default_factory=list)
     mark: int = 0
     size_bytes: int = 0
     new_bytes: int = 0
-    """How large it was when it was last written anew."""
+    """Its size when it was last rewritten."""
 
     def pack(self) -> list[object]:
-        """As it stands in the channel's record."""
+        """Return the journal's form in the channel's record."""
         return [self.ends, self.tail, self.mark, self.size_bytes, self.new_bytes]
 
     @staticmethod
     def unpack(items: list[object]) -> "Journal":
-        """What `pack` gave."""
+        """Return the journal from the result of `pack`."""
         ends, tail, mark, size_bytes, new_bytes = items
         return Journal(ends, [(*segment,) for segment in tail], mark, size_bytes, new_bytes)  # type: ignore[attr-defined, arg-type]
 
@@ -56,7 +57,7 @@ class Journal:
 def append_segment(
     state: JobState, channel: bytes, journal: Journal, mark: int, data: bytes, settings: ChannelsSettings
 ) -> None:
-    """Add what was written since the journal's mark; the record is the caller's to save."""
+    """Add the bytes written since the journal's mark; the caller saves the record."""
     journal.tail.append((mark, data, False))
     journal.mark = mark
     journal.size_bytes += len(data)
@@ -65,14 +66,14 @@ def append_segment(
 
 
 def is_to_compact(journal: Journal, settings: ChannelsSettings) -> bool:
-    """Whether so much was added that the journal is better written anew."""
+    """Whether the journal has grown so much that it should be rewritten."""
     return journal.size_bytes > 2 * journal.new_bytes + settings.compact_bytes
 
 
 def replace_journal(
     state: JobState, channel: bytes, journal: Journal, mark: int, whole: bytes, settings: ChannelsSettings
 ) -> None:
-    """Write the journal anew; nothing of the former one stays."""
+    """Rewrite the journal; the previous one is removed."""
     former = len(journal.ends)
     journal.ends, journal.tail = [], []
     journal.mark, journal.size_bytes, journal.new_bytes = mark, len(whole), len(whole)
@@ -89,7 +90,7 @@ def replace_journal(
 
 
 def segments(state: JobState, channel: bytes, journal: Journal, since: int) -> Iterator[bytes]:
-    """What was written after a mark that was the journal's once, or after its beginning (-1), in order."""
+    """Yield the writes after an earlier mark of the journal, or all of them (-1), in order."""
     parts: list[bytes] = []
     for mark, data, goes_on in _stored(state, channel, journal, since):
         if mark > since:
@@ -137,12 +138,14 @@ NO_TOKEN = bytes(_TOKEN_BYTES)
 
 @dataclass(slots=True)
 class ChannelRecord:
-    """`lineage`: former tokens, each with the journal's mark of that time, the newest last.
+    """The record of a channel.
 
-    `settings` are those that differ from the profile's, `are_settings_final` whether a join has decided them.
-    `last_ms` is the channel's clock, `due_ms` when it has something to do, `wake_ms` when it is looked at.
-    `lost` counts the ids given up so far. `held` are messages in quarantine whose bytes are kept. `head` is
-    the machine's own (`Channel.head`). `owned` counts the participant ids that belong to somebody (`owners`).
+    `lineage` are former tokens, each with the journal's mark of that time, the newest last. `settings` are
+    those that differ from the profile's, `are_settings_final` tells whether a join has decided them.
+    `last_ms` is the channel's clock, `due_ms` the time of its next action, `wake_ms` its time in the
+    calendar. `lost` counts the ids given up so far. `held` are messages in quarantine whose bytes are kept.
+    `head` is that of the state machine (`Channel.head`). `owned` counts the participant ids that have an
+    owner (`owners`).
     """
 
     profile: Profile
@@ -161,7 +164,7 @@ class ChannelRecord:
     owned: int = 0
 
     def pack(self) -> bytes:
-        """The record's bytes: equal for equal records."""
+        """Return the record's bytes: equal for equal records."""
         return cbor2.dumps(
             (
                 _FORMAT,
@@ -184,7 +187,7 @@ class ChannelRecord:
 
     @staticmethod
     def unpack(blob: bytes) -> "ChannelRecord":
-        """What `pack` gave. Raises `StateLayoutError` for another format."""
+        """Return the record from the result of `pack`. Raises `StateLayoutError` for another format."""
         form, *items = cbor2.loads(blob)
         if form == _FORMAT_WITHOUT_OWNERS:
             items.append(0)
@@ -212,7 +215,7 @@ class ChannelRecord:
         )
 
     def advance(self, former_mark: int, written: bytes, most: int, *, is_anew: bool) -> None:
-        """The token after `written` and the head; behind a journal written anew no former copy goes on."""
+        """Set the token after `written` and the head; after a rewrite, older copies cannot be updated."""
         if is_anew:
             self.lineage = []
         elif self.token != NO_TOKEN:
@@ -226,7 +229,7 @@ class ChannelRecord:
 
 
 def load_record(state: JobState, channel_id: str) -> ChannelRecord | None:
-    """A channel's record; None where the channel is not in state."""
+    """Return a channel's record; None if the channel is not in state."""
     blob = state.load(Kind.CHANNEL, name_of(channel_id))
     return None if blob is None else ChannelRecord.unpack(blob)
 
@@ -237,12 +240,12 @@ def save_record(state: JobState, channel_id: str, record: ChannelRecord) -> None
 
 
 _BASE_WEIGHT = 2
-"""What a channel takes beside all that its own weight counts, in log entries."""
+"""Weight of a channel in addition to its own weight, in log entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A channel as it was when its state had this token; `mark` is that of its journal."""
+    """A channel as of the state with this token; `mark` is that of its journal."""
 
     token: bytes
     mark: int
@@ -251,12 +254,12 @@ class Copy:
 
     @staticmethod
     def of(token: bytes, channel: Channel) -> "Copy":
-        """A copy, weighed by what the channel holds."""
+        """Return a copy, with its weight computed from the channel."""
         return Copy(token, channel.journal_mark, channel, _BASE_WEIGHT + channel.weight())
 
 
 class Cache:
-    """Copies by channel; their weights are together at most `most_weight`."""
+    """Copies by channel; their total weight is at most `most_weight`."""
 
     def __init__(self, most_weight: int) -> None:
         self._most_weight = most_weight
@@ -267,23 +270,23 @@ class Cache:
         return len(self._copies)
 
     def copies(self) -> Iterator[Copy]:
-        """All of them, the one used longest ago first."""
+        """Iterate over all copies, the least recently used first."""
         return iter(self._copies.values())
 
     @property
     def weight(self) -> int:
-        """What all copies weigh."""
+        """The total weight of all copies."""
         return self._weight
 
     def take(self, channel: bytes) -> Copy | None:
-        """A channel's copy, which is not here any more then."""
+        """Remove and return a channel's copy, or None."""
         copy = self._copies.pop(channel, None)
         if copy is not None:
             self._weight -= copy.weight
         return copy
 
     def put(self, channel: bytes, copy: Copy) -> None:
-        """Keep a copy as the newest; others go for it, and it is not kept when it is too heavy by itself."""
+        """Store a copy as the newest and evict old ones; a copy that exceeds the limit is not kept."""
         self.take(channel)
         if copy.weight > self._most_weight:
             return

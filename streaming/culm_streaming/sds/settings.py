@@ -13,45 +13,45 @@ _MAY_BE_ZERO: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ChannelsSettings:
-    """`shards` is the number of partitions of `sds.out`: what is given here does not count in the job.
+    """`shards` is the number of partitions of `sds.out`: the job ignores a value given here.
 
-    What is fixed for the life of a checkpoint: `shards` and `wake_ms`.
-    Raises `JobSettingsError` for unfit ones.
+    `shards` and `wake_ms` are fixed for the life of a checkpoint. Raises `JobSettingsError` for values out of
+    range.
     """
 
     shards: int = 8
     wake_ms: int = 500
-    """Times at which channels have something to do are rounded up to a multiple of this."""
+    """Times of due actions are rounded up to a multiple of this."""
     far_ms: int = 60_000
-    """What is due later than this is first looked at again after at most half of its wait."""
+    """A channel that is due later than this is checked again after at most half of the remaining time."""
     lag_ms: int = 10_000
-    """A shard whose newest record is so much older than its micro-batch lags: nothing is due by the clock
-    meanwhile, because the acknowledgements that would prevent it may stand among what is still unread."""
+    """A shard lags if its newest record is older than its micro-batch by this much: nothing is due by the
+    clock meanwhile, because acknowledgements that would prevent an action may be among the unread records."""
     lag_tick_ms: int = 60_000
-    """A shard that lags all the time does what is due this often nevertheless."""
+    """A shard that lags permanently runs due actions at this interval nevertheless."""
     tokens: int = 256
-    """Commands of a channel that are remembered, so that one that comes again is not done again."""
+    """Limit of a channel's remembered commands, so that a repeated command is not executed again."""
     finished: int = 1_000
-    """Rows of finished messages that `sds.acks` keeps of each participant."""
+    """Limit of rows of finished messages per participant in `sds.acks`."""
     tail_bytes: int = 4 * 1024
-    """A channel's newest journal stands in its record up to this size: all that small channels have."""
+    """A channel's newest journal is in its record up to this size; small channels have no other."""
     chunk_bytes: int = 48 * 1024
-    """A chunk of journal grows to this size."""
+    """Size up to which a chunk of the journal grows."""
     compact_bytes: int = 4 * 1024 * 1024
-    """The journal is written anew when it has grown by this and is twice as large as when it was new."""
+    """The journal is rewritten when it has grown by this and is twice as large as after the last rewrite."""
     lineage: int = 8
-    """Former states from which a worker's copy of a channel can be brought up to date."""
+    """Number of former states from which a worker's copy of a channel can be updated."""
     cache_weight: int = 400_000
     """Log entries of the channels that each worker process keeps in memory; a channel with a filter of the
     default size counts as 64 more."""
     filter_bytes: int = 256 * 1024
-    """The largest filter that a channel's settings may ask for; each of its messages carries it."""
+    """Limit of a channel's filter in its settings; each of its messages carries the filter."""
     shard_filter_bytes: int = 32 * 1024 * 1024
-    """All filters of a shard together that are larger than the default one of their profile."""
+    """Limit of all filters in a shard that are larger than the default of their profile."""
     ids_per_key: int = 256
-    """Ids of a channel, hosted now or before or bound, that one key may own."""
+    """Limit of the ids in a channel, hosted (now or before) or bound, that one key may own."""
     ids_per_channel: int = 20_000
-    """Such ids of all keys."""
+    """Limit of such ids of all keys."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,15 +1,15 @@
 """The state of a shard: blobs by kind and name, all in one of Spark's state variables.
 
-Several small blobs share one value of it: what is dear there is the call, not the bytes. Each call of a
-worker on Spark's state crosses a socket and is some 200 microseconds of processor time on both sides, so a
-micro-batch that touches a thousand channels of a shard would spend most of its time on them. Here names share
-buckets by linear hashing (Litwin 1980): with each few names more one bucket is split, so a bucket holds
-`_MEAN` names on average however many there are, and growth never writes more than two of them anew.
+Several small blobs share one value of it, because the expensive part is the call, not the bytes. Each call of
+a worker to Spark's state crosses a socket and takes some 200 microseconds of processor time on both sides, so
+a micro-batch that touches a thousand channels of a shard would spend most of its time on them. Names share
+buckets by linear hashing (Litwin 1980): one bucket is split for every few new names, so a bucket holds
+`_MEAN` names on average for any number of names, and growth never rewrites more than two buckets.
 
-A calendar of coarse times, and the shard's one timer, say which channels are to be looked at when. A channel
-stands under one time that counts, the one that its record names. If it is due later by now, it stays and is
-put down anew when that time has come; if it is due earlier, the former place is passed over then. So usual
-batches change nothing here, and an idle channel is nowhere.
+A calendar of coarse times, and the shard's one timer, tell when channels are to be checked. A channel has one
+valid time in the calendar, the one in its record. If it has become due later, it stays and is entered again
+when that time has come; if it has become due earlier, the old place is skipped then. So usual batches change
+nothing here, and an idle channel is not in the calendar.
 """
 
 from bisect import bisect_right, insort
@@ -29,7 +29,7 @@ def _kind(number: int) -> Variable[bytes]:
 
 
 class Kind:
-    """What a blob is; beside it, what its name is made of (`name_of`).
+    """Kinds of blobs, with the parts of their names (`name_of`).
 
     Blobs of channels, of participants and of their owners share values under the numbers of their buckets
     (`BucketedState`).
@@ -38,31 +38,31 @@ class Kind:
     SHARD = _kind(0)
     """The shard's layout and its timer. No name."""
     WAKES = _kind(1)
-    """The channels to be looked at at a time. The time in milliseconds."""
+    """The channels to check at a time. Name: the time in milliseconds."""
     CHANNEL = _kind(2)
-    """A channel's record: all that is small. The channel."""
+    """A channel's record: its small parts. Name: the channel."""
     JOURNAL = _kind(3)
-    """A chunk of a channel's journal. The channel, number of the chunk."""
+    """A chunk of a channel's journal. Name: channel, number of the chunk."""
     TOKENS = _kind(4)
-    """The commands that a channel has done last. The channel."""
+    """The last commands that a channel executed. Name: the channel."""
     HOSTED = _kind(5)
-    """A hosted participant: since when, and how many of its messages have finished. Channel, participant."""
+    """A hosted participant: when it joined, its number of finished messages. Name: channel, participant."""
     FINISHED = _kind(6)
-    """Some finished messages of a participant, oldest first. Channel, participant, number of the chunk."""
+    """Finished messages of a participant, oldest first. Name: channel, participant, number of the chunk."""
     HELD = _kind(7)
-    """A message in quarantine, as it came. Channel, message id."""
+    """A message in quarantine, as received. Name: channel, message id."""
     BUCKETS = _kind(8)
-    """How many names of a kind share buckets, and how many buckets. The kind; see `BucketedState`."""
+    """Number of names of a kind that share buckets, and of buckets. Name: the kind; see `BucketedState`."""
     FILTER_BYTES = _kind(9)
-    """What all filters take that are larger than the default. No name; see `channel_settings`."""
+    """Total size of filters larger than the default. No name; see `channel_settings`."""
     OWNER = _kind(10)
-    """Whose a channel is, and a participant id of it. The channel, participant or ""; see `owners`."""
+    """Owner of a channel, or of a participant id in it. Name: channel, participant or ""; see `owners`."""
     KEY_IDS = _kind(11)
-    """How many ids of a channel a key owns. The channel, the key."""
+    """The number of ids of a channel that a key owns. Name: channel, key."""
 
 
 def name_of(*parts: bytes | str | int) -> bytes:
-    """A name out of its parts: texts and bytes behind their length, numbers in 8 bytes."""
+    """Return a name made of parts: texts and bytes after their length, numbers in 8 bytes."""
     return b"".join(map(_part, parts))
 
 
@@ -76,24 +76,27 @@ def _part(part: bytes | str | int) -> bytes:
 _BUCKETED: Final = (Kind.CHANNEL, Kind.HOSTED, Kind.OWNER, Kind.KEY_IDS)
 _MEAN: Final = 8
 _HASH_SEED: Final = 1
-"""Not that of `shard_of`: the names of one shard have its hashes in common."""
+"""Different from the seed of `shard_of`: the names of one shard share its hashes."""
 _MOST_HELD_BYTES: Final = 64 * 1024 * 1024
 
 
 class BucketedState:
-    """A shard's state for one batch: small blobs go into buckets, which `flush` writes; others at once."""
+    """A shard's state for one batch: small blobs go into buckets, which `flush` writes.
+
+    Other blobs are written at once.
+    """
 
     def __init__(self, state: JobState) -> None:
         self._state = state
         self._maps: dict[Variable[Any], _Buckets] = {kind: _Buckets(state, kind) for kind in _BUCKETED}
 
     def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:
-        """See `JobState`."""
+        """Return the value saved last, or None."""
         buckets = self._maps.get(variable)
         return self._state.load(variable, key) if buckets is None else buckets.load(key)
 
     def save(self, variable: Variable[Value], key: Key, value: Value | None) -> None:
-        """See `JobState`."""
+        """Store a value; None removes it."""
         buckets = self._maps.get(variable)
         if buckets is None:
             self._state.save(variable, key, value)
@@ -101,14 +104,16 @@ class BucketedState:
             buckets.save(key, value)
 
     def flush(self) -> None:
-        """Write what has changed."""
+        """Write changed buckets."""
         for buckets in self._maps.values():
             buckets.flush()
 
 
 class _Buckets:
-    """The buckets of one kind: `_count` for `_names` names. `_loaded` is what was looked at, by number;
-    `_changed` are the numbers of those to write."""
+    """The buckets of one kind: `_count` buckets for `_names` names.
+
+    `_loaded` are the buckets read so far, by number; `_changed` are the numbers of buckets to write.
+    """
 
     def __init__(self, state: JobState, kind: Variable[bytes]) -> None:
         self._state = state
@@ -166,7 +171,7 @@ class _Buckets:
         return number if number < self._count else place % half
 
     def _split(self) -> None:
-        """One bucket more, filled from the one that its names were in."""
+        """Add a bucket, filled from the one that held its names."""
         former = self._count - (1 << self._count.bit_length() - 1)
         moved = self._count
         self._bucket(former)
@@ -195,8 +200,8 @@ _SHARD = b""
 class DueCalendar:
     """The calendar of one shard.
 
-    `timer_ms` is what the shard's timer is set to; `looked_ms` the time of the batch that last did what was
-    due, `lag` that of the batch in which the shard lagged, and its newest record's time.
+    `timer_ms` is the time of the shard's timer; `looked_ms` the time of the batch that last ran due actions;
+    `lag` the time of the last batch in which the shard lagged, and its newest record's time.
     """
 
     settings: ChannelsSettings
@@ -210,7 +215,7 @@ class DueCalendar:
 
     @staticmethod
     def load(state: JobState, settings: ChannelsSettings) -> "DueCalendar":
-        """The shard's calendar. Raises `StateLayoutError` when it was made with another layout."""
+        """Load the shard's calendar. Raises `StateLayoutError` if it was made with another layout."""
         blob = state.load(Kind.SHARD, _SHARD)
         if blob is None:
             return DueCalendar(settings)
@@ -226,7 +231,7 @@ class DueCalendar:
         )
 
     def put(self, channel: bytes, due_ms: int | None, wake_ms: int | None, now_ms: int) -> int | None:
-        """Put down a channel that stands under `wake_ms` so far; the time that it stands under now."""
+        """Enter a channel whose time was `wake_ms`. Returns its time in the calendar now."""
         if due_ms is None:
             return wake_ms
         time_ms = self._time_of(due_ms, now_ms)
@@ -240,7 +245,7 @@ class DueCalendar:
         return time_ms
 
     def _time_of(self, due_ms: int, now_ms: int) -> int:
-        """Near times rounded up, so that the channel is due then; far ones down, and ever more coarsely."""
+        """Round near times up, so that the channel is due then; far ones down, the coarser the further."""
         far_ms = due_ms - now_ms
         if far_ms <= self.settings.far_ms:
             step_ms = self.settings.wake_ms
@@ -249,7 +254,7 @@ class DueCalendar:
         return due_ms // step_ms * step_ms
 
     def take(self, state: JobState, until_ms: int, most: int) -> list[tuple[int, bytes]]:
-        """(time, channel) of what stands under times up to `until_ms`, `most` at most; it is out then."""
+        """Remove and return (time, channel) of at most `most` channels with times up to `until_ms`."""
         taken: list[tuple[int, bytes]] = []
         while self.times_ms and self.times_ms[0] <= until_ms and len(taken) < most:
             time_ms = self.times_ms[0]
@@ -263,7 +268,7 @@ class DueCalendar:
         return taken
 
     def save(self, state: JobState, batch_ms: int) -> int | None:
-        """Write the calendar; returns what the timer is to be set to, always after the batch's time."""
+        """Write the calendar. Returns the time for the timer, always after the batch's time."""
         for time_ms in sorted({*self._added, *self._left}):
             channels = self._load(state, time_ms) + self._added.get(time_ms, [])
             state.save(Kind.WAKES, name_of(time_ms), cbor2.dumps(channels) if channels else None)
@@ -271,7 +276,7 @@ class DueCalendar:
         first_ms = self.times_ms[0] if self.times_ms else None
         if first_ms is not None:
             wanted_ms = max(first_ms, batch_ms + 1)
-            # A timer that is set and has not fired is left where it is, unless it is too late.
+            # A pending timer is left unchanged, unless it is too late.
             if self.timer_ms is None or self.timer_ms <= batch_ms or wanted_ms < self.timer_ms:
                 self.timer_ms = wanted_ms
         blob = cbor2.dumps(

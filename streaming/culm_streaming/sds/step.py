@@ -1,8 +1,8 @@
 """One shard of channels, one micro-batch: rows or an expired timer and state in, records and state out.
 
-A plain function of its arguments: the same rows on the same state give the same bytes, whatever a worker
-still has in its cache. Times are those of the records, of timers, and the batch's own, which Spark writes
-down before the batch begins and reads again when it is repeated.
+A plain function of its arguments: the same rows and the same state give the same bytes, whatever a worker has
+in its cache. Times are those of the records, of timers, and of the batch, which Spark writes down before the
+batch begins and reads again when it is repeated.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from culm_topics.sds.records import SdsCommandRecord, SdsInRecord
 
 
 class Source(IntEnum):
-    """The topic that a row comes from; in the order in which rows of the same time are taken."""
+    """The topic of a row; in the order in which rows with the same time are processed."""
 
     COMMANDS = 0
     IN = 1
@@ -34,7 +34,7 @@ TOPICS: dict[Source, str] = {Source.COMMANDS: "sds.commands", Source.IN: "sds.in
 
 
 class Row(NamedTuple):
-    """One record as Kafka has it. Rows sort as they are to be taken."""
+    """One record from Kafka. Rows sort in the order of processing."""
 
     timestamp_ms: int
     source: int
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 def in_order(rows: list[Row]) -> list[Row]:
-    """The rows of one shard and micro-batch as they are to be taken: the same in every run of the batch."""
+    """Return the rows of one shard and micro-batch in the order of processing, the same in every run."""
     # No two rows agree in their first four fields, so keys and values are never compared.
     return sorted(rows, key=_order)
 
@@ -55,22 +55,22 @@ def _order(row: Row) -> tuple[int, int, int, int]:
 
 
 _MOST_DUE = 4_096
-"""Channels that one expired timer looks at; the others follow in the next batch."""
+"""Limit of channels that one expired timer checks; the others follow in the next batch."""
 _MOST_TICKS = 16
 _CLOCK_SKEW_MS = 60_000
-"""A broker's clock counts no further ahead of the job's."""
+"""Limit of a broker's clock ahead of the job's."""
 _OVERDUE_MS = 60_000
-"""Lateness of what is due that only an outage explains, or a backlog."""
+"""Lateness of due actions that only an outage or a backlog explains."""
 _PIECE_BYTES = 4 * 1024 * 1024
 _PIECE_RECORDS = 4_096
 
 
 @dataclass(slots=True)
 class SdsOutput:
-    """Records to write, in order, and what the shard's timer was set to and is to be set to.
+    """Records to write, in order, and the previous and the new time of the shard's timer.
 
-    Who runs a batch in pieces takes full ones out as they come, each of `_PIECE_BYTES` and one record at
-    most; the timer is known at the end.
+    A caller that runs a batch in pieces removes full ones as they are completed, each of at most
+    `_PIECE_BYTES` and one record; the timer is known at the end.
     """
 
     records: list[OutputRecord] = field(default_factory=list)
@@ -80,7 +80,7 @@ class SdsOutput:
     _full: list[list[OutputRecord]] = field(default_factory=list)
 
     def add(self, records: list[OutputRecord]) -> None:
-        """More records."""
+        """Add records."""
         for record in records:
             self.records.append(record)
             self._size_bytes += len(record.value or b"")
@@ -88,12 +88,12 @@ class SdsOutput:
                 self._end_piece()
 
     def take(self) -> list[list[OutputRecord]]:
-        """The pieces that are full and not taken yet."""
+        """Return the full pieces that have not been taken yet."""
         full, self._full = self._full, []
         return full
 
     def take_last(self) -> list[list[OutputRecord]]:
-        """As `take`, and what is left."""
+        """Return the full pieces and the rest."""
         if self.records:
             self._end_piece()
         return self.take()
@@ -104,7 +104,7 @@ class SdsOutput:
 
 
 class _Shard:
-    """A shard during one batch: the channels that it has touched, in the order in which that came about."""
+    """A shard during one batch: the channels that it has touched, in that order."""
 
     def __init__(
         self, state: JobState, settings: ChannelsSettings, cache: Cache, batch_ms: int, output: SdsOutput
@@ -119,15 +119,15 @@ class _Shard:
         output.timer_before_ms = self.wakes.timer_ms
 
     def bounded_ms(self, time_ms: int) -> int:
-        """When a record came, by the broker's clock as far as that is not ahead of the job's.
+        """Return when a record arrived: by the broker's clock, limited to slightly ahead of the job's.
 
-        The clock of a channel never goes back: one record of a broker whose clock was wrong for a moment
-        would keep its timers from being due, and put its participants' Lamport timestamps ahead.
+        The clock of a channel never goes back: a single record from a broker whose clock was wrong for a
+        moment would delay its timers, and put its participants' Lamport timestamps ahead.
         """
         return min(time_ms, self._batch_ms + _CLOCK_SKEW_MS)
 
     def find(self, channel_id: str) -> OpenChannel | None:
-        """A channel that is in state, or has begun in this batch."""
+        """Return a channel that is in state, or that began in this batch; else None."""
         opened = self._opened.get(channel_id)
         if opened is None:
             record = load_record(self._state, channel_id)
@@ -137,9 +137,9 @@ class _Shard:
         return opened
 
     def wake(self, channel_id: str, time_ms: int, until_ms: int) -> OpenChannel | None:
-        """A channel that stands under this time, if it does so still and is due; else it is put down anew."""
+        """Return a channel with this time in the calendar if it is due; otherwise enter it again."""
         if channel_id in self._opened:
-            return None  # It has stood in two places, and was looked at already.
+            return None  # in the calendar twice, and processed already
         record = load_record(self._state, channel_id)
         if record is None or record.wake_ms != time_ms:
             return None
@@ -153,20 +153,20 @@ class _Shard:
         return None
 
     def begin(self, channel_id: str, record: SdsInRecord | SdsCommandRecord, now_ms: int) -> OpenChannel:
-        """A new channel; it stays when something sound comes."""
+        """Create a channel; it is kept once it has valid input."""
         opened = new_channel(self._state, channel_id, record.profile, self._settings, now_ms)
         opened.now_ms(now_ms)
         return opened
 
     def keep(self, opened: OpenChannel) -> None:
-        """Hand on what the channel has told so far; one that is to be kept is written at the end."""
+        """Add the channel's output to the shard's; a channel to keep is written at the end."""
         if opened.is_kept:
             self._opened[opened.channel_id] = opened
         self.output.add(opened.records)
         opened.records.clear()
 
     def close(self) -> Iterator[list[OutputRecord]]:
-        """Write what was touched; the last pieces."""
+        """Write the touched channels, and yield the last pieces."""
         for opened in self._opened.values():
             record = opened.record
             record.due_ms = opened.due_ms
@@ -186,7 +186,7 @@ def step(
     cache: Cache,
     prefix: str = "",
 ) -> SdsOutput:
-    """Take the rows of one shard, in their order. `prefix` is that of the topics' names."""
+    """Process the rows of one shard, in order. `prefix` is that of the topics' names."""
     output = SdsOutput()
     output.records = _joined(step_in_pieces(state, rows, batch_ms, settings, cache, output, prefix))
     return output
@@ -201,9 +201,9 @@ def step_in_pieces(
     output: SdsOutput,
     prefix: str = "",
 ) -> Iterator[list[OutputRecord]]:
-    """As `step`, the records in pieces of some MiB as they come: who writes them need not wait for the last.
+    """Run `step` and yield the records in pieces of some MiB, so that they can be written early.
 
-    State is whole, and `output` knows of the timer, when all pieces have been taken.
+    The state is complete, and `output` has the timer, when all pieces have been taken.
     """
     shard = _Shard(state, settings, cache, batch_ms, output)
     newest: dict[int, int] = {}
@@ -253,7 +253,7 @@ def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) 
 def fire(
     state: JobState, expiry_ms: int, batch_ms: int, settings: ChannelsSettings, cache: Cache
 ) -> SdsOutput:
-    """The shard's timer has expired: do what is due by then, each thing once, and set the timer anew."""
+    """Run the actions due when the shard's timer expired, each once, and set the timer anew."""
     output = SdsOutput()
     output.records = _joined(fire_in_pieces(state, expiry_ms, batch_ms, settings, cache, output))
     return output
@@ -267,16 +267,16 @@ def fire_in_pieces(
     cache: Cache,
     output: SdsOutput,
 ) -> Iterator[list[OutputRecord]]:
-    """As `fire`, the records in pieces; see `step_in_pieces`."""
+    """Run `fire` and yield the records in pieces; see `step_in_pieces`."""
     shard = _Shard(state, settings, cache, batch_ms, output)
     wakes = shard.wakes
     until_ms: int | None = expiry_ms
     if wakes.lag is not None and wakes.lag[0] == batch_ms:
-        # What is unread may hold the answer to what is due: see `ChannelsSettings.lag_ms`.
+        # Unread records may make a due action unnecessary: see `ChannelsSettings.lag_ms`.
         is_long = batch_ms - wakes.looked_ms >= settings.lag_tick_ms
         until_ms = min(expiry_ms, wakes.lag[1]) if is_long else None
     elif batch_ms - expiry_ms > settings.lag_ms:
-        # The job was not there: what has been due many times meanwhile is done once, now.
+        # The job was stopped: actions that were due many times meanwhile are run once, now.
         until_ms = batch_ms
     if until_ms is not None:
         wakes.looked_ms = batch_ms
@@ -295,7 +295,7 @@ def _joined(pieces: Iterator[list[OutputRecord]]) -> list[OutputRecord]:
 
 def _tick(opened: OpenChannel, until_ms: int) -> None:
     if opened.due_ms is not None and opened.due_ms + _OVERDUE_MS <= until_ms:
-        # The job was not there: nobody asked meanwhile for what should have been given up.
+        # The job was stopped: missing messages were not requested meanwhile, so they are not given up yet.
         now_ms = opened.now_ms(until_ms)
         opened.take(opened.channel.fetch_again(now_ms, overdue_ms=_OVERDUE_MS), now_ms, None)
     for _ in range(_MOST_TICKS):

@@ -1,5 +1,5 @@
-"""Parts of a stateful job: how it packs rows for its shards, restores its state, and emits records.
+"""Parts of a stateful job: they pack rows for its shards, restore its state, and emit records.
 
-`job_state` declares and holds state variables, `shard_step` packs rows before the shuffle and runs a job's
-step for each shard behind it, on Spark's state, `packed_rows` are rows by the hundred in one record.
+`job_state` declares and holds state variables. `shard_step` packs rows before the shuffle and runs a job's
+step for each shard after it, on Spark's state. `packed_rows` are hundreds of rows in one record.
 """

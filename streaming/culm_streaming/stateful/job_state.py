@@ -1,11 +1,11 @@
 """State of a job: variables that Spark restores, with the offsets, when a query starts from its checkpoint.
 
-A job declares its variables, and its steps load and save values by key; what a worker remembers beside them
+A job declares its variables, and its steps load and save values by key; anything else that a worker remembers
 is only a cache. In a query they are Spark's state variables (`SparkState`), in tests and tools dictionaries
 (`MemoryState`). Names and columns are part of every checkpoint (tests/streaming/test_frozen_checkpoints.py).
 
-A job whose checkpoint is gone begins anew, unless it can restore its state from the topics that it has
-written: it declares `StreamingJob.restored` and `ShardStep.restore` (the job `chotki` does).
+A job whose checkpoint is lost begins anew, unless it can restore its state from the topics that it has
+written: such a job declares `StreamingJob.restored` and `ShardStep.restore` (the job `chotki` does).
 """
 
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ Key = bytes | int | tuple[bytes | int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable(Generic[Value]):
-    """A state variable: its name, the columns of its keys (none: one value a shard), and that of its values.
+    """A state variable: its name, the columns of its keys (empty: one value per shard), and of its values.
 
-    Variables with a `prefix` before their keys share one of Spark's, each of which costs a round trip when a
-    task starts.
+    Variables with a `prefix` before their keys share one of Spark's variables, each of which costs a round
+    trip when a task starts.
     """
 
     name: str
@@ -44,26 +44,26 @@ class JobState(Protocol):
     """The state of one shard."""
 
     def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:
-        """Return what was saved last, or None."""
+        """Return the value saved last, or None."""
 
     def save(self, variable: Variable[Value], key: Key, value: Value | None) -> None:
-        """Keep a value; None removes it."""
+        """Store a value; None removes it."""
 
 
 class MemoryState:
-    """A shard's state in memory. `loads` and `saves` count calls, `saved_bytes` what was written."""
+    """A shard's state in memory. `loads` and `saves` count calls, `saved_bytes` the bytes written."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[Variable[Any], Any], Any] = {}
         self.loads = self.saves = self.saved_bytes = 0
 
     def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:
-        """See `JobState`."""
+        """Return the value saved last, or None."""
         self.loads += 1
         return cast("Value | None", self.values.get((variable, key)))
 
     def save(self, variable: Variable[Value], key: Key, value: Value | None) -> None:
-        """See `JobState`."""
+        """Store a value; None removes it."""
         self.saves += 1
         if value is None:
             self.values.pop((variable, key), None)
@@ -83,7 +83,7 @@ class MemoryState:
 
 
 class SparkState:
-    """The state of the shard that Spark is calling for."""
+    """The state of the shard for which Spark makes the present call."""
 
     def __init__(self, handle: "StatefulProcessorHandle", variables: "Sequence[Variable[Any]]") -> None:
         self._kept: dict[str, Any] = {
@@ -92,14 +92,14 @@ class SparkState:
         }
 
     def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:
-        """See `JobState`."""
+        """Return the value saved last, or None."""
         kept = self._kept[variable.name]
         row = kept.getValue(_key(variable, key)) if variable.keys else kept.get()
         value = None if row is None else row[0]
         return cast("Value | None", bytes(value) if isinstance(value, bytearray) else value)
 
     def save(self, variable: Variable[Value], key: Key, value: Value | None) -> None:
-        """See `JobState`."""
+        """Store a value; None removes it."""
         kept = self._kept[variable.name]
         if not variable.keys:
             if value is None:
@@ -113,13 +113,13 @@ class SparkState:
 
 
 def check_format(what: str, form: object, known: int) -> None:
-    """Raise `StateLayoutError` unless what was kept has the format that this program knows."""
+    """Raise `StateLayoutError` unless the stored format is the one that this program knows."""
     if form != known:
         raise StateLayoutError(f"{what} has format {form}, this program knows {known}")
 
 
 def place_of(key: bytes, shards: int, blocks: int) -> tuple[int, int]:
-    """Return (shard, block) of a key: a hash, on every machine and in every version."""
+    """Return (shard, block) of a key: a hash, equal on every machine and in every version."""
     digest = xxh64_intdigest(key, _SEED)
     return digest % shards, digest // shards % blocks
 

@@ -1,4 +1,4 @@
-"""Rows by the hundred in one record: moving them one by one would cost more than checking them."""
+"""Hundreds of rows in one record: moving them one by one would cost more than checking them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -17,7 +17,7 @@ class PackedRows:
 
     @classmethod
     def unpack(cls, packed: Iterable[bytes]) -> Self:
-        """Return the rows of packed records, side by side."""
+        """Return the rows of packed records, combined."""
         rows = cls()
         kinds = [getattr(get_args(kind)[0], "_make", tuple) for kind in get_type_hints(cls).values()]
         for blob in packed:

@@ -1,8 +1,8 @@
 """Runs a job's step for each shard of a micro-batch on Spark's state, and for timers that have expired.
 
-Before the shuffle rows are Arrow batches, behind it they are data frames. They come in pieces, each of which
-is handed to Spark by itself, so a piece stays far below 2 GiB. A piece is its columns, side by side. What
-they are is written as in Spark: `shard int, rows binary`.
+Before the shuffle rows are Arrow batches, after it they are data frames. They come in pieces, each of which
+is passed to Spark separately, so a piece stays far below 2 GiB. A piece is a sequence of columns. Their types
+are written as in Spark: `shard int, rows binary`.
 """
 
 import gc
@@ -28,7 +28,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """For work with many objects and no cycles: the collector would walk through them for nothing."""
+    """Disable the garbage collector for work with many objects and no cycles, which it would scan in vain."""
     gc.disable()
     try:
         yield
@@ -40,7 +40,7 @@ Batches = Iterator[pa.RecordBatch]
 Piece = Sequence[Sequence[Any]]
 
 RECORDS: Final = "topic string, key binary, value binary, partition int"
-"""Columns of records to write: the catalogue's name of the topic, and no partition where the key decides."""
+"""Columns of records to write: the topic's name in the catalogue; no partition if the key decides."""
 _TYPES: Final = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -75,7 +75,7 @@ def rows_of_frame(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[A
 
 
 def columns_of(rows: Iterable[tuple[Any, ...]]) -> Piece:
-    """Return rows as a piece, which is empty if they are."""
+    """Return rows as a piece, which is empty if there are no rows."""
     return tuple(zip(*rows, strict=True))
 
 
@@ -91,13 +91,16 @@ def names_of(columns: str) -> list[str]:
 
 
 def with_full_topics(written: DataFrame, kafka: KafkaSettings) -> DataFrame:
-    """Replace each record's topic of the catalogue by the deployment's."""
+    """Replace each record's topic name of the catalogue by the deployment's."""
     return written.withColumn("topic", F.concat(F.lit(kafka.prefix), "topic"))
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The shard that a step is run for. `batch_ms`: when its micro-batch began, in every run of it."""
+    """The shard for which a step runs.
+
+    `batch_ms` is the start of its micro-batch, the same in every run of it.
+    """
 
     number: int
     state: JobState
@@ -105,7 +108,7 @@ class Shard:
     _handle: StatefulProcessorHandle
 
     def set_timer(self, before_ms: int | None, timer_ms: int | None) -> None:
-        """Replace the shard's timer that was set before."""
+        """Replace the shard's previous timer."""
         if timer_ms is not None and timer_ms != before_ms:
             # Spark deletes an expired timer by itself, after its handler.
             if before_ms is not None and before_ms > self.batch_ms:
@@ -115,10 +118,10 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardStep:
-    """A job's part behind the shuffle. Its functions are sent to workers, with their arguments.
+    """A job's part after the shuffle. Its functions are sent to workers, with their arguments.
 
-    `take` gets all rows of a shard and micro-batch and returns pieces of output rows. `fire` does so for an
-    expired timer. `restore` fills a new state from the rows of an initial state.
+    `take` receives all rows of a shard and micro-batch and returns pieces of output rows. `fire` does so for
+    an expired timer. `restore` fills a new state from the rows of an initial state.
     """
 
     variables: Sequence[Variable[Any]]
@@ -135,7 +138,7 @@ def step_by_shard(
     time_mode: Literal["none", "processingTime"] = "none",
     initial: DataFrame | None = None,
 ) -> DataFrame:
-    """Run a step by the first column of `rows`, which numbers shards; the step gets the other columns."""
+    """Run a step by the first column of `rows`, which numbers shards; the step receives the other columns."""
     shard = rows.columns[0]
     return rows.groupBy(shard).transformWithStateInPandas(
         _StepProcessor(
@@ -160,7 +163,7 @@ class _StepProcessor(StatefulProcessor):
         self._state = SparkState(handle, self._step.variables)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
-        # Spark hands over the rows of one shard and micro-batch in several frames.
+        # Spark passes the rows of one shard and micro-batch in several frames.
         packed = [row for frame in rows for row in rows_of_frame(frame, self._columns)]
         yield from self._frames(self._step.take(self._shard(key, timerValues), packed))
 

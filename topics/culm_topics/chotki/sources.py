@@ -31,8 +31,7 @@ _SILENCE_SECONDS: Final = 30.0
 
 
 EDGE_KEY_SIZE: Final = 24
-"""Size of an edge's key in the 32-byte edge id of records. The rest identifies its run and begins its claims.
-"""
+"""Size of an edge's key in the 32-byte edge id of records. The rest identifies its run (as in claims)."""
 
 
 def is_of_former_run(edge: bytes, holders: Mapping[int, SourceRecord]) -> bool:

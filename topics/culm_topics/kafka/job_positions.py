@@ -28,8 +28,7 @@ Partition = tuple[str, int]
 """Full name of the topic, number of the partition."""
 
 _AGAIN_SECONDS: Final = 3_600.0
-"""Interval of repeated commits: brokers delete offsets of a group without members, after a week by default.
-"""
+"""Interval of repeated commits: brokers delete a group's offsets without members, by default after a week."""
 _TIMEOUT_SECONDS = 10.0
 _PROPERTIES = {
     # The client's reports are not polled, and each request fails with its own error.

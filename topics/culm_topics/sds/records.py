@@ -39,8 +39,7 @@ MAX_NAME_BYTES = 64
 Detail = None | bool | int | float | str | bytes | tuple[str, ...]
 """One detail: a number (a float is finite and written with 64 bits), a text, bytes, several ids, or None."""
 Details = Mapping[str, Detail]
-"""Details by name. They are written in the order of the names' bytes, regardless of the order of insertion.
-"""
+"""Details by name. They are written in the order of the names' bytes, whatever the order of insertion."""
 
 SomeProfile = Annotated[Profile, rule("profile")]
 SomeId = Annotated[str, sized_between(1, MAX_ID_BYTES), rule("id")]
@@ -168,8 +167,7 @@ class SdsCommandRecord(Record):
 
 
 SdsOutKind = Literal["new", "retry", "sync", "repair", "ephemeral"]
-"""Reason for sending a message: first time, retry, sync (without content), repair of a missing one, or once.
-"""
+"""Reason for sending a message: first time, retry, sync (without content), repair, or ephemeral."""
 
 
 @record("sds.out", "what a hosted participant broadcasts. Key: channel id in UTF-8.")

@@ -14,8 +14,7 @@ from culm_topics.records.keys import HEIGHTS_PEER_ID, PUBLIC_KEY_SIZE, check_pee
 from culm_topics.records.kinds import counted, named, rule, sized
 
 MAX_LOG_HEIGHTS = 50_000
-"""Limit of rows in one record: at most 53 bytes each, so a full record stays below the topic's message limit.
-"""
+"""Limit of rows in one record: at most 53 bytes each, so a full record is below the topic's limit."""
 
 LogHeight = tuple[Annotated[bytes, sized(PUBLIC_KEY_SIZE)], int, int]
 """(public_key, log_id, seq_num): the peer holds this log up to this sequence number."""
