@@ -231,7 +231,7 @@ _COMMON_RUN_BYTES: Final = 4_096
 
 
 def decompress(data: bytes, *, window: int, history: bytes = b"", length: int | None = None) -> bytes:
-    """Decompress complete elements. Raises `LzfooError`, also if the output has not the given `length`."""
+    """Decompress complete elements. Raises `LzfooError`, also if the output does not have `length` bytes."""
     decompressor = Decompressor(window, history)
     most = OUTPUT_MAX if length is None else min(length, OUTPUT_MAX)
     output = b"".join(decompressor.feed(data, most))

@@ -1,5 +1,4 @@
-"""Certificate pools: the few entries that prove an entry without the rest of its log (Bamboo,
-"certificate pools").
+"""Certificate pools: entries that prove another without the rest of its log (Bamboo, "certificate pools").
 
 The lower pool of n leads from n to entry 1 by lipmaa links only. The upper pool leads from the spine number
 at or above n down to n by greedy descent: the lipmaa link if it does not lead below n, else the backlink.

@@ -69,7 +69,7 @@ class RangeSet:
         return self.end_of_run(number) > number
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Iterate over the runs as (start, end), in order."""
+        """Iterate over the runs as (start, end), in ascending order."""
         return zip(tuple(self._starts), tuple(self._ends), strict=True)
 
     def __len__(self) -> int:

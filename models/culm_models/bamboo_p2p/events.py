@@ -116,7 +116,7 @@ class ForkFound(BambooP2pEvent, kind="fork"):
 class ConnectionDropped(BambooP2pEvent, kind="dropped"):
     """The connection ended because of a violation by the other end; `code` as in `errors`.
 
-    `log` and `evidence` are the log of a cancel with bogus evidence, and the entries that came with it.
+    `log` and `evidence` are the log of a cancel with bogus evidence, and the entries in that evidence.
     """
 
     code: str

@@ -49,7 +49,7 @@ class Link:
         self.events: list[BambooP2pEvent] = []
         self.other_setup: Setup | None = None
         self.refused: set[RefusedKey] = set()
-        """Proposals that the other end has refused permanently (128)."""
+        """Proposals that the other end will not accept again on this connection (128)."""
         self.ready: deque[Request] = deque()
         """Requests that may have something to send on the data channel, each at most once."""
         self._queued: set[int] = set()

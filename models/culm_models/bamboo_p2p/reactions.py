@@ -110,7 +110,7 @@ class Reactions:
             except Unanswered:
                 self._due.append(wanted)
             except (CallRefused, RangeViolated):
-                # An entry that it requires is no longer held, or the other end has refused it permanently.
+                # An entry that it requires is no longer held, or the other end will not accept it again.
                 continue
 
 

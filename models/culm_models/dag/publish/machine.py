@@ -187,7 +187,7 @@ class PublishMachine:
         return Taken("publish", tuple(sorted(missing)), False, orders)
 
     def _forget(self, node: ReplicaNode, error: DagError) -> None:
-        """Drop a refused publish: permanently, or, if another receipt may stand, only this one."""
+        """Refuse a publish permanently if the error is final, else discard it unless a receipt keeps it."""
         if is_final(error):
             self._store.refuse(node.cid, error)
         elif node.cid not in self._receipts and not self._keeps_all:

@@ -1,4 +1,4 @@
-"""Authorisation of a publish by a leaf and its chain of delegations (reference 4.4, 4.5, R20, R22, R24, R32).
+"""Authorisation of publishes by a leaf and its chain of delegations (reference 4.4, 4.5, R20, R22, R24, R32).
 
 The search is first made without regard to time: a failure there is permanent. A missing proof may still
 authorise, so it ranks last among the reasons of a refusal.

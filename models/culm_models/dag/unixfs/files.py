@@ -79,11 +79,11 @@ def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None
 def file_blocks(
     cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None, *, repeats: bool = False
 ) -> Iterator[Cid]:
-    """Yield the blocks that hold a range of a file, a block before those below it.
+    """Yield the blocks that hold a range of a file, a block before its children.
 
-    The first block always comes. Each block is yielded once, or with `repeats` at each of its positions.
-    Without `repeats`, a part that is entirely in the range is walked once per CID, so that the work depends
-    on the number of blocks, not of bytes.
+    The first block is always included. Each block is yielded once, or with `repeats` at each of its
+    positions. Without `repeats`, a part that is entirely in the range is walked once per CID, so that the
+    work depends on the number of blocks, not of bytes.
     """
     root = file_part(cid, find)
     stop = root.size if stop is None else min(stop, root.size)
