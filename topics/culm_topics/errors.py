@@ -90,7 +90,7 @@ class PayloadTooLarge(TopicsError, code="topics.payload_size"):
 
 
 class PayloadChunkRefused(TopicsError, code="topics.payload_chunk"):
-    """A chunk does not fit the payload that is being assembled: its size differs, or its payload."""
+    """The chunks or parts of a payload do not have the expected size, or the payload was given up."""
 
 
 class PayloadHashRefused(TopicsError, code="topics.payload_hash"):

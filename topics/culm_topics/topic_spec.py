@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Cleanup = Literal["time", "compact", "keep"]
-"""How a record's life ends: by its age, by a newer record with the same key, or never."""
+"""The end of a record's life: by its age, by a newer record with the same key, or never."""
 
 Program = Literal["connector", "job", "consumer", "operator"]
 """A reader or writer of a topic: connectors, streaming jobs, consumers of the logs, people and dashboards."""

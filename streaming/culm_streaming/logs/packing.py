@@ -40,7 +40,7 @@ Record = tuple[bytes | None, bytes | None, int, int]
 """(key, value, partition, offset) of a record of `entries`."""
 
 MAX_VALUE_BYTES = MAX_MESSAGE_BYTES - 4096
-"""Limit of entry and payload: fits into one record of `logs` with the rest of the record."""
+"""Limit of a value of `logs`, in bytes: it fits into one record with key and headers."""
 
 # A packed record, and with it a batch between Spark and Python, stays far below 2 GiB.
 _FLUSH_BYTES = 64 * 1024 * 1024

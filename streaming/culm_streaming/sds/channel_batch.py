@@ -85,7 +85,7 @@ class OpenChannel:
 
     @property
     def due_ms(self) -> int | None:
-        """When the channel's next action is due."""
+        """The time of the channel's next action, or None."""
         return self.channel.next_due_ms()
 
     def now_ms(self, time_ms: int) -> int:

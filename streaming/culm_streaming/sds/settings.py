@@ -23,7 +23,7 @@ class ChannelsSettings:
     wake_ms: int = 500
     """Times of due actions are rounded up to a multiple of this."""
     far_ms: int = 60_000
-    """A channel that is due later than this is checked again after at most half of the remaining time."""
+    """A channel that is due later than this is checked again when at most half of the time is left."""
     lag_ms: int = 10_000
     """A shard lags if its newest record is older than its micro-batch by this much: nothing is due by the
     clock meanwhile, because acknowledgements that would prevent an action may be among the unread records."""

@@ -31,7 +31,7 @@ _SILENCE_SECONDS: Final = 30.0
 
 
 EDGE_KEY_SIZE: Final = 24
-"""Size of an edge's key in the 32-byte edge id of records. The rest identifies its run (as in claims)."""
+"""Size of an edge's key in its 32-byte id in records. The rest is the start of its run's id."""
 
 
 def is_of_former_run(edge: bytes, holders: Mapping[int, SourceRecord]) -> bool:

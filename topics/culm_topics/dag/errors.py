@@ -6,7 +6,7 @@ from culm_topics.errors import TopicsError
 
 
 class ShardChunkRefused(TopicsError, code="topics.shard_chunk"):
-    """A chunk does not fit the shard that is being assembled: its size or its offset differs."""
+    """The chunks or parts of a shard do not have the expected size or offset."""
 
 
 class ShardTooLarge(TopicsError, code="topics.shard_size"):

@@ -1,6 +1,6 @@
-"""Base of the readers of topics.
+"""Code that the readers of topics share.
 
-- `consumer`: the shell of `LogConsumer` and the others: iteration, `poll`, `stop` and `close`.
+- `consumer`: the base class of `LogConsumer` and the others: iteration, `poll`, `stop` and `close`.
 - `batch`: sorts fetched records, offsets and errors, for readers of every kind.
 - `partitions`: the bounds of partitions, reading partitions from given offsets, and reading a topic up to
   its present end.

@@ -1,4 +1,4 @@
-"""The shell of every consumer: an iterator (also asynchronous) that other threads can stop."""
+"""Base class of consumers: an iterator (also asynchronous) that other threads can stop."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _COMPAT: Final = Kind(
 SomeCompat = Annotated[
     Compat, _COMPAT, "a value need not parse: taken with compat=go, merged as the Go replica merges it"
 ]
-"""How a value is read: the last item of a record, omitted with `Compat.DEFAULT`."""
+"""Compatibility mode of a value: the last item of a record, omitted with `Compat.DEFAULT`."""
 
 Ends = tuple[tuple[int, int], ...]
 """(partition, offset after the last record), by partition."""

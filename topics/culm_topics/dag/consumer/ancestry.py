@@ -1,4 +1,4 @@
-"""Which publish builds on which: the priors of `dag.publishes`; some 250 bytes of memory per publish.
+"""The ancestry of publishes: the priors in `dag.publishes`; some 250 bytes of memory per publish.
 
 A publish names its prior in the bytes that its CID covers, so a record is correct even if the publish was
 refused. The job's output was in `dag.publishes` before, so a reader that has read that topic to its end knows

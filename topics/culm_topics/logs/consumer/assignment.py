@@ -1,4 +1,4 @@
-"""Where a consumer begins in each partition, and the state that it needs before it hands out entries.
+"""The start of a consumer in each partition, and the state that it needs before it hands out entries.
 
 The committed offset tells what the group has handed out, but not the height of each log at that time. So
 reading begins at the snapshot's offset, or without one at the start of the topic, and up to the committed

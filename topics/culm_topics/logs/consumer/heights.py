@@ -1,4 +1,4 @@
-"""How far each log has been handed out, and the records that arrived before their predecessors.
+"""The heights up to which logs have been handed out, and records that arrived before their predecessors.
 
 Heights distinguish a repeat from a new entry, and a new entry from a gap. One dictionary row per log: about
 200 bytes of memory, so 1 GiB holds five million logs. A row also remembers the partition in which the log was
