@@ -197,9 +197,10 @@ class MemoryStore:
         self._log(log).parts.setdefault(seq_num, _UnverifiedBytes()).put(offset, data)
 
     def verify_payload(self, log: LogKey, seq_num: int) -> bool:
-        """Verify the parts of a payload.
+        """Verify a payload from its parts.
 
-        Returns whether they are complete and valid; if not, discards them.
+        Returns whether it is complete and valid. A valid payload is held from then on; else the parts are
+        discarded.
         """
         found = self._log(log)
         held = found.entries[seq_num]
