@@ -211,7 +211,7 @@ class ChotkiConsumer(TopicConsumer[Change]):
         return self._reader.origin
 
     def remaining_records(self) -> int:
-        """Return the number of records left to read until the end at the start, or at the last `load`."""
+        """Return the number of offsets left to read until the end at the start, or at the last `load`."""
         with self._lock:
             return self._reader.remaining
 

@@ -214,7 +214,7 @@ class StateReader(Closing):
 
     @property
     def remaining(self) -> int:
-        """Number of records left to read until the end at the start."""
+        """Number of offsets left to read until the end at the start, or at the last `catch_up`."""
         positions = self._reader.positions
         return sum(max(0, end - positions[partition]) for partition, end in self._ends.items())
 

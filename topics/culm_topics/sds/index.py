@@ -56,7 +56,7 @@ class SdsIndex(Closing):
         self._channels = None if channels is None else tuple(channels)
         self._check_seconds = topic_check_seconds
         self.goal = 0
-        """Number of records that the last `catch_up` had to read."""
+        """Number of offsets that the last `catch_up` had to read, compacted records included."""
         self.malformed = 0
         """Number of malformed records, which are skipped."""
         self._watch, self._origin = self._look()
@@ -66,14 +66,14 @@ class SdsIndex(Closing):
         self._begin()
 
     def catch_up(self) -> int:
-        """Read up to the present end of the topic. Returns the number of records read."""
+        """Read up to the present end of the topic. Returns the number of offsets passed."""
         before = sum(self._reader.positions.values())
         for _ in self.catching_up():
             pass
         return sum(self._reader.positions.values()) - before
 
     def catching_up(self) -> Iterator[int]:
-        """Run `catch_up` step by step; yields the number of records left of the `goal`."""
+        """Run `catch_up` step by step; yields the number of offsets left of the `goal`."""
         self._ends = self._reader.ends()
         self.goal = self.remaining()
         deadline_s = time.monotonic() + _SILENCE_SECONDS
@@ -96,7 +96,7 @@ class SdsIndex(Closing):
         return self._poll(timeout_seconds)
 
     def remaining(self) -> int:
-        """Return the number of records between the index's position and the end for which `catch_up` aims."""
+        """Return the number of offsets between the index's position and the end of `catch_up`."""
         return sum(
             max(0, end - self._reader.positions.get(partition, end)) for partition, end in self._ends.items()
         )
