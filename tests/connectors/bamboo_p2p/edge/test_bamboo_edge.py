@@ -45,6 +45,7 @@ pytestmark = pytest.mark.kafka
 
 AUTHOR = KeyPair.generate(b"author at an edge")
 LOG = (AUTHOR.public_key, 3)
+FIRST_LOG = (AUTHOR.public_key, 0)
 KEY = log_key(*LOG, YAMF)
 
 
@@ -292,12 +293,12 @@ async def test_what_was_verified_before_a_forgery_is_in_kafka(
     tmp_path: Path, edge: Edge, kafka: KafkaSettings
 ) -> None:
     url = address(edge, _QUIC)
-    async with peer_at(tmp_path / "reader", url, FollowedLog(LOG)) as reader:
+    async with peer_at(tmp_path / "reader", url, FollowedLog(FIRST_LOG)) as reader:
         async with hostile_channels((url.host, url.port), private_key=STRANGER.private_key) as channels:
             await channels.write(CONTROL, open_proposal(0, AUTHOR))
             await channels.write(DATA, _with_payload(b"sound") + first_entry(AUTHOR, b"again"))
             assert (await rejected(kafka)).brought_by == STRANGER.public_key
-        await until_held(reader, LOG, 1)
+        await until_held(reader, FIRST_LOG, 1)
     async with while_working():
         while not (found := await asyncio.to_thread(read_all, kafka, "entries")):
             pass
@@ -306,11 +307,11 @@ async def test_what_was_verified_before_a_forgery_is_in_kafka(
 
 async def test_a_fork_is_told_with_its_proof(tmp_path: Path, edge: Edge, kafka: KafkaSettings) -> None:
     url = address(edge, _QUIC)
-    async with peer_at(tmp_path / "one", url, offering(LOG)) as one:
+    async with peer_at(tmp_path / "one", url, offering(FIRST_LOG)) as one:
         first = await one.publish(AUTHOR, 0, b"one branch")
-        async with peer_at(tmp_path / "reader", url, FollowedLog(LOG)) as reader:
-            await until_held(reader, LOG, 1)
-        async with peer_at(tmp_path / "other", url, offering(LOG)) as other:
+        async with peer_at(tmp_path / "reader", url, FollowedLog(FIRST_LOG)) as reader:
+            await until_held(reader, FIRST_LOG, 1)
+        async with peer_at(tmp_path / "other", url, offering(FIRST_LOG)) as other:
             second = await other.publish(AUTHOR, 0, b"the other")
             found = await rejected(kafka)
     assert found.code == "bamboo.fork"
