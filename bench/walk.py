@@ -276,8 +276,9 @@ def message_way(rig: Rig) -> Way:
         for number in range(3):
             _acknowledged(ann, ben, f"warm {number}")
         time.sleep(_IDLE_S)
+        # Not for `_PERIOD_S`: a quiet channel syncs, which enters most of what a message enters.
         with recorder.phase(_IDLE):
-            time.sleep(_PERIOD_S)
+            time.sleep(_IDLE_S)
         with recorder.phase(_WALK):
             _acknowledged(ann, ben, "walked")
         return recorder.way()
