@@ -1,10 +1,10 @@
 """Replicated logs at the edge.
 
-- `replicated_logs`: the room put together. `hub`: the way in; durable, indexed, notified; and
-  what goes to topics.
-- `follow_entries`, `follow_logs`: what comes from their topics, live and as the truth.
-- `index/`: the edge's own copy of them, in lmdb. `ranges/`: their sync range, in order, with fingerprints.
-- `lost_entries/`: what expired before the job had read it, found and produced again.
-- `warm_start/`: a start from `blocks`, and how an index is verified and mended by it.
-- `check_pool`: entries checked in threads. `interchange`: logs as text. `metrics`: what Prometheus is told.
+- `replicated_logs`: the parts put together. `hub`: the way in (durable, indexed, notified) and the
+    producer of log topics.
+- `follow_entries`, `follow_logs`: the readers of `entries` (live) and of `logs` (authoritative).
+- `index/`: the edge's own copy of the logs, in lmdb. `ranges/`: its sync ranges, sorted, with fingerprints.
+- `lost_entries/`: finds entries that expired before the job had read them, and produces them again.
+- `warm_start/`: starts from `blocks`; verifies and repairs an index by it.
+- `check_pool`: entries checked in threads. `interchange`: logs as text. `metrics`: Prometheus metrics.
 """

@@ -1,8 +1,8 @@
 """Checks of entries in threads: libsodium gives the interpreter lock free, so verifying overlaps with I/O.
 
-A process has one pool for its peers and its topics. Work is cut in chunks, and whoever has work takes turns,
-a chunk at a time: one peer with very much to check makes another wait for one chunk of it, not for all.
-What the payload of an entry must be is the business of the function that the pool is given.
+A process has one pool for its peers and its topics. Work is cut into chunks, and the owners of work take
+turns, a chunk at a time. A peer with very much to check delays another by one chunk, not by all its work.
+The function that the pool is constructed with decides what the payload of an entry must be.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ CHUNK_PAIRS = 128
 
 
 class CheckMany(Protocol[Facts]):
-    """Checks pairs of entry and payload bytes: one result each, in order; from any thread."""
+    """Checks pairs of entry and payload bytes, from any thread."""
 
     def __call__(self, pairs: Sequence[Pair], *, verify_signature: bool) -> list[Checked[Facts]]:
-        """The checked entry, or the error that refuses it."""
+        """Return for each pair the checked entry or the error that refuses it, in order."""
         ...
 
 
 class EntryChecker(Protocol):
-    """Checks entries beside the event loop, whoever owns their payloads."""
+    """Checks entries outside the event loop, regardless of the owner of their payloads."""
 
     def submit(
         self, pairs: Sequence[Pair], *, verify_signature: bool = True
     ) -> Awaitable[Sequence[SoundEntry | CulmError]]:
-        """Check pairs of entry and payload bytes; one result each, in order."""
+        """Check pairs of entry and payload bytes; returns one result for each, in order."""
         ...
 
 
 @dataclass(slots=True)
 class _Job(Generic[Facts]):
-    """Pairs that were submitted together, and how far they have come."""
+    """Pairs that were submitted together, and the progress of their checks."""
 
     pairs: Sequence[Pair]
     verify_signature: bool
     done: asyncio.Future[list[Checked[Facts]]]
     begun: int = 0
-    """How many pairs are being checked, or are done."""
+    """Number of pairs that are being checked or are done."""
     chunks: dict[int, list[Checked[Facts]]] = field(default_factory=dict)
-    """Results of the chunks that are done, by where they begin."""
+    """Results of the chunks that are done, by the index of their first pair."""
     finished: int = 0
 
 
 class CheckPool(Generic[Facts]):
     """Threads that check entries with their payloads. For one event loop at a time.
 
-    Without a number of threads there is one a core, but for the core that is left to the event loop.
+    Without a number of threads, there is one per core except for the core that is left to the event loop.
     """
 
     def __init__(self, threads: int | None, check_many: CheckMany[Facts]) -> None:
@@ -78,20 +78,21 @@ class CheckPool(Generic[Facts]):
         self._check_many = check_many
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="check")
         self._aside = ThreadPoolExecutor(1, thread_name_prefix="decode")
-        # One more than there are threads, so that none waits for the event loop between two chunks.
+        # One more than there are threads, so that no thread waits for the event loop between two chunks.
         self._most_running = threads + 1
         self._running = 0
         self._turns: OrderedDict[Hashable, deque[_Job[Facts]]] = OrderedDict()
         self.waiting = 0
-        """Pairs that were submitted and are not checked yet."""
+        """Number of pairs that were submitted and are not checked yet."""
 
     def submit(
         self, pairs: Sequence[Pair], *, owner: Hashable = None, verify_signature: bool = True
     ) -> asyncio.Future[list[Checked[Facts]]]:
-        """Check pairs of entry and payload bytes; one result each, in order.
+        """Check pairs of entry and payload bytes; returns one result for each, in order.
 
-        Whoever is an `owner` has a turn of its own; all that have none share one. Very few pairs, while the
-        threads have nothing to do, are checked here and now. A cancelled future frees what it waits for.
+        Each `owner` has turns of its own; all calls without an owner share one. A very small number of pairs
+        is checked at once in the caller's thread if no other pairs wait. Cancelling the future drops its
+        other pairs.
         """
         done: asyncio.Future[list[Checked[Facts]]] = asyncio.get_running_loop().create_future()
         if len(pairs) <= INLINE_PAIRS and not self.waiting:
@@ -103,7 +104,7 @@ class CheckPool(Generic[Facts]):
         return done
 
     def aside(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Do other work that takes longer than the event loop may; one at a time, in order."""
+        """Run work that takes longer than the event loop may be blocked; one call at a time, in order."""
         return asyncio.get_running_loop().run_in_executor(self._aside, work)
 
     def _go_on(self) -> None:
@@ -148,7 +149,7 @@ class CheckPool(Generic[Facts]):
         self._go_on()
 
     def close(self) -> None:
-        """Stop the threads after what they are doing."""
+        """Drop the work that waits, and stop the threads after their current chunks."""
         self._turns.clear()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._aside.shutdown(wait=True, cancel_futures=True)

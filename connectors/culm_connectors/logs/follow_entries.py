@@ -1,15 +1,15 @@
-"""`entries`, the fast way: what other connectors took goes on to live peers before the truth knows of it.
+"""Early entries from `entries`: entries of other connectors reach live peers before `logs` has them.
 
-What extends a held log is indexed and goes on at once. What stands above a gap in its log waits until `logs`
-or a peer closes it; everything else is left to `logs` (`follow_logs`). Without these early entries, one that
-was missed once would leave its log behind for as long as its author writes: each later entry stands above the
-gap while `logs`, which is seconds behind, closes it entry by entry.
+An entry that extends a held log is indexed and sent on at once. An entry above a gap in its log waits until
+`logs` or a peer closes the gap; everything else is left to `logs` (`follow_logs`). Without these early
+entries, a log that missed one entry would stay behind for as long as its author writes: each later entry is
+above the gap while `logs`, which is seconds behind, closes it entry by entry.
 
-Memory for them is bounded per log and in all. At the bound of a log its oldest entries are dropped, since
-`logs` brings those first. At the bound of all, the log that has waited longest loses its entries, since its
+Memory for them is bounded per log and in total. At the bound of a log its oldest entries are dropped, since
+`logs` delivers those first. At the total bound, the log that has waited longest loses its entries, since its
 gap is the least likely to close.
 
-Bare logs, whose payloads are no operations, are not for this index: their records are passed over.
+Bare logs, whose payloads are not operations, do not belong in this index: their records are skipped.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ MAX_ENTRIES_PER_LOG = 1_024
 MAX_BYTES_PER_LOG = 4 * 1024 * 1024
 MAX_BYTES = 64 * 1024 * 1024
 OVERHEAD_BYTES = 512
-"""Memory that an entry takes beside its own bytes."""
+"""Memory that an entry takes in addition to its own bytes."""
 
 
 @dataclass(slots=True)
 class _WaitingLog:
     since_s: float
     entries: dict[int, SoundEntry] = field(default_factory=dict)
-    """By sequence number, in the order in which they came."""
+    """By sequence number, in order of arrival."""
     size_bytes: int = 0
 
 
 class EarlyEntries:
-    """The early entries of one index, a subscriber of its hub; of one event loop."""
+    """The early entries of one index; subscribes to the index's hub. For one event loop."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class EarlyEntries:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.dropped = 0
-        """Entries that were given up because of a bound; `logs` brings them."""
+        """Number of entries that were dropped because of a bound; `logs` delivers them later."""
         self.grown = asyncio.Event()
-        """Set while logs that have early entries have grown and `take_grown` was not called since."""
+        """Set while logs with early entries have grown since the last call of `take_grown`."""
         self._max_entries_per_log = max_entries_per_log
         self._max_bytes_per_log = max_bytes_per_log
         self._max_bytes = max_bytes
@@ -79,11 +79,11 @@ class EarlyEntries:
 
     @property
     def waiting_logs(self) -> int:
-        """Number of logs that wait for an entry below the ones kept here."""
+        """Number of logs that wait for an entry below the entries kept here."""
         return len(self._logs)
 
     def longest_wait_s(self) -> float:
-        """Seconds for which the log that has waited longest waits; 0 without any. From any thread."""
+        """Return the seconds that the longest waiting log has waited; 0 if none waits. From any thread."""
         logs = tuple(self._logs.values())
         return self._now_s() - logs[0].since_s if logs else 0.0
 
@@ -109,7 +109,7 @@ class EarlyEntries:
             self._forget(oldest)
 
     def on_stored(self, stored: Stored) -> None:
-        """Note the logs that have grown, whoever brought what they lacked."""
+        """Note the logs that have grown, regardless of the origin of the new entries."""
         if not self._logs:
             return
         for checked in stored.entries:
@@ -126,9 +126,9 @@ class EarlyEntries:
         return grown
 
     def take_above(self, log: LogKey, height: int) -> list[SoundEntry]:
-        """Take the entries out that follow each other directly above `height`; forget those at or below it.
+        """Remove and return the consecutive entries directly above `height`; forget those at or below it.
 
-        A log that still waits afterwards waits for another entry, so its time begins anew.
+        If a log still waits afterwards, it waits for another entry, so its waiting time starts again.
         """
         waiting = self._logs.get(log)
         if waiting is None:
@@ -162,7 +162,7 @@ class EarlyEntries:
 
 
 class EntriesFollower:
-    """Reads `entries`. `keeps` tells which schemas belong in the index."""
+    """Reads `entries`. `keeps` returns whether a schema belongs in the index."""
 
     def __init__(
         self,
@@ -172,11 +172,11 @@ class EntriesFollower:
         max_payload_bytes: int,
         verify_signatures: bool = True,
     ) -> None:
-        """`max_payload_bytes`: what is larger is for the truth path to judge, which refuses it."""
+        """`max_payload_bytes`: larger entries are left to the job `logs`, which refuses them."""
         self.taken = 0
-        """Entries that were new here."""
+        """Number of entries that were new here."""
         self.attached = 0
-        """Early ones among them, which have waited for others."""
+        """Number of early entries among them, which had waited for others."""
         self.early = EarlyEntries()
         logs.hub.subscribe(self.early)
         self._hub = logs.hub
@@ -206,7 +206,7 @@ class EntriesFollower:
             batch.cancel()
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured: entries taken from `entries`, and those that wait above a gap."""
+        """Yield metrics of the entries taken from `entries` and of those that wait above a gap."""
         early, waiting, dropped = self.early, len(self.early), self.early.dropped
         yield gauge("culm_live_waiting_logs", "logs whose next entry has not come yet", early.waiting_logs)
         yield gauge("culm_live_longest_wait_seconds", "age of the oldest such gap", early.longest_wait_s())
@@ -240,13 +240,13 @@ class EntriesFollower:
         self.taken += len(commit.stored)
 
     async def _attach_early(self) -> None:
-        """Index the early entries that follow on what is held by now."""
+        """Index the early entries that extend the logs held by now."""
         entries: list[SoundEntry] = []
         for log in self.early.take_grown():
             ahead: list[SoundEntry] = []
             for checked in self.early.take_above(log, self._held.height(*log)):
                 if not self._extends(checked, ahead):
-                    break  # of another branch: the truth judges it
+                    break  # of another branch: `logs` decides which branch stays
                 ahead.append(checked)
             entries += ahead
         if entries:
@@ -255,7 +255,11 @@ class EntriesFollower:
             self.attached += len(commit.stored)
 
     def _foreign_entry(self, message: Message) -> tuple[EntryRecord, Message] | None:
-        """A record worth a check: of another connector, of interest, and not held yet as far as it says."""
+        """Decode a record if its entry needs a check; returns None otherwise.
+
+        The entry must come from another connector, belong to an indexed schema, and not be held yet according
+        to its unverified place. A malformed record is reported as refused.
+        """
         value = message.value()
         if value is not None and value.endswith(self._connector_id):
             return None  # our own: the connector's id is the last item, random for every run
@@ -274,7 +278,7 @@ class EntriesFollower:
         return record, message
 
     def _extends(self, checked: SoundEntry, ahead: Sequence[SoundEntry]) -> bool:
-        """Whether an entry follows on what is held and what goes before it in this batch."""
+        """Return whether an entry extends its held log and the entries `ahead` of it in this batch."""
         public_key, log_id = checked.log
         height = self._held.height(public_key, log_id)
 

@@ -1,8 +1,8 @@
-"""`logs`, the truth: it fills what is missing here, and cuts back a log that took another branch.
+"""Follows `logs`, which is authoritative: fills in missing entries and cuts back logs on another branch.
 
-A schema that becomes interesting is first read back from the start of `logs`, up to where this reader stands;
-the reader goes on from there. Which schemas belong in the index is for others to say (`KeptSchemas`).
-Bare logs, whose payloads are no operations, never do: their records are passed over.
+When a schema becomes wanted, its entries are first read back from the start of `logs` up to the position of
+this reader, which then goes on from there. `KeptSchemas` decides which schemas belong in the index.
+Bare logs, whose payloads are not operations, never belong there: their records are skipped.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ from culm_topics.records import YAMF_LOG_KEY_SIZE, split_log_key
 
 logger = logging.getLogger(__name__)
 
-# How much longer the pause after reading back is than that took, up to a bound.
+# Ratio of the pause after reading back to the time that reading back took; the pause is bounded.
 _PAUSE_RATIO = 4.0
 _MAX_PAUSE_S = 120.0
 _FORGETTING_INTERVAL_S = 30.0
 
 
 class KeptSchemas(Protocol):
-    """Which logs belong in the index, by the schemas of their entries."""
+    """Decides which logs belong in the index, by the schemas of their entries."""
 
     changed: asyncio.Event
     """Set when another set of schemas is wanted."""
 
     @property
     def missing(self) -> frozenset[str]:
-        """Wanted, but not read back from `logs` yet."""
+        """Schemas that are wanted, but not read back from `logs` yet."""
         ...
 
     def keeps(self, schema_id: str) -> bool:
-        """Whether new entries of a schema belong in the index: it is wanted and complete so far."""
+        """Return whether new entries of a schema belong in the index: it is wanted and complete so far."""
         ...
 
     def promise(self, schema_ids: Collection[str]) -> None:
-        """It is known what `logs` holds of these: they are served while they are being read back."""
+        """Serve these schemas while they are being read back; `blocks` has said what `logs` holds of them."""
         ...
 
     def cover(self, schema_ids: Collection[str]) -> None:
-        """The index is complete for these from now on, up to the offsets that it holds."""
+        """Mark the index as complete for these schemas, up to the offsets that it holds."""
         ...
 
     def pass_time(self, now_s: float) -> object:
-        """Forget what nobody has announced for long; `changed` is set where that was something."""
+        """Forget schemas that no peer has announced for long; sets `changed` if any were forgotten."""
         ...
 
 
 class LogsFollower:
-    """Reads `logs`, from where the index stands and where needed from its start.
+    """Reads `logs` from the index's offsets on, and from its start for schemas that are missing.
 
-    `announce_served` is awaited whenever other schemas may be served than before.
+    `announce_served` is awaited whenever the schemas that may be served have changed.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class LogsFollower:
     ) -> None:
         self.gaps = logs.gaps
         self.taken = 0
-        """Entries that were new here."""
+        """Number of entries that were new here."""
         self.corrected = 0
-        """Logs that were cut back."""
+        """Number of logs that were cut back."""
         self._hub = logs.hub
         self._held = logs.index.store
         self._schemas = schemas
@@ -91,12 +91,12 @@ class LogsFollower:
         self._announce_served = announce_served
         self._is_whole = False
 
-    # Up to the ends of now.
+    # Catch-up to the current end offsets.
 
     async def catch_up(self, reader: TopicReader, what: str, progress: Progress, *, fresh: bool) -> None:
-        """Take all that `logs` held when the reader started, and what is missing from before.
+        """Take all that `logs` held when the reader started, and read back the missing schemas.
 
-        `fresh`: the index is empty, and this reads `logs` from its very start.
+        `fresh`: the index is empty, and this call reads `logs` from its very start.
         """
         if fresh:
             self._schemas.cover(self._schemas.missing)
@@ -106,7 +106,7 @@ class LogsFollower:
         await self._warm_start.settle(reader.positions)
 
     async def _read_back(self, reader: TopicReader, progress: Progress | None = None) -> None:
-        """Read the missing schemas from the start of `logs` up to where `reader` stands."""
+        """Read the missing schemas from the start of `logs` up to the position of `reader`."""
         missing = self._schemas.missing
         if not missing:
             return
@@ -138,10 +138,10 @@ class LogsFollower:
             if progress is not None:
                 progress(what, total - reader.remaining(), total)
 
-    # From then on.
+    # Live from then on.
 
     async def follow(self, reader: TopicReader) -> None:
-        """Follow `logs` until cancelled, stopping to read back schemas that become interesting.
+        """Follow `logs` until cancelled, pausing to read back schemas that become wanted.
 
         Raises OffsetLost, ConsumeFailed, IndexDamaged.
         """
@@ -159,7 +159,7 @@ class LogsFollower:
                     changed.cancel()
                 if self._schemas.changed.is_set():
                     self._schemas.changed.clear()
-                    # What is known of them by `blocks` is served before it is read back.
+                    # Schemas that `blocks` describes are served before they are read back.
                     self._schemas.promise(await self._warm_start.promise(self._schemas.missing))
                     await self._announce_served()
                 if self._schemas.missing and pause.done():
@@ -167,10 +167,10 @@ class LogsFollower:
                     await self._read_back(reader)
                     await self._warm_start.settle(reader.positions)
                     await self._announce_served()
-                    # Any peer can make it necessary, and meanwhile nothing else is read.
+                    # Any peer can cause this, and nothing else is read meanwhile.
                     took_s = time.monotonic() - began_s
                     pause = asyncio.ensure_future(asyncio.sleep(min(_PAUSE_RATIO * took_s, _MAX_PAUSE_S)))
-                # A further interest must not have to wait for the next record of `logs`.
+                # Another wanted schema must not have to wait for the next record of `logs`.
                 if batch.done():
                     await self._take(batch.result())
                     if self._warm_start.claims.anything:
@@ -181,14 +181,14 @@ class LogsFollower:
             pause.cancel()
 
     async def _schemas_changed(self) -> None:
-        """Wait until another set of schemas is to be served; what nobody announces is forgotten in time."""
+        """Wait until the wanted schemas change; schemas that no peer announces are forgotten in time."""
         while not self._schemas.changed.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._schemas.changed.wait(), _FORGETTING_INTERVAL_S)
             self._schemas.pass_time(time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured: entries taken from `logs`, and logs that were cut back."""
+        """Yield metrics of the entries taken from `logs` and of the logs that were cut back."""
         yield from counters(
             ("culm_logs_entries", "entries taken from the logs topic", self.taken),
             ("culm_logs_corrections", "logs cut back by the truth", self.corrected),
@@ -197,7 +197,7 @@ class LogsFollower:
     # Records.
 
     async def _take(self, batch: Batch, schema_ids: frozenset[str] | None = None) -> None:
-        """Index records of `logs` and the offsets that cover them; live peers get what was new."""
+        """Index records of `logs` with the offsets that cover them; live peers are sent the new entries."""
         if not batch.messages:
             return  # an end was reached again: nothing new to keep
         keeps = self._schemas.keeps if schema_ids is None else schema_ids.__contains__
@@ -212,7 +212,7 @@ class LogsFollower:
         for key, first in commit.truncated:
             public_key, log_id = split_log_key(key)
             logger.warning("log %s/%d: cut back to %d by the truth", public_key.hex(), log_id, first - 1)
-        # A log that should hold more by now is read again when the index is compared with `blocks`.
+        # A log that should hold more entries by now is read again when the index is compared with `blocks`.
         claims = self._warm_start.claims
         gaps = [one for one in commit.gaps if not claims.awaits_before(one.log, one.entry.seq_num)]
         if gaps:
@@ -223,9 +223,9 @@ class LogsFollower:
     def _wanted_pairs(
         self, messages: Sequence[Message], keeps: Callable[[str], bool], heights: dict[LogKey, int]
     ) -> Iterator[Pair]:
-        """Entries of logs that belong in the index; a log belongs where its first entry does.
+        """Yield entries of logs that belong in the index; a log belongs there if its first entry does.
 
-        `heights` is given how high each of these logs was.
+        Stores the highest sequence number seen of each of these logs in `heights`.
         """
         begun: dict[LogKey, bool] = {}
         for message in messages:
@@ -245,7 +245,7 @@ class LogsFollower:
             if not begun[log]:
                 continue
             heights[log] = max(heights.get(log, 0), record.seq_num)
-            # Most of what comes is held already: it went live before the truth knew of it.
+            # Most of these entries are held already: they were sent live before `logs` had them.
             if self._held.entry_hash(*log, record.seq_num) != record.entry_hash:
                 yield record.entry, record.operation
 

@@ -1,17 +1,17 @@
-"""The way into replicated logs at this edge, for what peers of any protocol bring and for what topics bring.
+"""The way into the replicated logs of this edge, for entries from peers of any protocol and from topics.
 
-What the hub promises, in this order:
+The hub promises three steps for each entry, in this order:
 
-1. *durable*: Kafka has acknowledged the entry on `entries`, or it was read from a topic;
+1. *durable*: Kafka has acknowledged the entry on `entries`, or the entry was read from a topic;
 2. *indexed*: it is in the index, in one transaction with the offsets that cover it;
-3. *notified*: every protocol that subscribed is given the checked entry, decoded once, and may show it.
+3. *notified*: every subscribed protocol receives the checked entry, decoded once, and may send it on.
 
-So nobody learns of an entry that a kill could take away, and nobody is given one before it can be read.
+So nobody learns of an entry that a crash could lose, and nobody receives an entry before it can be read.
 A protocol's driver knows the hub, never another driver.
 
-Entries are produced before they count as stored. What else goes to topics (the proof of forks, refusals,
-receipts) goes in batches a few times a second; what waits for that is bounded, and receipts merge while they
-wait.
+Entries are produced before they count as stored. All else that goes to topics (proofs of forks, refusals,
+receipts) is produced in batches a few times a second. The queues for it are bounded, and receipts merge while
+they wait.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAX_FAULTY_LOGS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A checked entry that a remote brought, to be stored; the order of arrivals is the order to store in."""
+    """A checked entry from a remote, to be stored; arrivals are stored in their order."""
 
     checked: SoundEntry
     remote: bytes
@@ -57,13 +57,13 @@ class Arrival:
 
     @property
     def size_bytes(self) -> int:
-        """The size of what is to be stored."""
+        """Size in bytes of entry and payload."""
         return self.checked.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedEntry:
-    """An entry, or bytes that were to be one, that a remote brought and that was refused."""
+    """An entry from a remote that was refused, or bytes that do not decode as an entry."""
 
     code: str
     detail: str
@@ -73,17 +73,17 @@ class RefusedEntry:
 
 
 class ReportedFaults:
-    """The first place in each log at which its author contradicts itself, as far as it was reported.
+    """The lowest place in each log at which its author contradicts itself and that was reported.
 
-    A fork is proven once, however often it is brought again. Of the `MAX_FAULTY_LOGS` logs that it was last
-    asked about: others are reported again.
+    A fork is reported once, however often it is received again. Only the `MAX_FAULTY_LOGS` logs that were
+    looked up most recently are remembered; faults of other logs are reported again.
     """
 
     def __init__(self) -> None:
         self._first: OrderedDict[bytes, int] = OrderedDict()
 
     def is_first(self, log_key: bytes, seq_num: int) -> bool:
-        """Whether a fault in this place is to be reported; what comes behind it follows from it."""
+        """Return whether to report a fault in this place; faults behind a reported one follow from it."""
         first = self._first.get(log_key)
         self._first[log_key] = seq_num if first is None else min(first, seq_num)
         self._first.move_to_end(log_key)
@@ -110,7 +110,7 @@ class LogPublisher:
         sender.add(kafka.topic("receipts"), self._take_receipts)
 
     async def entries(self, arrivals: Sequence[Arrival]) -> None:
-        """Produce what peers bring; return when Kafka has acknowledged it. Raises ProduceFailed."""
+        """Produce entries from peers; returns when Kafka has acknowledged them. Raises ProduceFailed."""
         records = [
             self._entry_record(
                 arrival.checked.entry_bytes,
@@ -127,7 +127,7 @@ class LogPublisher:
     async def entries_again(
         self, log: LogKey, pairs: Sequence[Pair], schema_id: str, brought_by: bytes
     ) -> None:
-        """Produce entries that the index holds once more; return when Kafka has acknowledged it.
+        """Produce entries that the index holds once more; returns when Kafka has acknowledged them.
 
         Raises ProduceFailed.
         """
@@ -144,20 +144,21 @@ class LogPublisher:
         value = EntryRecord(entry, payload, schema_id, remote, session_id, self._connector_id)
         return ProducerRecord(key, value.encode())
 
-    # What is refused.
+    # Refusals.
 
     def refused(self, refusal: RefusedEntry) -> None:
-        """What a remote brought was refused, with the reason."""
+        """Report an entry from a remote that was refused, with the reason."""
         place = _place(refusal.entry)
         self._reject(
             refusal.code, refusal.detail, refusal.entry, refusal.payload, place, brought_by=refusal.remote
         )
 
     def contradicted(self, refusal: RefusedEntry, fork: Callable[[], tuple[str, int]] | None = None) -> None:
-        """An entry was refused where its log contradicts itself, or is over a quota.
+        """Report an entry that contradicts its log, or that exceeds a quota.
 
-        The first such place of a log is reported: `repeated_faults` counts the rest. Where `fork` gives the
-        entry's schema and session, the entry is of another branch, for the truth path to judge.
+        Only the first such place of a log is reported; `repeated_faults` counts the others. `fork` returns
+        the entry's schema and session if the entry is of another branch; it is then produced for the job to
+        decide.
         """
         place = key, seq_num = _place(refusal.entry)
         if seq_num is not None and not self._faults.is_first(key, seq_num):
@@ -180,7 +181,7 @@ class LogPublisher:
                 self._sender.dropped["forks"] += 1
 
     def withheld(self, code: str, detail: str, entry: bytes) -> None:
-        """Peers are sent nothing of a log from this held entry on; reported once, however many lack it."""
+        """Report that peers are sent nothing of a log from this held entry on; once per place in the log."""
         place = key, seq_num = _place(entry)
         if seq_num is not None and self._faults.is_first(key, seq_num):
             logger.warning("log %s is not sent on from entry %d: %s (%s)", key.hex(), seq_num, detail, code)
@@ -189,11 +190,11 @@ class LogPublisher:
     def refused_record(
         self, error: CulmError, source: tuple[str, int, int], value: bytes | None, brought_by: bytes | None
     ) -> None:
-        """A record of Kafka's that is none of ours, or holds an entry that is none."""
+        """Report a malformed record, or a record whose entry is malformed or invalid."""
         self._reject(error.code, str(error), value, None, _place(value), brought_by=brought_by, source=source)
 
     def gap(self, checked: SoundEntry, detail: str) -> None:
-        """An entry of `logs` that stands above a gap."""
+        """Report an entry of `logs` that is above a gap."""
         place = log_key(*checked.log), checked.entry.seq_num
         self._reject(
             IndexGap.code, detail, checked.entry_bytes, checked.payload_bytes, place, brought_by=None
@@ -212,7 +213,7 @@ class LogPublisher:
     ) -> None:
         size = len(entry or b"") + len(payload or b"")
         key, seq_num = place
-        # Where too many wait, the reasons are kept and the bytes are not: half of the room is for reasons.
+        # If too many bytes wait, only the reasons are kept: half of the capacity is reserved for reasons.
         if self._rejected.size_bytes + size > _MAX_WAITING_BYTES:
             entry = payload = None
         record = rejection(
@@ -227,10 +228,10 @@ class LogPublisher:
         if not self._rejected.add(ProducerRecord(key, record.encode())):
             self._sender.dropped["rejected"] += 1
 
-    # What peers hold.
+    # Receipts.
 
     def receipts(self, remote: bytes, rows: Iterable[tuple[bytes, int, int]]) -> None:
-        """Note log heights that a peer holds; they merge with what waits."""
+        """Note log heights that a peer holds; they merge with heights that wait to be produced."""
         held = self._receipts.setdefault(remote, {})
         for public_key, log_id, seq_num in rows:
             log = (public_key, log_id)
@@ -255,7 +256,7 @@ class LogPublisher:
 
 
 def _place(entry: bytes | None) -> tuple[bytes, int | None]:
-    """The log key and sequence number of an entry, as far as it can be read."""
+    """Return the log key and sequence number of an entry; (b"", None) if it does not decode."""
     if entry is None:
         return b"", None
     try:
@@ -272,33 +273,33 @@ def _cut(rows: list[tuple[bytes, int, int]]) -> Iterable[tuple[tuple[bytes, int,
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What one transaction has put into the index."""
+    """Entries that one transaction has put into the index."""
 
     entries: tuple[SoundEntry, ...]
     fresh: Sequence[SoundEntry]
-    """Those of them that remotes did not take for held before, by the word of `blocks`."""
+    """The entries among them that remotes did not already count as held because of `blocks`."""
     replacing: tuple[SoundEntry, ...] = ()
-    """The first true entry of each log that had taken another branch: what followed there is void."""
+    """The first authoritative entry of each log that was cut back: what followed there before is void."""
 
 
 class Subscriber(Protocol):
-    """Is given what was stored, on the event loop, in the order of the transactions; it must not block."""
+    """Receives stored entries on the event loop, in the order of the transactions; must not block."""
 
     def on_stored(self, stored: Stored) -> None:
-        """These are durable and in the index."""
+        """Handle entries that are durable and in the index."""
         ...
 
 
 class Durable(Protocol):
-    """Makes what peers bring durable."""
+    """Makes entries from peers durable."""
 
     async def entries(self, arrivals: Sequence[Arrival]) -> None:
-        """Return when all of them are. Raises ProduceFailed."""
+        """Return when all of the entries are durable. Raises ProduceFailed."""
         ...
 
 
 class LogHub:
-    """The hub of one index. `claims` are the entries that remotes take for held before they are."""
+    """The hub of one index. `claims` are the entries that remotes count as held before they are."""
 
     def __init__(self, durable: Durable, index: IndexWriter, claims: Claims) -> None:
         self._durable = durable
@@ -307,15 +308,15 @@ class LogHub:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Give a subscriber what is stored from now on, once however often it asks."""
+        """Notify a subscriber of entries stored from now on; subscribing again has no effect."""
         if subscriber not in self._subscribers:
             self._subscribers.append(subscriber)
 
     async def store(self, arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[Arrival]:
-        """Take what peers bring, in this order; returns what the index could not take.
+        """Store entries from peers, in this order; returns those that the index could not store.
 
-        That is on `entries` all the same: the truth path judges it. The `bringer`, if it is a subscriber,
-        learns it from the return alone. Raises ProduceFailed, IndexDamaged.
+        Those are on `entries` all the same, and the job decides about them. If the `bringer` is a subscriber,
+        it is not notified: the return value tells it enough. Raises ProduceFailed, IndexDamaged.
         """
         await self._durable.entries(arrivals)
         commit = await self._index.write(
@@ -326,7 +327,7 @@ class LogHub:
         return [arrival for arrival in arrivals if id(arrival.checked) in lost]
 
     async def take(self, entries: Sequence[SoundEntry], offsets: Offsets, *, truth: bool = False) -> Commit:
-        """Take what topics bring, with the offsets that cover it; `truth` may cut back another branch.
+        """Store entries from topics, with the offsets that cover them; `truth` may cut back another branch.
 
         Raises IndexDamaged.
         """

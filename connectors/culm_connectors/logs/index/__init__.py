@@ -1,19 +1,19 @@
 """The edge's own copy of replicated logs, in lmdb: a cache of `logs` for a connector, the store of a peer.
 
-How a file is opened, grown, owned and closed is that of every local store (`culm_connectors.local_store`).
+Files are opened, grown, locked and closed as for every local store (`culm_connectors.local_store`).
 
-| module | what it holds |
+| module | content |
 |---|---|
 | layout | keys and values of every database, checked as they are read; rows, some of them in memory |
 | commit | one write transaction: entries, heights, usage, and the Kafka offsets that cover them |
-| documents | which document each log belongs to, found out whenever the operations that it follows come |
-| upgrade | an index of an earlier format, brought up to date in place |
-| audit | whether the records agree with each other; logs taken out to be read anew |
+| documents | the document of each log, determined whenever the operations that it follows arrive |
+| upgrade | upgrades an index of an earlier format in place |
+| audit | checks that records agree with each other; removes logs so that they are read again |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | sync_ranges | the sync range of each schema in memory, with fingerprints |
-| opening | trust, or drop and start anew |
-| errors | what can go wrong with it |
-| writer | the one writing thread, for programs on an event loop |
+| opening | opens an index: trusts it, or drops it and starts anew |
+| errors | the errors of the index |
+| writer | the one writer thread, for programs with an event loop |
 """
 
 from culm_connectors.logs.index.commit import Commit

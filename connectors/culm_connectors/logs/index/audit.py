@@ -1,8 +1,8 @@
-"""Whether the records of an index agree: the row of every log with its entries and its sync range.
+"""Audit of an index: the row of every log must agree with its entries and its sync range.
 
-Structure (pages, lengths) is looked at when the file is opened, and single records as they are read
-(`reading`); this looks at what the records say of each other. Logs that contradict themselves are taken out
-whole, whatever state they are in, to be read from `logs` anew.
+Structure (pages, lengths) is checked when the file is opened, and single records as they are read
+(`reading`); the audit compares records with each other. Logs that contradict themselves are removed
+whole, whatever state they are in, to be read from `logs` again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEQ_NUM_AT = layout.LOG_KEY_SIZE
 def contradictory_logs(
     transaction: Any, databases: Mapping[bytes, Any]
 ) -> Iterator[tuple[bytes, int | None]]:
-    """(40-byte key, schema number where one is named) of every log whose records contradict each other."""
+    """Yield (40-byte key, schema number or None) of every log whose records contradict each other."""
     held = _runs(transaction, databases)
     found = next(held, None)
     with transaction.cursor(db=databases[b"logs"]) as rows:
@@ -53,7 +53,7 @@ def contradictory_logs(
 
 
 def _runs(transaction: Any, databases: Mapping[bytes, Any]) -> Iterator[tuple[bytes, int]]:
-    """(log key, number of entries without a gap from 1) of every log; 0 where there is a gap."""
+    """Yield (log key, number of entries) of every log; the number is 0 if the entries have a gap."""
     log: bytes | None = None
     height = 0
     with transaction.cursor(db=databases[b"entries"]) as entries:
@@ -70,7 +70,7 @@ def _runs(transaction: Any, databases: Mapping[bytes, Any]) -> Iterator[tuple[by
 
 
 def forget_logs(transaction: Any, databases: Mapping[bytes, Any], keys: Iterable[bytes]) -> Commit:
-    """Remove everything that is kept of these logs (40-byte keys) in an open write transaction."""
+    """Remove all records of these logs (40-byte keys) in an open write transaction."""
     with transaction.cursor(db=databases[b"schemas"]) as cursor:
         numbers = [number for number, _ in cursor]
     removed: dict[bytes, None] = {}
@@ -79,7 +79,7 @@ def forget_logs(transaction: Any, databases: Mapping[bytes, Any], keys: Iterable
         usage.removed(key, _forget_entries(transaction, databases, key))
         _forget_document(transaction, databases, key)
         transaction.delete(key, db=databases[b"logs"])
-        # Not only under the schema that its row names: the row may be what is wrong.
+        # Not only under the schema that the row names: the row may be wrong.
         for number in numbers:
             transaction.delete(number + key, db=databases[b"sync_range"])
         removed[key] = None
@@ -88,7 +88,7 @@ def forget_logs(transaction: Any, databases: Mapping[bytes, Any], keys: Iterable
 
 
 def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes) -> dict[int, int]:
-    """Returns the sizes of what was removed, by sequence number."""
+    """Remove all entries of a log; returns their sizes in bytes, by sequence number."""
     sizes: dict[int, int] = {}
     with transaction.cursor(db=databases[b"entries"]) as cursor:
         found = cursor.set_range(key)
@@ -100,7 +100,7 @@ def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes
             except ValueError:
                 entry = b""
             transaction.delete(layout.short_hash(hash_bytes(entry)), db=databases[b"operations"])
-            # Goes on to the next one by itself.
+            # Deleting moves the cursor to the next record.
             found = cursor.delete()
     return sizes
 

@@ -1,13 +1,13 @@
 """One write transaction of the index: entries that extend their logs, and the offsets that cover them.
 
-A plain commit only extends logs; what is held already is skipped, what contradicts a held entry or stands
-above a gap is reported and left out. A commit of the truth (`logs`) may also correct: it cuts the log back
-to where the two agree and goes on with the true entry.
+A plain commit only extends logs: held entries are skipped; entries that contradict a held entry or are above
+a gap are reported and left out. An authoritative commit (of `logs`) may also correct: it cuts the log back to
+the last entry on which both agree and goes on with the authoritative entry.
 
-How many bytes of entries and operations each author and each peer takes is kept up with it. An author takes
-what its logs hold, a peer (the key of a connection) what it brought here first; what came from Kafka counts
-for its author alone. Who brought what is kept in runs of one log's entries, so that it is known whose bytes
-are given back when a log is cut back or forgotten.
+The bytes of entries and operations that each author and each peer uses are counted in the same transaction.
+An author uses what its logs hold, a peer (the key of a connection) what it was the first to send here;
+entries from Kafka count for their author alone. The peers are stored as runs of one log's entries, so that it
+is known whose bytes to give back when a log is cut back or forgotten.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AUTHOR, _PEER = b"\x00", b"\x01"
 
 
 class _Run(NamedTuple):
-    """Entries of a log that one peer brought, one after the other: the first and the last of them."""
+    """Consecutive entries of a log that one peer sent: first and last sequence number."""
 
     first: int
     last: int
@@ -37,17 +37,17 @@ class _Run(NamedTuple):
 
 
 def author_name(public_key: bytes) -> bytes:
-    """The key of an author in `usage`."""
+    """Return the key of an author in `usage`."""
     return _AUTHOR + public_key
 
 
 def peer_name(peer_id: bytes) -> bytes:
-    """The key of a peer in `usage`."""
+    """Return the key of a peer in `usage`."""
     return _PEER + peer_id
 
 
 def read_usage(transaction: Any, databases: Mapping[bytes, Any], name: bytes) -> int:
-    """How many bytes an author or a peer takes. Raises IndexDamaged."""
+    """Return the number of bytes that an author or a peer uses. Raises IndexDamaged."""
     value = transaction.get(name, db=databases[b"usage"])
     if value is None:
         return 0
@@ -58,14 +58,14 @@ def read_usage(transaction: Any, databases: Mapping[bytes, Any], name: bytes) ->
 
 @dataclass(slots=True)
 class UsageWriter:
-    """The changes of one open write transaction; `finish` writes them."""
+    """Changes of usage in one open write transaction; `finish` writes them."""
 
     transaction: Any
     databases: Mapping[bytes, Any]
     _changes: Counter[bytes] = field(default_factory=Counter)
 
     def added(self, key: bytes, seq_num: int, size: int, brought_by: bytes | None) -> None:
-        """An entry was put at the end of a log (40-byte key)."""
+        """Count an entry that was appended to a log (40-byte key)."""
         self._changes[author_name(key[:32])] += size
         if brought_by is None:
             return
@@ -77,7 +77,7 @@ class UsageWriter:
             self._put_run(key, _Run(seq_num, seq_num, brought_by))
 
     def removed(self, key: bytes, sizes: Mapping[int, int]) -> None:
-        """All entries of a log from some number on were removed: their sizes, by sequence number."""
+        """Uncount removed entries, the last ones of a log: their sizes in bytes, by sequence number."""
         if not sizes:
             return
         self._changes[author_name(key[:32])] -= sum(sizes.values())
@@ -92,9 +92,9 @@ class UsageWriter:
                 self._put_run(key, run._replace(last=first - 1))
 
     def finish(self) -> None:
-        """Write what has changed."""
+        """Write the changes."""
         for name, change in self._changes.items():
-            # Where entries were damaged, what is given back is not always what was taken.
+            # If entries were damaged, the bytes given back are not always the bytes that were counted.
             total = max(0, read_usage(self.transaction, self.databases, name) + change)
             if total:
                 self.transaction.put(name, layout.U64.pack(total), db=self.databases[b"usage"])
@@ -103,7 +103,7 @@ class UsageWriter:
         self._changes.clear()
 
     def _run_at(self, key: bytes, seq_num: int) -> _Run | None:
-        """The last run of a log that begins at or before a number."""
+        """Return the last run of a log that begins at or before a sequence number."""
         place = key + layout.U64.pack(seq_num)
         with self.transaction.cursor(db=self.databases[b"brought"]) as cursor:
             found = cursor.last() if not cursor.set_range(place) else cursor.key() == place or cursor.prev()
@@ -125,7 +125,7 @@ Offsets = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one write transaction did; hand it to `LmdbLogStore.adopt` on the thread that reads."""
+    """Result of one write transaction; pass it to `LmdbLogStore.adopt` on the thread that reads."""
 
     stored: tuple[SoundEntry, ...]
     conflicts: tuple[SoundEntry, ...]
@@ -135,7 +135,7 @@ class Commit:
     rows: Mapping[bytes, LogRow | None]
     schema_numbers: Mapping[str, int]
     unsettled: bool = False
-    """Logs whose document is known by now wait for another commit, be it an empty one."""
+    """Logs whose document is known by now wait for another commit, which may be empty."""
 
 
 @dataclass(slots=True)
@@ -167,9 +167,9 @@ class Writer:
         truth: bool,
         brought_by: Sequence[bytes] = (),
     ) -> Commit:
-        """Put everything; the caller's transaction makes it durable as one.
+        """Put all entries and offsets; the caller's transaction makes them durable together.
 
-        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+        `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
         """
         for checked, peer_id in itertools.zip_longest(entries, brought_by):
             self._put(checked, peer_id, truth=truth)
@@ -190,7 +190,7 @@ class Writer:
         )
 
     def _held(self, key: bytes, seq_num: int) -> bytes:
-        """What is stored of an entry at or below its log's height. Raises IndexDamaged where nothing is."""
+        """Return the value of an entry at or below its log's height. Raises IndexDamaged if it is missing."""
         value = self._db_get(b"entries", key + layout.U64.pack(seq_num))
         if value is None:
             raise IndexDamaged(f"entry {seq_num} of log {key.hex()} is below its height and missing")
@@ -224,7 +224,7 @@ class Writer:
             self.gaps.append(checked)
             return
         if row is not None and entry.backlink != row.head_hash:
-            # The next entry of another branch: only the truth can say which of the two stays.
+            # The next entry of another branch: only `logs` decides which of the two stays.
             (self.gaps if truth else self.conflicts).append(checked)
             return
         self._append(key, row, checked)
@@ -251,7 +251,7 @@ class Writer:
         return number
 
     def _truncate(self, key: bytes, first: int) -> LogRow | None:
-        """Remove the entries from `first` on; returns the row of what is left."""
+        """Remove the entries from `first` on; returns the row of the rest, or None if nothing is left."""
         row = self.documents.row(key)
         assert row is not None and first <= row.height, "nothing to cut"
         sizes: dict[int, int] = {}
@@ -294,6 +294,6 @@ def write_commit(
     truth: bool,
     brought_by: Sequence[bytes] = (),
 ) -> Commit:
-    """Put entries and offsets into an open write transaction; see `Writer.run`."""
+    """Put entries and offsets into an open write transaction, as `Writer.run` does."""
     writer = Writer(transaction, databases, known_schemas, read_facts)
     return writer.run(tuple(entries), offsets, truth=truth, brought_by=brought_by)

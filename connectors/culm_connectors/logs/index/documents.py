@@ -1,10 +1,10 @@
-"""Which document each log belongs to, kept up while entries are written.
+"""Determines the document of each log while entries are written.
 
-A log belongs to the document of the operations that its first entry follows. Across logs Kafka gives no
-order, so these may come later than the log, or be held in logs whose own document is not known yet. A log
-then waits for the first of them (`waiting`), and is settled as soon as that one is held and the document of
-its log known, at whatever distance from the create. What stands in `waiting` is a hint, judged by the entries
-when its turn comes: a stale one is harmless.
+A log belongs to the document of the operations that its first entry follows. Kafka gives no order across
+logs, so these operations may arrive later than the log, or be held in logs whose own document is not known
+yet. A log then waits for the first of them (`waiting`). It is settled as soon as that operation is held and
+the document of its log is known, at whatever distance from the create. The records in `waiting` are hints,
+checked against the entries when they are processed: a stale one is harmless.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from culm_connectors.logs.index.layout import LogRow
 from culm_models.bamboo.checks import PayloadFacts
 
 ReadFacts = Callable[[bytes], PayloadFacts]
-"""What the owner of payloads reads in one; raises CulmError."""
+"""Reads the facts of a payload, by the owner of payloads; raises CulmError."""
 
 MAX_SETTLED = 4_096
-"""How many logs that waited one transaction settles; the others are due in the next one."""
+"""Maximum number of waiting logs that one transaction settles; the others are due in the next one."""
 _DUE = b"due:"
 
 
@@ -30,7 +30,7 @@ _DUE = b"due:"
 class DocumentWriter:
     """The documents of logs in one open write transaction.
 
-    `rows` are the rows that the transaction changes, shared with whoever writes entries.
+    `rows` are the rows that the transaction changes, shared with the writer of entries.
     """
 
     transaction: Any
@@ -38,7 +38,7 @@ class DocumentWriter:
     rows: dict[bytes, LogRow | None]
     read_facts: ReadFacts
     _due: list[bytes] = field(init=False)
-    """Operations that came, and logs whose document became known: what waits for them is to be settled."""
+    """Operations that arrived, and logs whose document became known: logs that wait for them are settled."""
     _anyone_waits: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class DocumentWriter:
         self._anyone_waits = self.transaction.stat(self.databases[b"waiting"])["entries"] > 0
 
     def row(self, key: bytes) -> LogRow | None:
-        """The row of a log (40-byte key) as it is in this transaction."""
+        """Return the row of a log (40-byte key) as it is in this transaction."""
         if key in self.rows:
             return self.rows[key]
         value = self._get(b"logs", key)
@@ -65,7 +65,7 @@ class DocumentWriter:
         row: LogRow,
         facts: PayloadFacts,
     ) -> None:
-        """Take over the newest entry of a log; of its document, `row` says what was known before."""
+        """Add the newest entry of a log; `row` has the document as known before."""
         operation = layout.short_hash(row.head_hash)
         self._put(b"operations", operation, layout.pack_place(key, row.height, self.transaction.id()))
         if facts.deletes and not row.first_delete:
@@ -83,11 +83,11 @@ class DocumentWriter:
             self._due.append(operation)
 
     def remove(self, operation_id: bytes) -> None:
-        """An entry is taken out of its log."""
+        """Forget the operation of an entry that is removed from its log."""
         self.transaction.delete(layout.short_hash(operation_id), db=self.databases[b"operations"])
 
     def cut(self, key: bytes, row: LogRow, height: int) -> LogRow:
-        """A log is cut back to a height: what its row is to say of its document."""
+        """Forget what a log cut back to `height` no longer says of its document; returns its new row."""
         if row.first_delete > height:
             if row.document_id is not None:
                 place = layout.short_hash(row.document_id) + key
@@ -100,7 +100,7 @@ class DocumentWriter:
         return row
 
     def settle_what_is_due(self) -> bool:
-        """Settle the logs that waited for what came; True where some are left for the next transaction."""
+        """Settle logs whose operations arrived; returns True if logs are left for the next transaction."""
         room = MAX_SETTLED
         while self._due and room:
             awaited = self._due.pop()
@@ -148,7 +148,7 @@ class DocumentWriter:
 
     def _settle(self, key: bytes, row: LogRow, document_id: bytes) -> None:
         self.rows[key] = row._replace(document_id=document_id)
-        # The first log an author opened for a document stays the one that answers for it.
+        # The first log that an author opened for a document remains the log of that author for it.
         place = key[:32] + layout.short_hash(document_id)
         self.transaction.put(place, key[32:], overwrite=False, db=self.databases[b"documents"])
         if row.first_delete:
@@ -157,7 +157,7 @@ class DocumentWriter:
             self._due.append(key)
 
     def _wait(self, key: bytes, previous: Iterable[bytes]) -> None:
-        """One of them is enough: without it the log's first entry is of no use to whoever wants them all."""
+        """Wait for one of the operations: a reader of the log needs all of them before its first entry."""
         for operation_id in previous:
             held_in = self._log_of(operation_id)
             awaited = held_in if held_in is not None else layout.operation_key(operation_id)
