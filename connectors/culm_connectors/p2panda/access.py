@@ -1,4 +1,4 @@
-"""What the allow-list's table `peers` means here: the schemas that a key may replicate, and know of."""
+"""The allow-list's table `peers`: the schemas that a key may replicate and may know of."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = "peers"
 
 
 def permitted(rules: Rules, peer_id: bytes, schema_ids: Iterable[str]) -> tuple[str, ...]:
-    """Those of the schemas that a peer may replicate, in their order; an offer is no schema and stays."""
+    """Return the schemas that a peer may replicate, in their order. Offers are not schemas and are kept."""
     allowed = rules.of(peer_id.hex())
     if allowed is None:
         return tuple(schema_ids)
@@ -33,7 +33,7 @@ class SchemaAccess:
     access: AccessWatch
 
     def judge(self, principal: Principal) -> Refusal | None:
-        """Whether somebody may come in."""
+        """Return the reason for refusing a principal; None if it may connect."""
         return self.access.rules(TABLE).judge(principal)
 
     def schemas_of(self, remote: bytes) -> Allowed:
@@ -41,7 +41,7 @@ class SchemaAccess:
         return self.access.rules(TABLE).of(remote.hex())
 
     def permit(self, remote: bytes, message: Message) -> Message | None:
-        """What a remote says, as far as it may."""
+        """Return a message without the schemas that the remote may not replicate, or None to drop it."""
         rules = self.access.rules(TABLE)
         if rules.of(remote.hex()) is None or not isinstance(message, Announce | SyncRequest):
             return message

@@ -28,7 +28,7 @@ MAX_OWN = 2_048
 MAX_OWN_BYTES = 32 * 1024 * 1024
 DAY_MS = 24 * 60 * 60 * 1000
 REPEATED_MS = DAY_MS
-"""How often the announcement of a peer that stays connected is produced again, to show that it is there."""
+"""Interval at which the announcement of a peer that stays connected is produced again."""
 FORGOTTEN_MS = 30 * DAY_MS
 _REMOVED_AT_ONCE = 5_000
 _INTERVAL_S = 60.0
@@ -61,7 +61,7 @@ class Announcements:
         self._own_bytes = 0
 
     def came(self, remote: bytes, timestamp: int, raw: bytes, now_ms: int) -> bool:
-        """A peer of ours announced itself; True when that is news to all edges, and then to be produced."""
+        """Note an announcement of our peer; returns True if it is new to all edges and must be produced."""
         newest = self._newest.get(remote)
         if newest is not None and timestamp < newest.timestamp:
             return False
@@ -74,13 +74,13 @@ class Announcements:
         return news
 
     def read(self, remote: bytes, timestamp: int, at_ms: int) -> bytes | None:
-        """A record of `announcements`; returns what is to be said again when it is older than ours."""
+        """Note a record of `announcements`; returns ours if it is newer and must be produced again."""
         own = self._own.get(remote)
         self._note(remote, timestamp, at_ms)
         return own[1] if own is not None and timestamp < own[0] else None
 
     def removed(self, remote: bytes) -> bytes | None:
-        """Some connector removed a peer's record; returns what is to be said again of one that is here."""
+        """Note a removed record; returns the announcement to produce again if its peer is connected here."""
         own = self._own.get(remote)
         if own is not None and remote in self._connected:
             return own[1]
@@ -89,7 +89,7 @@ class Announcements:
         return None
 
     def due(self, now_ms: int) -> list[tuple[bytes, bytes | None]]:
-        """What to produce now: peers with the bytes of their announcements, with None to remove them."""
+        """Return what to produce now: peers with their announcements as bytes, or None to remove them."""
         found: list[tuple[bytes, bytes | None]] = []
         for remote in self._connected:
             own, newest = self._own.get(remote), self._newest.get(remote)
@@ -121,7 +121,7 @@ class Announcements:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """How many announcements are kept, and their bytes."""
+        """Number of announcements kept, and their size in bytes."""
         return len(self._own), self._own_bytes
 
     def _bound(self, newcomer: bytes) -> None:
@@ -152,7 +152,7 @@ class Announcements:
 
 
 class AnnouncementTopic:
-    """Reads and writes `announcements`; `refuse` is given records that are none."""
+    """Reads and writes `announcements`; `refuse` receives malformed records."""
 
     def __init__(
         self,
@@ -172,17 +172,17 @@ class AnnouncementTopic:
     # Peers of this connector.
 
     def announced(self, event: Announced) -> None:
-        """A peer of ours announced itself; where that is news to all edges, they learn of it."""
+        """Note an announcement of our peer, and produce it if it is new to all edges."""
         self._connected.add(event.remote)
         if self._announcements.came(event.remote, event.timestamp, event.raw, self._now_ms()):
             self._produce(event.remote, event.raw)
 
     def left(self, remote: bytes) -> None:
-        """A peer of ours has left."""
+        """Note that a peer of this connector has left."""
         self._connected.discard(remote)
 
     async def keep(self) -> None:
-        """Show which peers are here, and remove announcements of those long gone, until cancelled."""
+        """Renew announcements of connected peers and remove those of peers long gone, until cancelled."""
         while True:
             for remote, raw in self._announcements.due(self._now_ms()):
                 self._produce(remote, raw)
@@ -196,7 +196,7 @@ class AnnouncementTopic:
     # All edges.
 
     async def read_to_end(self, reader: TopicReader) -> None:
-        """Learn what the topic held when the reader started."""
+        """Read the records that the topic held when the reader started."""
         async for batch in reader.read_to_end():
             self._take(batch)
 
@@ -206,7 +206,7 @@ class AnnouncementTopic:
             self._take(await reader.get())
 
     def _take(self, batch: Batch) -> None:
-        """Keep the newest timestamp of every peer; say again what an older record of ours came behind."""
+        """Keep the newest timestamp of every peer; produce ours again if an older record follows it."""
         for message in batch.messages:
             remote, value = message.key(), message.value()
             if remote is None:

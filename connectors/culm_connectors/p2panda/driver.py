@@ -50,7 +50,7 @@ _REJECTS_A_BROKEN_STREAM = 5
 
 
 class Sink(Protocol):
-    """Where checked entries go: they are durable and in the peer's store when `store` returns."""
+    """Destination of checked entries: they are durable and in the peer's store when `store` returns."""
 
     async def store(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[Arrival]:
         """Store entries in this order; returns those that could not be (their log has moved on since).

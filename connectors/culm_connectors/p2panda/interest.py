@@ -1,4 +1,4 @@
-"""Which schemas a connector serves, and which of them its index is complete for, or will soon be.
+"""Schemas that a connector serves, and those for which its index is complete or soon will be.
 
 Configured schemas are served from the start. With `*` a connector also serves what its own peers announce,
 within what the allow-list lets them, and what its index holds already. A schema that is new to the index is
@@ -37,7 +37,7 @@ FORGOTTEN_AFTER_S = 600.0
 
 
 class SchemaShares:
-    """The places, and who announces what. Times are in seconds, of any clock that only goes forward.
+    """Places of schemas, and the peers that announce them. Times are in seconds of any monotonic clock.
 
     `with_logs` tells the schemas that there are logs of; `admitted` have places from the start.
     """
@@ -45,7 +45,7 @@ class SchemaShares:
     def __init__(self, with_logs: Callable[[], Collection[str]], admitted: Collection[str] = ()) -> None:
         self._with_logs = with_logs
         self._announcers: dict[str, dict[bytes, None]] = {schema_id: {} for schema_id in admitted}
-        """Of each schema that has a place: the peers that announce it, the one that is charged first."""
+        """For each schema with a place, the peers that announce it; the first is charged for it."""
         self._unannounced_since_s: dict[str, float] = dict.fromkeys(admitted, 0.0)
         self._named: dict[bytes, tuple[str, ...]] = {}
         self._places = sum(map(places, admitted))
@@ -56,11 +56,11 @@ class SchemaShares:
         return self._announcers.keys()
 
     def turned_away(self, remote: bytes) -> int:
-        """How many schemas that a peer announces have no place."""
+        """Return the number of schemas that a peer announces and that have no place."""
         return sum(schema_id not in self._announcers for schema_id in self._named.get(remote, ()))
 
     def announced(self, remote: bytes, schema_ids: Iterable[str], now_s: float) -> bool:
-        """A peer announces these and no others; True when other schemas have places than before."""
+        """Set the schemas that a peer announces; returns True if the schemas with places have changed."""
         before = frozenset(self._announcers)
         self._withdraw(remote, now_s)
         self._named[remote] = tuple(name for name in schema_ids if len(name) <= MAX_SCHEMA_ID_LENGTH)
@@ -69,7 +69,7 @@ class SchemaShares:
         return self._announcers.keys() != before
 
     def left(self, remote: bytes, now_s: float) -> bool:
-        """A peer announces nothing any more; True when other schemas have places than before."""
+        """Remove a peer's announcement; returns True if the schemas with places have changed."""
         before = frozenset(self._announcers)
         self._withdraw(remote, now_s)
         self._reconsider()
@@ -96,7 +96,7 @@ class SchemaShares:
                     self._unannounced_since_s[schema_id] = now_s
 
     def _reconsider(self) -> None:
-        """Room may have become free for what was turned away."""
+        """Admit schemas that were turned away, if places have become free."""
         for remote in self._named:
             if self._places >= MAX_SCHEMAS and not self._unannounced_since_s:
                 return
@@ -136,7 +136,7 @@ class SchemaShares:
         return charged
 
     def _victims(self, remote: bytes, charged: Mapping[bytes, int]) -> Iterator[tuple[str, float]]:
-        """What may make room, in order, and how many places are left then to the peer that is charged for it.
+        """Yield schemas to evict, in order, each with the places that the peer charged for it has left then.
 
         First what nobody announces; then of whoever is charged for most what has no log, few announcers, and
         came last.
@@ -172,7 +172,7 @@ class SchemaShares:
 
 
 def places(schema_id: str) -> int:
-    """How many places a schema takes."""
+    """Return the number of places that a schema takes."""
     return 1 + len(schema_id) // BYTES_A_PLACE
 
 
@@ -206,21 +206,21 @@ class Interest:
 
     @property
     def served(self) -> tuple[str, ...]:
-        """What to announce: wanted, and complete in the index or promised; in the order of a set."""
+        """The schemas to announce: wanted, and complete in the index or promised; in the order of a set."""
         return normalise(self._wanted & (self._covered | self._promised))
 
     @property
     def wanted(self) -> frozenset[str]:
-        """What is to be served, now or when it has been read back."""
+        """The schemas to serve, now or when they have been read back."""
         return self._wanted
 
     @property
     def missing(self) -> frozenset[str]:
-        """Wanted, but not read back from `logs` yet."""
+        """The schemas that are wanted, but not read back from `logs` yet."""
         return self._wanted - self._covered
 
     async def announce_served(self, announce: Callable[[tuple[str, ...]], None]) -> None:
-        """Announce what is served now, once its sync ranges are in memory, and no other is."""
+        """Load the sync ranges of the served schemas, drop those of schemas not wanted, then announce."""
         served, ranges = self.served, self._store.ranges
         await asyncio.to_thread(ranges.load, served)
         ranges.keep_only(self.wanted)
@@ -233,7 +233,7 @@ class Interest:
         )
 
     def want(self, remote: bytes, schema_ids: Iterable[str], now_s: float) -> bool:
-        """A peer of ours announces these, and no others; True when what is to be served has changed."""
+        """Set the schemas that our peer announces; returns True if the schemas to serve have changed."""
         if not self.takes_all:
             return False
         named = [schema_id for schema_id in schema_ids if schema_id not in self._configured]
@@ -249,11 +249,11 @@ class Interest:
         return self._changed(changed)
 
     def gone(self, remote: bytes, now_s: float) -> bool:
-        """A peer of ours has left; True when what is to be served has changed."""
+        """Remove a peer that has left; returns True if the schemas to serve have changed."""
         return self._changed(self._shares.left(remote, now_s))
 
     def pass_time(self, now_s: float) -> bool:
-        """Forget what nobody has announced for long; True when what is to be served has changed."""
+        """Forget schemas not announced for long; returns True if the schemas to serve have changed."""
         return self._changed(self._shares.pass_time(now_s))
 
     def _changed(self, changed: bool) -> bool:
@@ -264,17 +264,17 @@ class Interest:
         return changed
 
     def promise(self, schema_ids: Iterable[str]) -> None:
-        """It is known what `logs` holds of these: they are served while they are being read back."""
+        """Serve these schemas while they are read back, since it is known what `logs` holds of them."""
         self._promised = (self._promised | set(schema_ids)) & self._wanted
 
     def cover(self, schema_ids: Iterable[str]) -> None:
-        """The index is complete for these from now on, up to the offsets that it holds."""
+        """Mark the index as complete for these schemas, up to the offsets that it holds."""
         self._covered = (self._covered | set(schema_ids)) & self._wanted
         self._promised &= self._wanted
         self._store.set_meta(_COVERED, json.dumps(sorted(self._covered)).encode())
 
 
 def covered_schemas(store: LmdbLogStore) -> frozenset[str]:
-    """The schemas that an index is complete for, up to its offsets."""
+    """Return the schemas for which an index is complete, up to its offsets."""
     kept = store.meta(_COVERED)
     return frozenset(json.loads(kept)) if kept else frozenset()

@@ -1,4 +1,4 @@
-"""What Prometheus is told of p2panda alone, and of its followers of replicated logs.
+"""Metrics of p2panda alone, and of its followers of replicated logs, for Prometheus.
 
 Drivers of peers and of nodes count together in what every protocol is measured by (`measured`).
 """
@@ -25,7 +25,7 @@ def measured(parts: Composition) -> DriverMetrics:
 
 
 def families(parts: Composition) -> Iterator[Metric]:
-    """Of what its followers of replicated logs take, of peers, and of nodes where they are linked."""
+    """Yield the metrics of the followers of replicated logs, of peers, and of linked nodes, if any."""
     yield from parts.followers.entries.metrics()
     yield from parts.followers.logs.metrics()
     driver = parts.driver.metrics
@@ -75,7 +75,7 @@ def families(parts: Composition) -> Iterator[Metric]:
 
 
 def _of_nodes(driver: DriverMetrics) -> Iterator[Metric]:
-    """How much of it all are links to p2panda nodes, which have a driver of their own."""
+    """Yield the metrics of links to p2panda nodes, which have a driver of their own."""
     yield gauge("culm_p2panda_nodes", "connections to p2panda nodes open now", driver.connections)
     yield from counters(
         ("culm_p2panda_node_sessions_done", "sessions with nodes that ended well", driver.sessions_done),

@@ -1,4 +1,4 @@
-"""What becomes of the events of a peer: they are counted, and passed on where others are to learn of them.
+"""Handling of a peer's events: they are counted, and passed on if others must learn of them.
 
 Numbers are plain: an exporter, a summary or a test reads them. Others learn by topics, and by the choice of
 schemas to serve.
@@ -41,7 +41,7 @@ _LEFT = frozenset((DisconnectedError.code,))
 
 @dataclass(slots=True)
 class DriverMetrics(SessionMetrics):
-    """What p2panda counts beside what every protocol with sessions does."""
+    """Counters of p2panda, in addition to those of every protocol with sessions."""
 
     sessions_by_mode: Counter[int] = field(default_factory=Counter)
     sessions_live: int = 0
@@ -62,10 +62,10 @@ class DriverMetrics(SessionMetrics):
     """Logs that a remote was not sent in full: they hold an entry that no message can carry."""
     ignored: Counter[str] = field(default_factory=Counter)
     ranges_held_back: int = 0
-    """Parts of logs that remotes lack and that are on their way into the store."""
+    """Parts of logs that remotes are missing and that are on their way into the store."""
 
     def count(self, event: Event) -> None:
-        """Count what an event of the protocol says."""
+        """Count an event of the protocol."""
         if isinstance(event, EntryAccepted):
             self.entries_accepted += 1
         elif isinstance(event, Duplicate):

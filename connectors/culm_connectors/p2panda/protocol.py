@@ -61,7 +61,7 @@ class P2pandaProtocol:
         self._administration: AdminClient = context.administration
         self._origin = origin
         self._missing: str | None = "starting"
-        """What is missing before peers are served; None when they are."""
+        """The step that must finish before peers are served; None once they are served."""
 
     @property
     def readers(self) -> Sequence[TopicReader]:
@@ -69,7 +69,7 @@ class P2pandaProtocol:
         return self.parts.followers.readers
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Read, and serve as soon as what is read allows it, until cancelled."""
+        """Read the topics, and serve peers as soon as enough has been read, until cancelled."""
         parts = self.parts
         async with asyncio.TaskGroup() as group:
             group.create_task(parts.driver.run())
@@ -95,22 +95,22 @@ class P2pandaProtocol:
         self._missing = missing
 
     def why_not_ready(self) -> Sequence[str]:
-        """What is read before peers are served, and an index that takes nothing."""
+        """Return the reasons: an unfinished step of the start, and an index that cannot be written."""
         reasons = [] if self._missing is None else [self._missing]
         if (full := self.index.full) is not None:
             reasons.append(f"the index cannot be written: {full}")
         return reasons
 
     def measured(self) -> ProtocolMetrics:
-        """What every protocol is measured by."""
+        """Return the numbers that every protocol reports."""
         return measured(self.parts)
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of peers, of the index and of the topics between."""
+        """Yield p2panda's own metrics: of peers, of followers of replicated logs, and of links to nodes."""
         return families(self.parts)
 
     def judge_again(self, former: AccessList) -> None:
-        """Close those that may no longer connect, or may replicate something else than before."""
+        """Close the links of peers that may no longer connect, or whose schemas have changed."""
         rules, before = self.access.access.rules(TABLE), former.rules(TABLE)
         nodes = self.parts.nodes
         for driver in (self.parts.driver, *((nodes.driver,) if nodes is not None else ())):
@@ -122,7 +122,7 @@ class P2pandaProtocol:
                     driver.disconnect(remote, CloseCode.SHUTTING_DOWN, "the rules for this key have changed")
 
     async def finish(self, reason: str) -> None:
-        """Close every link, and wait until what peers brought is stored."""
+        """Close every link, and wait until all entries that peers sent are stored."""
         if self.parts.nodes is not None:
             await self.parts.nodes.finish(reason)
         await self.parts.driver.finish(reason)

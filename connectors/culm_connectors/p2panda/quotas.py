@@ -1,4 +1,4 @@
-"""How much of the index one author's logs, and what one peer brings, may take.
+"""Quotas of the index: bytes of one author's logs, and of the entries that one peer sends.
 
 A quota is judged when a peer brings an entry, before anything is produced. What comes from Kafka is the
 deployment's agreed state: it counts for its author, and is never refused. Whoever brings what is over a quota
@@ -22,13 +22,13 @@ _LIMITED = LimitedLog(logging.getLogger(__name__))
 
 
 class AuthorQuotaError(NotAdmittedError):
-    """The logs of the entry's author take what they may take."""
+    """The logs of the entry's author have used up their quota."""
 
     code: ClassVar[str] = "index.quota_author"
 
 
 class PeerQuotaError(NotAdmittedError):
-    """What this peer has brought takes what it may take; another peer may bring the entry."""
+    """The entries from this peer have used up its quota; another peer may send the entry."""
 
     code: ClassVar[str] = "index.quota_peer"
 

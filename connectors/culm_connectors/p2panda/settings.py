@@ -1,4 +1,4 @@
-"""How p2panda is spoken at the edge: in which mode, and how much of a process one remote may use."""
+"""Settings of p2panda at the edge: the mode of sessions, and how much of a process one remote may use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SESSIONS_A_TURN = 4
 
 
 class SessionSettings(BaseModel):
-    """How sessions find out what the other side lacks."""
+    """Settings for how sessions find out what the other side is missing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -161,7 +161,7 @@ def peer_settings(
     live_mode: bool,
     compat: Literal["spec", "aquadoggo"] = "spec",
 ) -> PeerSettings:
-    """What the protocol is told: a peer of this process that begins sessions on the links that it dialled."""
+    """Return the settings of this process's peer, which begins sessions on the links that it dialled."""
     plain = compat == "aquadoggo"
     settings = PeerSettings(
         live_mode=live_mode,

@@ -1,4 +1,4 @@
-"""What a connector reads from Kafka, in the order of a start: up to the ends of now, then for ever.
+"""Reads a connector's topics from Kafka: first up to their ends at the start, then continuously.
 
 `blocks`, `announcements` and `logs` are read to the end that they have at that moment. Peers are served as
 soon as `blocks` has shown which logs there are, else when `logs` has been read. From then on

@@ -1,4 +1,4 @@
-"""What the allow-list's table `channels` means here: the channels that a key may join."""
+"""The allow-list's table `channels`: the channels that a key may join."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ChannelAccess:
     access: AccessWatch
 
     def judge(self, principal: Principal) -> Refusal | None:
-        """Whether somebody may come in."""
+        """Return the reason for refusing a principal; None if it may connect."""
         return self.access.rules(TABLE).judge(principal)
 
     def permit(self, remote: bytes, channel_id: str) -> bool:

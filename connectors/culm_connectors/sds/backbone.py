@@ -1,4 +1,4 @@
-"""What the SDS driver asks of what lies behind it: Kafka in a connector, memory in tests."""
+"""Interfaces between the SDS driver and its backbone: Kafka in a connector, memory in tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OutgoingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Stored]):
-    """What comes next of one channel's past, and the cursor behind it; bounded in bytes.
+    """The next part of a channel's past, and the cursor behind it; bounded in bytes.
 
     `present`: nothing else had been kept when this page was read; what comes later is heard live. `end`: the
     cursor of what had been kept when the reading began.
@@ -41,42 +41,42 @@ EventAt: TypeAlias = tuple[SdsEventRecord, bytes]
 
 
 class ChannelListener(Protocol):
-    """Who hears what others say in followed channels; on the event loop, and it must not block."""
+    """Receives what others send in followed channels. Called on the event loop; must not block."""
 
     def received(
         self, channel_id: str, profile: Profile, wire: bytes, retrieval_hint: bytes | None = None
     ) -> None:
-        """Somebody else said something: a peer of another connector, or a participant of the job."""
+        """A message came from a peer of another connector or from a participant of the job."""
         ...
 
     def happened(self, channel_id: str, event: SdsEventRecord, cursor: bytes) -> None:
-        """The job tells an event."""
+        """The job reports an event."""
         ...
 
     def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
-        """The job lacks messages."""
+        """The job is missing messages."""
         ...
 
     def owned(self, channel_id: str, participant_id: str) -> None:
-        """It is known anew whose a participant id is, or the channel itself ("")."""
+        """The owner of a participant id has become known, or that of the channel itself ("")."""
         ...
 
 
 class Backbone(Protocol):
-    """Where channels live. `owners` is complete for channels that are followed."""
+    """Storage and exchange of channels. `owners` is complete for channels that are followed."""
 
     owners: Owners
 
     async def follow(self, channel_id: str) -> None:
-        """When this returns, the channel is heard; once more for each call, until as many `unfollow`."""
+        """Follow a channel; it is received when this returns, until `unfollow` has been called as often."""
         ...
 
     def unfollow(self, channel_id: str) -> None:
-        """One less wants to hear the channel."""
+        """A subscriber left the channel."""
         ...
 
     async def put(self, batch: Sequence[OutgoingRecord]) -> None:
-        """Keep records, in order; they are durable when this returns. A raised error ends the driver."""
+        """Store records, in order; they are durable when this returns. A raised error ends the driver."""
         ...
 
     def history(
@@ -103,11 +103,11 @@ class Backbone(Protocol):
         ...
 
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
-        """Those of the messages that the store holds."""
+        """Return those messages that the store holds."""
         ...
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
-        """The newest messages of channels in the store as (Lamport timestamp, id), as far as is known."""
+        """Return the newest known messages of channels in the store as (Lamport timestamp, id)."""
         ...
 
     def mark(self, channel_id: str) -> bytes | None:

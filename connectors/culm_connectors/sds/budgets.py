@@ -1,4 +1,4 @@
-"""What one key may use of an SDS edge, over all of its connections and beyond the end of the last."""
+"""Budgets of an SDS edge: what one key may use, over all of its connections and after the last."""
 
 from __future__ import annotations
 

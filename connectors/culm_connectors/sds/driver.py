@@ -65,7 +65,7 @@ def permit_everything(remote: bytes, channel_id: str) -> bool:
 
 
 class SdsDriver:
-    """The connections that speak SDS. `run` must be running while they are served."""
+    """Connections of SDS. `run` must be running while they are served."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class SdsDriver:
         self._budgets = edge_budgets(self.settings)
 
     async def run(self) -> None:
-        """Keep what peers bring and let time pass, until cancelled."""
+        """Store what peers send and run the timers, until cancelled."""
         await self.channels.run()
 
     async def serve(self, connection: Connection) -> None:
-        """Speak SDS on an accepted connection until it ends; never raises for what the remote does."""
+        """Serve SDS on an accepted connection until it ends; never raises for what the remote does."""
         budget = self._budgets.begin(connection.peer_id, time.monotonic())
         if budget is None:
             self.links.refuse(connection, CloseCode.OVERLOADED, "too many connections of this key")
@@ -103,13 +103,13 @@ class SdsDriver:
         self.links.end(link, CloseCode.OVERLOADED, "what happens is not read in time")
 
     def judge_again(self) -> None:
-        """Other rules are in force: connections in channels that they may not join any more are closed."""
+        """The rules have changed: close connections in channels that they may no longer join."""
         for link in tuple(self.links.open.values()):
             if not all(self.channels.permit(link.remote, channel_id) for channel_id in link.memberships):
                 self.links.end(link, CloseCode.REVOKED, "this key is no longer allowed in a channel of it")
 
     async def finish(self, reason: str) -> None:
-        """Close every connection, and wait until all that was taken from them is kept."""
+        """Close every connection, and wait until all data accepted from them is stored."""
         await self.links.finish(reason)
         await self.channels.staging.drained()
 
@@ -135,7 +135,7 @@ _JOINS_APART_S = 0.002
 
 
 async def exchange(link: MemberLink, channels: Channels) -> LinkEnded:
-    """Speak on a connection until it ends; returns what the remote is to be told."""
+    """Serve a connection until it ends; returns the close code and reason to send to the remote."""
     ended = LinkEnded(CloseCode.NORMAL)
     try:
         async with asyncio.TaskGroup() as group:
@@ -166,7 +166,7 @@ async def _write(link: MemberLink, stream: SendStream, channels: Channels) -> No
 
 
 async def _watch_reading(stream: SendStream, timeout_s: float) -> None:
-    """End a connection whose remote has read nothing for so long of what waits for it."""
+    """End a connection whose remote has read nothing for `timeout_s` seconds although data waits for it."""
     acknowledged, since_s = stream.acknowledged, time.monotonic()
     while True:
         await asyncio.sleep(timeout_s / _LOOKS_PER_TIMEOUT)
@@ -178,7 +178,7 @@ async def _watch_reading(stream: SendStream, timeout_s: float) -> None:
 
 
 class _Talk:
-    """What the remote of one connection says, and what is done about it."""
+    """Reads the frames of one connection and acts on them."""
 
     def __init__(self, link: MemberLink, channels: Channels, group: asyncio.TaskGroup) -> None:
         self._link = link
@@ -187,19 +187,19 @@ class _Talk:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something beside, as long as the connection lasts."""
+        """Start a task that lasts as long as the connection at most."""
         task = self._group.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     def stop(self) -> None:
-        """The connection is over."""
+        """Cancel the tasks of the connection, which has ended."""
         for task in self._tasks:
             task.cancel()
 
     async def read(self, stream: ReceiveStream) -> None:
-        """Take frames until the remote says no more."""
+        """Read frames until the remote ends the stream."""
         channels = self._channels
         reader = FrameReader(channels.settings.max_frame_bytes)
         try:
@@ -262,7 +262,7 @@ class _Talk:
         return member
 
     async def _paced(self, rate: TokenBucket, count: int) -> None:
-        """Wait for so many tokens of the key's."""
+        """Wait until the key's rate has `count` tokens."""
         wait_s = rate.wait_s(count, time.monotonic())
         if wait_s > 0:
             await asyncio.sleep(wait_s)

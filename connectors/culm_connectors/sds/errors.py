@@ -1,4 +1,4 @@
-"""What can go wrong at the SDS edge: one class a rule, each with its stable code."""
+"""Errors of the SDS edge: one class per rule, each with its stable code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from culm_connectors.errors import ConnectorError
 
 
 class SdsEdgeError(ConnectorError):
-    """A frame, a join or a request that the edge does not take, or an edge that does not answer."""
+    """A frame, a join or a request that the edge does not accept, or an edge that does not answer."""
 
     code: ClassVar[str] = "sds.edge"
 
 
 class OwnedSenderError(SdsEdgeError):
-    """A message under a sender id of somebody else, which is no repeat of one that he made."""
+    """A message under a sender id of somebody else that is not a copy of a message by its owner."""
 
     code: ClassVar[str] = "sds.sender.owned"
 

@@ -62,7 +62,7 @@ class KafkaBackbone:
         self._followed: Counter[str] = Counter()
         self._sequence = EventSequence({}, learns=True, gap_wait_seconds=_GAP_WAIT_S)
         self.malformed: Counter[str] = Counter()
-        """Records that were none of their topic's kind, by topic; passed over."""
+        """Malformed records, by topic; they are skipped."""
 
     async def __aenter__(self) -> KafkaBackbone:
         self._following = Following(
@@ -88,7 +88,7 @@ class KafkaBackbone:
 
     @property
     def failure(self) -> str | None:
-        """Why the index of the store cannot be written now."""
+        """The reason why the index of the store cannot be written now; None if it can."""
         failure = self._lookups.failure
         return None if failure is None else f"{failure} ({failure.code})"
 
@@ -136,7 +136,7 @@ class KafkaBackbone:
         self._listeners.append(listener)
 
     async def follow(self, channel_id: str) -> None:
-        """When this returns, the channel is heard. Raises TopicMissing, KafkaFailure, ConsumeFailed."""
+        """Receive a channel from now on. Raises TopicMissing, KafkaFailure, ConsumeFailed."""
         partition = shard_of(channel_id, await self._partition_count())
         self._followed[channel_id] += 1
         try:
@@ -252,7 +252,7 @@ class KafkaBackbone:
         return cursor_of(self._following.positions.get(("sds.events", partition), 0))
 
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
-        """Those of the messages that the store holds."""
+        """Return those messages that the store holds."""
         return await self._lookups.find(channel_id, entries)
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:

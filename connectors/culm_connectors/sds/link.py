@@ -1,4 +1,4 @@
-"""What the SDS driver keeps of one connection: its channels, its outbox and limits, its records for Kafka."""
+"""The SDS driver's state of one connection: its channels, its outbox and limits, its records for Kafka."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class MemberLink(Link):
         return not self.letting_go
 
     def take(self, max_bytes: int) -> bytes:
-        """What waits, up to about `max_bytes`."""
+        """Take waiting data, up to about `max_bytes`."""
         parts: list[bytes] = []
         size = 0
         while self.outbox and (not parts or size + len(self.outbox[0]) <= max_bytes):

@@ -1,4 +1,4 @@
-"""What the SDS driver counts and measures; an exporter or a test reads it."""
+"""Counters and gauges of the SDS driver, for the exporter and for tests."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from culm_connectors.metric_families import counter_by, counters, gauge
 
 @dataclass(slots=True)
 class SdsMetrics(ProtocolMetrics):
-    """What SDS counts beside what every protocol does. Who waits for a turn are keys that catch up."""
+    """Counters of SDS beside those of every protocol. Keys that catch up are what waits for a turn."""
 
     channels: int = 0
     """Channels that somebody has joined, now."""
     memberships: int = 0
     """Joins that are in force, of all connections."""
     messages_in: Counter[str] = field(default_factory=Counter)
-    """Whole messages from peers, by kind."""
+    """Complete messages from peers, by kind."""
     messages_out: int = 0
-    """Whole messages to peers, each copy."""
+    """Complete messages to peers, counting each copy."""
     messages_heard: int = 0
-    """Whole messages from other connectors and from the job."""
+    """Complete messages from other connectors and from the job."""
     commands_in: int = 0
     events_out: int = 0
     history_out: int = 0
@@ -36,7 +36,7 @@ class SdsMetrics(ProtocolMetrics):
 
 
 def families(metrics: SdsMetrics) -> Iterator[Metric]:
-    """What SDS alone has."""
+    """Yield the metrics that only SDS has."""
     yield gauge("culm_sds_channels", "channels that somebody here has joined", metrics.channels)
     yield gauge("culm_sds_memberships", "joins in force, of all connections", metrics.memberships)
     yield from counters(

@@ -66,13 +66,13 @@ class SdsProtocol:
         return [] if failure is None else [f"sds: stored messages are not found by their ids: {failure}"]
 
     def measured(self) -> ProtocolMetrics:
-        """What every protocol is measured by."""
+        """Return the numbers that every protocol reports."""
         metrics, driver = self.driver.metrics, self.driver
         metrics.unsent_bytes, metrics.waiting_for_turn = driver.unsent.bytes, driver.channels.turns.waiting
         return metrics
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of channels and their participants."""
+        """Yield the metrics of channels and their participants."""
         return families(self.driver.metrics)
 
     def judge_again(self, former: AccessList) -> None:

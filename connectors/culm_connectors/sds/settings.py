@@ -1,4 +1,4 @@
-"""How SDS is spoken at the edge: limits on what one key may join, say, ask for and leave unread."""
+"""Settings of SDS at the edge: limits on what one key may join, send, request and leave unread."""
 
 from __future__ import annotations
 

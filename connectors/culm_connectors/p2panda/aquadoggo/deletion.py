@@ -1,4 +1,4 @@
-"""What a node is sent of a document that somebody has deleted: the delete, and what is before it.
+"""Plans for deleted documents: a node is sent the delete and the operations before it.
 
 A node puts the operations of a document into an order of its own. Where an operation that was written beside
 the delete comes behind it there, aquadoggo 0.9.1 fails to materialise the document ("Cannot perform a commit
@@ -22,11 +22,11 @@ from culm_connectors.p2panda.aquadoggo.operation_order import (
 from culm_models.bamboo.log_store import LogKey
 
 DELETES_LOOKED_AT = 8
-"""How many deletes of one document are looked at; one that can be sent is enough."""
+"""Maximum number of deletes of one document that are tried; one that can be sent is enough."""
 
 
 async def up_to_the_delete(plan: Plan, documents: Documents, read: ReadSteps) -> Plan:
-    """The plan that ends with a delete, without what is not before it; the same one where none can go."""
+    """Return the plan cut to a delete and what is before it, or `plan` itself if no delete can be sent."""
     for log, seq_num in plan.deletes:
         ends = await _ends(plan, documents, read, log, seq_num)
         if ends is not None:
@@ -37,7 +37,7 @@ async def up_to_the_delete(plan: Plan, documents: Documents, read: ReadSteps) ->
 async def _ends(
     plan: Plan, documents: Documents, read: ReadSteps, log: LogKey, seq_num: int
 ) -> dict[LogKey, int] | None:
-    """How far each log must go for one delete; None where it cannot go, or another delete is before it."""
+    """Return each log's last entry for one delete; None if it cannot be sent or another comes before it."""
     parts = {(part.public_key, part.log_id): part for part in plan.ranges}
     ends = {key: part.first_seq_num - 1 for key, part in parts.items()}
     wanted = {log: seq_num}

@@ -40,7 +40,7 @@ class DocumentOrder:
         self._refusals: WeakKeyDictionary[PeerLink, Refusals] = WeakKeyDictionary()
 
     async def arrange(self, link: PeerLink, ranges: Sequence[EntryRange]) -> AsyncIterator[list[EntryRange]]:
-        """What of these ranges the node can take, in parts, to be sent in this order."""
+        """Yield the parts of these ranges that the node can take, in the order in which to send them."""
         revision = self._documents.revision
         refusals = self._refusals.setdefault(link, Refusals(link.name))
         refusals.begin({(part.public_key, part.log_id): part for part in ranges})
@@ -92,7 +92,7 @@ class DocumentOrder:
         revision: int,
         unsettled: frozenset[LogKey],
     ) -> Plan | None:
-        """What to send of a document; None where the node holds a delete of it, and takes no more."""
+        """Return what to send of a document; None if the node holds a delete of it and takes no more."""
         lacking = {(part.public_key, part.log_id): part for part in parts}
         deletes: list[tuple[LogKey, int]] = []
         for log, seq_num in self._documents.deletes_of(document_id):

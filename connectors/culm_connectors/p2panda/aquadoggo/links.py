@@ -37,7 +37,7 @@ from culm_models.p2panda.settings import PeerSettings
 from culm_models.p2panda.wire.messages import LARGEST_READ_BYTES, MODE_LOG_HEIGHT
 
 NODE_PROTOCOL = b"/p2p/p2panda/1.0.0"
-"""What nodes call p2panda's messages when they negotiate over libp2p."""
+"""Protocol id of p2panda's messages in libp2p's negotiation."""
 # Before it says what it has, a node looks at every document that it holds: seconds for thousands.
 _SESSION_TIMEOUT_MS = 600_000
 _ANNOUNCE_INTERVAL_S = 1.0
@@ -47,7 +47,7 @@ _REJECTS_PER_MINUTE = 6_000.0
 
 @dataclass(frozen=True, slots=True)
 class _WithoutDeliveries:
-    """What the connector is told: all but deliveries, since a node drops what it likes."""
+    """Passes all events to the connector except deliveries, since a node drops what it likes."""
 
     observer: Observer
     wants_deliveries: bool = False
@@ -130,7 +130,7 @@ class NodeLinks:
             self.driver.announce(schemas)
 
     def door(self, address: Address, judge: Judge) -> Libp2pDoor:
-        """Where nodes may call us."""
+        """Return the door at which nodes may call us."""
         return Libp2pDoor("libp2p", address, self.driver.serve, judge, self._identity, NODE_PROTOCOL)
 
     async def keep_calling(self, dial: Sequence[Multiaddr]) -> None:

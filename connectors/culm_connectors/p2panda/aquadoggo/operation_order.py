@@ -21,12 +21,12 @@ from culm_models.bamboo.log_store import LogInfo, LogKey
 from culm_models.p2panda.reconciliation.ranges import EntryRange
 
 STEPS_AHEAD = 65_536
-"""How many entries of a document are read ahead, all its logs together (at least one of each)."""
+"""Number of entries of a document that are read ahead, over all its logs (at least one per log)."""
 _RANGES_AT_ONCE = 256
 
 
 class Step(NamedTuple):
-    """What one entry of a log asks for: the operations that must come before it."""
+    """The requirements of one entry of a log: the operations that must come before it."""
 
     is_delete: bool
     previous: tuple[bytes, ...]
@@ -37,7 +37,7 @@ ReadSteps = Callable[[Iterable[EntryRange]], Awaitable[Mapping[LogKey, Sequence[
 
 
 class Documents(Protocol):
-    """What is asked of the index."""
+    """The queries that the index answers."""
 
     @property
     def revision(self) -> int:
@@ -53,7 +53,7 @@ class Documents(Protocol):
         ...
 
     def place_of(self, operation_id: bytes) -> Place | None:
-        """Where an operation is, None if it is not held."""
+        """Return the place of an operation, None if it is not held."""
         ...
 
     def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
@@ -63,28 +63,28 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a session is to send of one document."""
+    """The entries of one document that a session is to send."""
 
     document_id: bytes
     ranges: Sequence[EntryRange]
-    """What the node lacks, one range a log. It has all that was held of other logs when the plan was made."""
+    """Missing entries, one range per log. Of other logs, the node has all that was held at planning time."""
     ends: Mapping[LogKey, int]
     """The last entry of each of these logs that is worth sending."""
     revision: int
     """The revision of the index when the plan was made; the node has nothing that came later."""
     unsettled: frozenset[LogKey]
-    """Logs that the node lacks and whose document was not known when the plan was made."""
+    """Logs that the node is missing and whose document was not known when the plan was made."""
     deletes: Sequence[tuple[LogKey, int]] = ()
     """Some of the entries that delete the document; the node has none of them."""
 
     @property
     def ahead(self) -> int:
-        """How many entries of each log are read ahead."""
+        """Number of entries of each log that are read ahead."""
         return max(1, STEPS_AHEAD // len(self.ranges))
 
     @property
     def beginnings(self) -> Iterator[EntryRange]:
-        """What of the ranges is read at first."""
+        """The first part of each range, which is read at the beginning."""
         for part in self.ranges:
             last = min(self.ends[part.public_key, part.log_id], part.first_seq_num + self.ahead - 1)
             if last >= part.first_seq_num:
@@ -100,14 +100,14 @@ class _Log:
 
 
 class Verdict(Enum):
-    """About an operation that another one refers to: the node has it, or does not get it in this session."""
+    """State of an operation that another refers to: the node has it, or does not get it in this session."""
 
     HELD = auto()
     NEVER = auto()
 
 
 def predecessor(plan: Plan, documents: Documents, part: EntryRange, operation_id: bytes) -> Verdict | Place:
-    """What an operation of `part` refers to: its place where it is in a log of the plan."""
+    """Return the place of an operation that `part` refers to, if the plan sends it, else a verdict."""
     place = documents.place_of(operation_id)
     if place is None or place.log in plan.unsettled:
         return Verdict.NEVER
@@ -190,7 +190,7 @@ class OperationOrder:
         log.steps.extend((await self._read([cut(log.part, log.next, last)])).get(key, ()))
 
     def _behind(self, log: _Log, step: Step) -> Place | Verdict | None:
-        """What an operation must wait for; None where it can go now, NEVER where not in this session."""
+        """Return what an operation waits for; None if it can be sent now, NEVER if not in this session."""
         for operation_id in step.previous:
             found = predecessor(self._plan, self._documents, log.part, operation_id)
             if found is Verdict.NEVER:

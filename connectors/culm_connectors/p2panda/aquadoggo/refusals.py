@@ -1,4 +1,4 @@
-"""What one p2panda node refuses, found out from what it holds afterwards: a node says nothing.
+"""Entries that one p2panda node refuses, inferred from what it holds afterwards: a node reports nothing.
 
 A node ends a session with the first entry that it refuses, and drops everything behind. So when the next
 session begins, the first entry in the order of sending that it still lacks is the one, if it took nothing

@@ -1,4 +1,4 @@
-"""How much of a process each key may use, and who is not served for a while because too much was refused.
+"""Budgets of each key, and the keys that are not served for a while because too much was refused.
 
 A budget belongs to the key, not to the connection: whoever connects anew goes on with what it had left. An
 address has one for what is refused of all its keys together, since whoever makes keys makes peers; keys that
@@ -19,7 +19,7 @@ _MINUTE_S = 60.0
 
 
 def own_announcements(settings: DriverSettings) -> TokenBucket:
-    """What we announce ourselves: half of what we would read of a remote, so that none keeps us waiting."""
+    """Return the bucket of our own announcements: half of a remote's rate, so that no remote delays us."""
     return TokenBucket(
         settings.announcements_per_minute / _MINUTE_S / 2, max(1.0, settings.burst_announcements / 2)
     )
@@ -59,7 +59,7 @@ class Budget:
 
 
 class Offences:
-    """What is refused of one key or address: above a rate it is barred, for a time."""
+    """Refusals of one key or address: above a rate it is barred for a time."""
 
     def __init__(self, per_minute: float, pause_s: float, now_s: float) -> None:
         self._bucket = TokenBucket(per_minute / _MINUTE_S, max(1.0, per_minute), updated_s=now_s)
@@ -68,7 +68,7 @@ class Offences:
         self.connections = OpenConnections()
 
     def note(self, count: float, now_s: float) -> bool:
-        """So much was refused; False where that is too much."""
+        """Count refusals; returns False if they are too many."""
         if self._bucket.take(count, now_s):
             return True
         self._barred_until_s = now_s + self._pause_s

@@ -1,4 +1,4 @@
-"""Who may catch up: a bounded number of remotes at a time, the others in the order in which they asked.
+"""Limit on catch-up: a bounded number of remotes at a time, the others in the order in which they asked.
 
 A session that catches up costs memory and processor time until it is live; one remote with many sessions
 takes one turn, so that nobody comes first by asking more often. A remote that has a turn never waits here
@@ -19,13 +19,13 @@ class CatchUpLimiter:
         self._count = count
         self._turn_s = turn_s
         self._holders: OrderedDict[bytes, float] = OrderedDict()
-        """When each turn began, oldest first; one that lasted too long is not among them."""
+        """Start time of each turn, oldest first, without turns that lasted too long."""
         # A remote is here twice while another connection of it takes the place of the first.
         self._waiting: OrderedDict[asyncio.Future[None], bytes] = OrderedDict()
 
     @property
     def waiting(self) -> int:
-        """How many remotes wait for a turn."""
+        """Number of remotes that wait for a turn."""
         return len(self._waiting)
 
     def has(self, remote: bytes) -> bool:

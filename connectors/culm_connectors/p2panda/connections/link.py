@@ -1,4 +1,4 @@
-"""What the driver keeps of one connection to one remote: its queues and limits."""
+"""The driver's state of one connection to one remote: its queues and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every connection of a driver works with, and the interfaces of what stands behind it."""
+"""State that all connections of a driver share, and the interfaces to the parts behind it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LinkTable(Protocol):
 
 
 Filter = Callable[[bytes, Message], Message | None]
-"""What a remote may say: the message itself, a smaller one in its place, or nothing."""
+"""Filters a remote's message: returns the message, a smaller one in its place, or None to drop it."""
 
 Arrange = Callable[[PeerLink, Sequence[EntryRange]], AsyncIterator[Sequence[EntryRange]]]
 """Puts all that a session is to send into the order in which the remote can take it, in parts."""
@@ -79,7 +79,7 @@ Arrange = Callable[[PeerLink, Sequence[EntryRange]], AsyncIterator[Sequence[Entr
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the connections of a driver share."""
+    """State that the connections of a driver share."""
 
     peer: Peer
     links: LinkTable

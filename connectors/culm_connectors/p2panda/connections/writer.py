@@ -28,7 +28,7 @@ _MAX_BEHIND_BYTES = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class HeldBack:
-    """What one session waits with: ranges by log, in any order, and what is to follow all of them."""
+    """Data that one session holds back: ranges by log, in any order, and what is to follow all of them."""
 
     ranges: dict[LogKey, EntryRange] = field(default_factory=dict)
     behind: deque[Queued] = field(default_factory=deque)
@@ -52,7 +52,7 @@ class Deliveries:
         self.changed.set()
 
     def take(self) -> tuple[int, Mapping[LogKey, int]]:
-        """What was gathered, and the offset to wait for."""
+        """Return the stream offset to wait for, and the heights gathered; starts a new set."""
         self.changed.clear()
         taken, self.gathering = self.gathering, {}
         return self.offset, taken

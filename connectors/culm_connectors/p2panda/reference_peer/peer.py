@@ -296,7 +296,7 @@ class ReferencePeer:
     wants_deliveries = False
 
     def on_gone(self, remote: bytes) -> None:
-        """What a remote announced goes on to be announced."""
+        """Do nothing: what a remote announced stays announced after it has left."""
 
     def on_delivered(self, remote: bytes, heights: Mapping[LogKey, int]) -> None:
         """A reference peer keeps no receipts."""

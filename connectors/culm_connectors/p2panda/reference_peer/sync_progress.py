@@ -27,11 +27,11 @@ from culm_models.p2panda.events import (
 from culm_models.p2panda.operations.identifiers import normalise
 
 QUIET_S = 3.0
-"""How long the remote has, with nothing left to do, to begin serving more of our schemas."""
+"""Seconds that an idle remote has to begin serving more of our schemas."""
 _PROGRESS_INTERVAL_S = 0.1
 _FAILURES_A_SCHEMA = 3
 MAX_LISTED = 1_000
-"""How many refused and undelivered entries a summary lists; all are counted."""
+"""Maximum number of refused and undelivered entries in a summary's lists; all are counted."""
 
 
 class SyncFailed(ConnectorError):
@@ -52,7 +52,7 @@ class EntryReport:
 
 @dataclass(slots=True)
 class SyncSummary:
-    """What one synchronisation did; `entries_sent` counts what was written, known to the remote or not.
+    """Result of one synchronisation; `entries_sent` counts what was written, known to the remote or not.
 
     `rounds`, `reconciliation_bytes` (both ways) and `differing_logs` are those of set reconciliation.
     """
@@ -83,7 +83,7 @@ class SyncSummary:
 
 
 class Local(Protocol):
-    """What is asked of the local peer."""
+    """The parts of the local peer that a synchronisation uses."""
 
     driver: Driver
 

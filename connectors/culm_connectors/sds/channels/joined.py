@@ -46,7 +46,7 @@ _JOIN_CODES = {
 
 
 class Channels:
-    """What all connections that speak SDS share. `run` must be running while they are served."""
+    """State that all connections of SDS share. `run` must be running while they are served."""
 
     def __init__(
         self,

@@ -73,13 +73,13 @@ class ChannelMembers:
     hosted: dict[int, Membership] = field(default_factory=dict)
     quiet_since_s: float = 0.0
     checked_s: float = 0.0
-    """When the store was last asked for its newest messages."""
+    """Time of the last request to the store for its newest messages."""
     told: tuple[tuple[int, str], ...] = ()
-    """The head as the members were told it while nothing happened."""
+    """The head that was last sent to the members while nothing happened."""
 
     @property
     def is_empty(self) -> bool:
-        """Nobody is in."""
+        """Whether the channel has no members."""
         return not self.full and not self.hosted
 
     def enter(self, member: Membership) -> None:

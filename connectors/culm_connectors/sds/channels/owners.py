@@ -1,4 +1,4 @@
-"""Whose channels and participant ids are, as `sds.owners` tells: what peers may join and say.
+"""Owners of channels and participant ids, from `sds.owners`: what peers may join and send.
 
 The job decides, by the order of its topics. What it has decided is known here before a join is answered; of
 an id that nobody has used yet, the answer comes with the job's row.

@@ -46,7 +46,7 @@ _GAP_WAIT_MS: Final = 60_000
 _EARLY_BYTES: Final = 4 * 1024 * 1024
 _EVENT_BYTES: Final = 1_024
 _IDLE_S: Final = 10.0
-"""How long a client that nobody reads with stays open."""
+"""Seconds that an unused client stays open."""
 
 
 class PastReaders:

@@ -34,7 +34,7 @@ class ReplayLimiter:
     def __init__(self, count: int, slice_s: float) -> None:
         self.slice_s = slice_s
         self.waiting = 0
-        """How many keys wait for a turn; channels of one key wait for each other first."""
+        """Number of keys that wait for a turn; channels of one key wait for each other first."""
         self._places = asyncio.Semaphore(count)
 
     @contextlib.asynccontextmanager

@@ -71,7 +71,7 @@ class Retrieval:
         but: MemberLink | None = None,
         peers: bool = True,
     ) -> list[Found]:
-        """Those of the messages that can be had now; `but` is who asks."""
+        """Return the messages that the store or a member can supply now; `but` is the link that asked."""
         found = await self._backbone.find(room.channel_id, entries)
         wires = [Found(one.wire, one.hint, None) for one in found]
         self._metrics.lookups["store"] += len(found)

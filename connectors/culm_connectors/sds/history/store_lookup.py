@@ -119,7 +119,7 @@ class Lookups:
         return self._ends[0][1].get(partition)
 
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
-        """Those of the messages that the store holds; none while the broker does not answer."""
+        """Return those messages that the store holds; an empty sequence while the broker does not answer."""
         return await self._ask(lambda: self._find(channel_id, entries), ())
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:

@@ -51,10 +51,10 @@ class Call:
         self.joined = False
         """Whether a join has succeeded: then the next pause between calls is short."""
         self.frames = self._read()
-        """What the edge says. Raises TransportError, FrameError."""
+        """Frames from the edge. Raises TransportError, FrameError."""
 
     def say(self, frame: Frame) -> bool:
-        """Have a frame written; False where too much waits already."""
+        """Queue a frame for writing; returns False if too much waits already."""
         data = wire.encode(frame)
         if self._outbox and self._outbox_bytes + len(data) > _MAX_OUTBOX_BYTES:
             return False

@@ -52,7 +52,7 @@ EventListener = Callable[[EventFrame], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a client stands in its channel's events: the last number, and the edge's cursor behind it."""
+    """A client's position in its channel's events: the last number, and the edge's cursor behind it."""
 
     number: int = 0
     cursor: bytes | None = None

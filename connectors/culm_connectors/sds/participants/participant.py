@@ -45,14 +45,14 @@ class LoggedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one input caused: the machine's output, and of its events those that are told for good."""
+    """Result of one input: the machine's output, and those of its events that are recorded in the log."""
 
     output: ChannelOutput
     logged: tuple[LoggedMessage, ...] = ()
 
 
 def read_log(path: Path, after: int = 0) -> Iterator[LoggedMessage]:
-    """What the participant of a folder was told behind the number `after`; also while it is in use."""
+    """Yield the messages of a folder's log after the number `after`; the folder may be in use."""
     for number, entry in enumerate(log_entries(path, after), after + 1):
         own, message_id, sender_id, content, lamport, position, gap, time_ms = entry
         yield LoggedMessage(
@@ -81,9 +81,9 @@ class Participant:
     ) -> None:
         self.channel_id, self.profile, self.participant_id = channel_id, profile, participant_id
         self.cursor: bytes | None = None
-        """Up to where the edge's store has been read."""
+        """Cursor up to which the edge's store has been read."""
         self.logged_before = 0
-        """How many were told by former processes."""
+        """Number of messages logged by former processes."""
         self._folder = folder
         self._logged = 0
         self._foreign_before = 0
@@ -142,7 +142,7 @@ class Participant:
         self._channel.set_clock(self._now_ms, self._clock_ms)
 
     def history(self, after: int = 0) -> Iterator[LoggedMessage]:
-        """What the application was told behind the number `after`, by this process and former ones."""
+        """Yield the messages logged after the number `after`, by this process and former ones."""
         yield from read_log(self._folder.path, after)
 
     # Steps.
@@ -197,7 +197,7 @@ class Participant:
 
     @property
     def now_ms(self) -> int:
-        """Where the timers stand."""
+        """The time of the timers in milliseconds."""
         return self._now_ms
 
     def clock_at(self, now_ms: int) -> int:
@@ -237,7 +237,7 @@ class Participant:
         self._channel.journal_kept(self._channel.journal_mark)
 
     def next_due_ms(self) -> int | None:
-        """When `tick` has something to do next."""
+        """Return the time at which `tick` has something to do next; None if nothing is due."""
         return self._channel.next_due_ms()
 
     def wire(self, message_id: str) -> bytes | None:
@@ -250,7 +250,7 @@ class Participant:
         return self._channel.foreign_own > self._foreign_before
 
     def status(self) -> Status:
-        """What the machine knows and waits for."""
+        """Return what the machine knows and waits for."""
         return self._channel.status()
 
     def _time(self, now_ms: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 _LATE_MS: Final = 10_000
-"""How far the time may pass beyond what is due before that is done."""
+"""Milliseconds by which the time may pass what is due before that is done."""
 
 
 def elapsed_ms() -> int:

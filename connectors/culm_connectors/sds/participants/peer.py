@@ -63,7 +63,7 @@ LogListener = Callable[[LoggedMessage], None]
 Work = Callable[[int], Step]
 """One step of the machine, to be done in its turn, at the time that it is then."""
 _CLOCK_DRIFT_MS = 250
-"""How far the wall clock may move against the timers before the machine gets to know."""
+"""Milliseconds by which the wall clock may move against the timers before the machine is informed."""
 
 
 def wall_clock_ms() -> int:
@@ -124,7 +124,7 @@ class SdsPeer:
         self._requests = itertools.count()
         self._unacknowledged: set[str] = set()
         self._unsaid: set[str] = set()
-        """Those of them that no connection has taken."""
+        """Unacknowledged messages that no connection has taken."""
         self._settled: dict[str, bool] = {}
         self._changed = asyncio.Event()
         self._warned = False
@@ -201,11 +201,11 @@ class SdsPeer:
             await self._changed.wait()
 
     def status(self) -> Status:
-        """What the machine knows and waits for."""
+        """Return what the machine knows and waits for."""
         return self._participant.status()
 
     def history(self, after: int = 0) -> Iterator[LoggedMessage]:
-        """What was told behind the number `after`, by this process and former ones; reads the folder."""
+        """Yield the messages logged after the number `after`, also by former processes; reads the folder."""
         return self._participant.history(after)
 
     async def leave(self) -> None:

@@ -219,7 +219,7 @@ def _framed(body: bytes) -> bytes:
 
 
 def _records(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Whole records and where each ends, up to the first that is not."""
+    """Yield complete records and the offset where each ends, up to the first incomplete or damaged record."""
     start = 0
     while start + _HEAD_BYTES <= len(data):
         size = int.from_bytes(data[start : start + 4], "big")
@@ -239,6 +239,6 @@ def _read(path: Path) -> Iterator[list[Any]]:
 
 
 def log_entries(path: Path, after: int = 0) -> Iterator[list[Any]]:
-    """What the application of a folder's participant was told, behind so many entries; none in a new one."""
+    """Yield the entries delivered to the application, after the first `after`; nothing from a new folder."""
     if (path / _TOLD).exists():
         yield from itertools.islice(_read(path / _TOLD), after, None)
