@@ -1,4 +1,4 @@
-"""Records that wait to be produced in batches, bounded in number and bytes: what does not fit is dropped."""
+"""Records that wait to be produced in batches, bounded in number and bytes; the excess is dropped."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Backlog:
         return len(self._records)
 
     def fits(self, size_bytes: int) -> bool:
-        """Whether there is room for a record of this size."""
+        """Return whether there is capacity for a record of this size."""
         return len(self._records) < self._max_records and self.size_bytes + size_bytes <= self._max_bytes
 
     def add(self, record: ProducerRecord, key: Hashable | None = None) -> bool:
-        """Have a record wait, in the place of one of the same `key`; False when there is no room for it."""
+        """Queue a record in place of one with the same `key`. Returns False if there is no capacity."""
         if key is None:
             self._number += 1
             key = self._number
@@ -44,7 +44,7 @@ class Backlog:
         return True
 
     def take(self) -> list[ProducerRecord]:
-        """All that wait; they wait no more."""
+        """Remove and return all queued records."""
         records = list(self._records.values())
         self._records.clear()
         self.size_bytes = 0
@@ -52,7 +52,7 @@ class Backlog:
 
 
 class BatchSender:
-    """Produces what waits, a batch a topic, a few times a second; in the order in which topics were added.
+    """Produces waiting records a few times a second: one batch per topic, in the order of `add`.
 
     `dropped` counts records that did not fit while Kafka was slow.
     """
@@ -63,16 +63,16 @@ class BatchSender:
         self._sources: list[tuple[str, Callable[[], Sequence[ProducerRecord]]]] = []
 
     def add(self, topic: str, take: Callable[[], Sequence[ProducerRecord]]) -> None:
-        """Produce to a topic what `take` gives each time."""
+        """Register a topic with the function that returns the records to produce to it."""
         self._sources.append((topic, take))
 
     async def send_for_ever(self, interval_s: float = 0.1) -> None:
-        """Produce what waits, again and again; run it as a task."""
+        """Produce waiting records every `interval_s` seconds until cancelled; run it as a task."""
         while True:
             await self.send()
             await asyncio.sleep(interval_s)
 
     async def send(self) -> None:
-        """Produce what waits; what is not its turn yet when this is cancelled goes on waiting."""
+        """Produce waiting records. On cancellation, the records of topics not yet reached stay queued."""
         for topic, take in self._sources:
             await self.producer.send(topic, take())

@@ -1,4 +1,4 @@
-"""What can go wrong between a connector and Kafka; none of it is passed over in silence."""
+"""Errors between a connector and Kafka; none is ignored silently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProduceFailed(KafkaBridgeError):
 
 
 class OffsetLost(KafkaBridgeError):
-    """The offset we stand at no longer exists: retention passed us, or the topic was created anew."""
+    """The offset to read next no longer exists: retention removed it, or the topic was created again."""
 
     code: ClassVar[str] = "connector.kafka.offset_lost"
 

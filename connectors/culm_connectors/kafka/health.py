@@ -1,4 +1,4 @@
-"""Whether Kafka answers, and where topics end, asked of the brokers in the background.
+"""Kafka's health: a background thread asks the brokers for the ends of topics.
 
 A client of Kafka retries in silence, and remembers the ends that it saw last: from inside, a cluster without
 a quorum looks like one where nothing happens. So a thread asks every few seconds where every partition ends,
@@ -29,7 +29,7 @@ TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where partitions ended, and when that was (wall-clock time)."""
+    """Ends of partitions, and the wall-clock time of the answer."""
 
     offsets: Mapping[Partition, int]
     answered_at_s: float
@@ -58,7 +58,7 @@ class KafkaHealth:
         self._answered_s = time.monotonic()
         self._reason: str | None = "it was not asked yet"
         self._is_logged = False
-        """Whether the last line that was logged says that Kafka is away."""
+        """True if the last logged line reports that Kafka does not answer."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kafka-health", daemon=True)
 
@@ -83,7 +83,7 @@ class KafkaHealth:
 
     @property
     def ends(self) -> Ends | None:
-        """Where the partitions end; None while Kafka does not answer."""
+        """The ends of the partitions; None while Kafka does not answer."""
         return None if self.away is not None else self._ends
 
     def ask(self) -> None:

@@ -58,11 +58,11 @@ Deliver = Callable[[Sequence[FollowedRecord]], None]
 
 @dataclass(slots=True)
 class _Request:
-    """That a partition is followed; of each partition there is at most one request."""
+    """Request to follow a partition; there is at most one request per partition."""
 
     done: concurrent.futures.Future[None]
     deadline_s: float
-    """When the broker must have told where the partition ends."""
+    """Deadline for the broker's answer with the end of the partition."""
     left_s: float | None = None
     """Since when nobody has wanted it any more; None while somebody does."""
 
@@ -106,7 +106,10 @@ class Following:
         """The next offset of each followed partition by its topic's name: what is before was dealt with."""
 
     async def follow(self, partition: int) -> None:
-        """When this returns, what is written into the partition comes to `deliver`. Raises ConsumeFailed."""
+        """Start to deliver the records of a partition to `deliver`; return once this has begun.
+
+        Raises ConsumeFailed.
+        """
         self._wanted[partition] += 1
         try:
             # Others may wait for the same.
@@ -266,7 +269,7 @@ class Following:
         self._reading = waiting
 
     def _ends(self, consumer: Consumer, partitions: Collection[int]) -> dict[tuple[str, int], int]:
-        """Where the partitions end, by the topics' full names, as far as the broker tells."""
+        """Return the ends of the partitions by the topics' full names, as far as the broker reports them."""
         asked = [
             # The offset stands for a time here; this one means: behind the last record.
             TopicPartition(topic, one, OFFSET_END)

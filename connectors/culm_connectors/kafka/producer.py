@@ -1,6 +1,6 @@
 """Producing to Kafka from an event loop: many records in, one wait until all of them are acknowledged.
 
-One thread serves librdkafka's delivery reports. What is in flight is bounded in records and bytes: a slow
+One thread serves librdkafka's delivery reports. Records in flight are bounded in number and bytes: a slow
 Kafka makes `send` wait, the wait stops the reader of a peer, and QUIC's credit stops the peer.
 """
 
@@ -28,7 +28,7 @@ _ANY_PARTITION = -1
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
-    """One record to produce; the broker gives it its time. Without a value it removes its key's records."""
+    """One record to produce; the broker sets its time. Without a value it is a tombstone for its key."""
 
     key: bytes
     value: bytes | None
@@ -41,7 +41,7 @@ class ProducerRecord:
 
 @dataclass(frozen=True, slots=True)
 class ProducerLimits:
-    """What may be in flight at once; a single larger call is let through alone."""
+    """Limits on records and bytes in flight; a chunk that exceeds them is sent alone."""
 
     max_records: int = 50_000
     max_bytes: int = 32 * 1024**2
@@ -65,7 +65,7 @@ class _Acknowledgement:
         if self._remaining == 0:
             if self._error is None:
                 self._end = message.offset() + 1
-            # A report that comes after the loop has ended has nobody to tell.
+            # A report that comes after the loop has ended has no receiver.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._resolve)
 
@@ -99,7 +99,7 @@ class BatchProducer:
         self.acknowledged_at_s: float | None = None
         """Wall-clock time of the latest acknowledgement."""
         self._progress_s = time.monotonic()
-        """When records were last acknowledged, or when the first of those in flight was handed over."""
+        """Time of the last acknowledgement, or of the first hand-over after nothing was in flight."""
 
     async def __aenter__(self) -> BatchProducer:
         self._thread.start()
@@ -117,7 +117,7 @@ class BatchProducer:
 
     @property
     def stalled_s(self) -> float:
-        """For how long records have been in flight without any acknowledgement; 0 where none are."""
+        """Seconds for which records in flight have had no acknowledgement; 0 if none are in flight."""
         return time.monotonic() - self._progress_s if self._records else 0.0
 
     async def send(self, topic: str, records: Sequence[ProducerRecord], partition: int | None = None) -> int:
@@ -142,7 +142,7 @@ class BatchProducer:
     ) -> asyncio.Future[int]:
         count = len(records)
         size = sum(record.size_bytes for record in records)
-        async with self._turn:  # served in order, so waiting for room does not reorder records
+        async with self._turn:  # served in order, so waiting for capacity does not reorder records
             while not self._fits(count, size):
                 self._room.clear()
                 await self._room.wait()

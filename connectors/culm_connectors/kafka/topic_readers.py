@@ -1,4 +1,4 @@
-"""How a connector's Kafka clients are made: quiet, since their errors are heard once and as events."""
+"""Creates a connector's Kafka clients. librdkafka's own log is quiet; errors are logged from its events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_kafka_error(error: KafkaError) -> None:
 
 
 def quiet(kafka: KafkaSettings) -> KafkaSettings:
-    """Errors come to us as events; librdkafka's own lines about them, twenty a second, help nobody."""
+    """Return settings that silence librdkafka's own log lines (twenty a second); errors arrive as events."""
     return kafka.model_copy(update={"options": {"log_level": "2"} | kafka.options})
 
 
@@ -36,13 +36,13 @@ class TopicReaders:
     group_id: str
 
     def topic(self, name: str) -> str:
-        """The full name of a topic, by its name in the catalogue."""
+        """Return the full name of a topic, by its name in the catalogue."""
         return self.kafka.topic(name)
 
     def open(
         self, name: str, offsets: Mapping[Partition, int] | None = None, *, skip_lost: bool = False
     ) -> TopicReader:
-        """A reader of a topic, by its name in the catalogue; from its start where no offset is given."""
+        """Return a reader of a topic, by its name in the catalogue; by default it starts at the beginning."""
         make = partial(
             consumer,
             self.kafka,
@@ -53,5 +53,5 @@ class TopicReaders:
         return TopicReader(make, self.kafka.topic(name), offsets or {}, skip_lost=skip_lost)
 
     def whole_logs(self) -> TopicReader:
-        """A reader of `logs` from its very start."""
+        """Return a reader of the topic `logs` from its first record."""
         return self.open("logs")

@@ -1,4 +1,4 @@
-"""What can go wrong with a local store; whoever opened it decides between rebuilding and stopping."""
+"""Errors of a local store; the code that opened it decides whether to rebuild it or to stop."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ class LmdbFile:
             long_read.end()
 
     def count(self, database: bytes) -> int:
-        """How many records a database holds."""
+        """Return the number of records in a database."""
         with self.read() as transaction:
             return int(transaction.stat(self.databases[database])["entries"])
 

@@ -44,7 +44,7 @@ class Closable(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where it lives."""
+        """The folder that holds the file."""
         ...
 
     def close(self, then: Callable[[], None] = ...) -> None:
@@ -85,9 +85,9 @@ def open_or_drop(
 
 
 def in_doubt(folder: Path, errors: ErrorFamily = STORE_ERRORS) -> bool:
-    """Whether the file must be looked through before it is trusted: it was not closed.
+    """Return whether the file must be checked before it is trusted because it was not closed.
 
-    Raises `errors.damaged` where it was closed and is not what it was then.
+    Raises `errors.damaged` if it was closed and has changed since.
     """
     data = folder / DATA_FILE
     if not data.exists() or not data.stat().st_size:

@@ -24,10 +24,10 @@ Opened = TypeVar("Opened")
 
 
 def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[ConnectorError]) -> Opened:
-    """What `open_once` opens; a damaged folder is set aside, to be read from Kafka.
+    """Return what `open_once` opens; a damaged folder is set aside and filled from Kafka again.
 
-    `error` is how a folder of this kind is refused; one whose cause is damage in the database tells of that.
-    Raises StoreFull: the folder cannot be written.
+    `error` is the error with which a folder of this kind is refused; if its cause is damage in the database,
+    the folder counts as damaged. Raises StoreFull: the folder cannot be written.
     """
     if (folder / _CONDEMNED).exists():
         _set_aside(folder, "its last user met damage in it")
@@ -68,7 +68,7 @@ def _set_aside(folder: Path, reason: str) -> None:
 
 
 def _is_damage(cause: BaseException | None) -> bool:
-    """Whether it is the database's own contents that are wrong: a full disk is not that."""
+    """Return whether the contents of the database are damaged; a full disk is no damage."""
     if isinstance(cause, sqlite3.OperationalError):
         return False
     return isinstance(cause, sqlite3.DatabaseError | RecordError)
@@ -77,10 +77,10 @@ def _is_damage(cause: BaseException | None) -> bool:
 def begin_from(
     folder: Path, offsets: TopicOffsets, origin: Origin, error: type[ConnectorError], *, export: str
 ) -> None:
-    """See that a folder was filled from these topics, or is new, and is theirs from now on.
+    """Check that a folder was filled from these topics; a new folder is bound to them.
 
-    Raises `error`: it belongs to other topics, or to a newer Culm. `export` is the command that takes
-    out what it holds.
+    Raises `error`: the folder belongs to other topics, or has another format. `export` is the command that
+    exports its data.
     """
     found = offsets.origin()
     if found is None:

@@ -80,7 +80,7 @@ def store_failure(folder: Path, error: BaseException) -> LocalStoreError | None:
 
 
 def has_space(directory: Path) -> bool:
-    """Whether the disk of a directory takes a mebibyte."""
+    """Return whether one mebibyte can be written to the disk of a directory."""
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(bytes(_PROBE_BYTES))

@@ -1,4 +1,4 @@
-"""What a folder in SQLite has taken of topics: offsets and origin, in one transaction with what came."""
+"""Offsets and origin of the topics that a SQLite folder has read, in one transaction with their data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CREATE TABLE edge_offsets (
 
 
 class TopicOffsets:
-    """Those of one folder. `transaction` gives its database, with a transaction begun.
+    """Offsets and origin of one folder. `transaction` returns its database, with a transaction begun.
 
-    `tables_format` is the number of the format of all that an edge keeps beside what its folder is for;
-    `further_tables` is SQL that makes the rest of it.
+    `tables_format` is the number of the format of all tables that an edge adds to its folder;
+    `further_tables` is the SQL that creates those tables that are not defined here.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class TopicOffsets:
         self._further_tables = further_tables
 
     def make_tables(self, origin: Origin) -> None:
-        """Make the tables, in a folder that was none of an edge's."""
+        """Create the tables in a folder that no edge has used before."""
         database = self._begin()
         for statement in (_SCHEMA + self._further_tables).split(";"):
             database.execute(statement)
         database.execute("INSERT INTO edge VALUES (?, ?)", (self.tables_format, origin.encode()))
 
     def origin(self) -> tuple[int, Origin] | None:
-        """Format and origin; None where there are no tables."""
+        """Return format and origin; None if there are no tables."""
         database = self._begin()
         query = "SELECT 1 FROM sqlite_master WHERE name = 'edge'"
         if database.execute(query).fetchone() is None:
@@ -51,17 +51,17 @@ class TopicOffsets:
         return number, Origin.decode(encoded)
 
     def kept(self) -> dict[Partition, int]:
-        """The next offset of each partition that was read."""
+        """Return the next offset of each partition that was read."""
         rows = self._begin().execute("SELECT topic, number, next FROM edge_offsets").fetchall()
         return {(topic, number): offset for topic, number, offset in rows}
 
     def keep(self, offsets: Mapping[Partition, int]) -> None:
-        """All before these is taken."""
+        """Record these next offsets: every record before them has been stored."""
         self._begin().executemany(
             "INSERT OR REPLACE INTO edge_offsets VALUES (?, ?, ?)",
             [(topic, number, offset) for (topic, number), offset in offsets.items()],
         )
 
     def forget(self, topic: str) -> None:
-        """A topic is to be read from its start."""
+        """Delete the offsets of a topic, so that it is read from its start."""
         self._begin().execute("DELETE FROM edge_offsets WHERE topic = ?", (topic,))

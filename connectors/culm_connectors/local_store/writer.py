@@ -1,7 +1,7 @@
-"""The one thread that writes a local store, seen from the event loop.
+"""The one thread that writes a local store, used from the event loop.
 
-A full disk is waited for in that thread, with everything that is to be written later waiting behind it, or
-is an error for programs that end with it.
+While the disk is full, the thread waits and all later writes wait behind it. For programs that end when the
+disk is full, it is an error instead.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Result = TypeVar("Result")
 
 
 class WritingThread:
-    """Runs what writes to the store in `folder`, one after the other.
+    """Runs the writes to the store in `folder` one after the other.
 
-    `retry_interval_s`: how often a write is tried again while there is no room; None: never.
+    `retry_interval_s`: seconds between attempts of a write while the store is full; None: no further attempt.
     """
 
     def __init__(self, name: str, folder: Path, *, retry_interval_s: float | None = 5.0) -> None:
         self.full: str | None = None
-        """Why nothing can be written now, None where it can."""
+        """The reason for which nothing can be written now; None if writing is possible."""
         self._folder = folder
         self._retry_interval_s = retry_interval_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -37,13 +37,13 @@ class WritingThread:
 
     @property
     def is_closing(self) -> bool:
-        """Whether it takes nothing more."""
+        """True once the thread is closing."""
         return self._closing.is_set()
 
     def submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Run this in its turn, again and again while there is no room for it.
+        """Run `work` after all earlier writes, and retry it while the store is full.
 
-        Raises StoreFull when the thread is closed while it waits, or does not wait.
+        Raises StoreFull when the thread is closed while it waits, or if it does not retry.
         """
         return asyncio.get_running_loop().run_in_executor(self._thread, self._when_there_is_room, work)
 
@@ -69,6 +69,6 @@ class WritingThread:
                 return done
 
     def close(self) -> None:
-        """Finish what is being written, if there is room, and stop the thread."""
+        """Finish pending writes, if there is space, and stop the thread."""
         self._closing.set()
         self._thread.shutdown(wait=True)

@@ -1,7 +1,7 @@
-"""Who a connection belongs to: one Ed25519 key a side, shown in a self-signed certificate.
+"""Identity of a connection's sides: one Ed25519 key each, shown in a self-signed certificate.
 
-The certificate is a wrapper that TLS asks for: nothing in it but the key is read, and it is rebuilt from the
-private key whenever a process starts. The proof is TLS 1.3's CertificateVerify message, a signature by that
+The certificate is a wrapper that TLS requires. Only its key is read, and it is rebuilt from the private key
+whenever a process starts. The proof is TLS 1.3's CertificateVerify message, a signature by that
 key over the handshake (RFC 8446 section 4.4.3), which the QUIC library has checked before `peer_id_of` runs.
 """
 
@@ -28,10 +28,10 @@ _NOT_AFTER = datetime.datetime(4096, 1, 1, tzinfo=datetime.UTC)
 
 
 class Credentials(Protocol):
-    """Who this side is, and how the other side's certificates prove who that is."""
+    """This side's identity, and the check that derives the other side's from its certificates."""
 
     takes_ecdsa: ClassVar[bool]
-    """Whether certificates with a P-256 key are taken beside those with an Ed25519 key."""
+    """True if certificates with a P-256 key are accepted in addition to those with an Ed25519 key."""
 
     @property
     def peer_id(self) -> bytes:
@@ -45,7 +45,7 @@ class Credentials(Protocol):
 
     @property
     def certificate(self) -> x509.Certificate:
-        """What is shown to the other side."""
+        """The certificate that is shown to the other side."""
         ...
 
     def reset_token(self, connection_id: bytes) -> bytes:
@@ -53,7 +53,7 @@ class Credentials(Protocol):
         ...
 
     def judge(self, certificates: Sequence[x509.Certificate]) -> bytes:
-        """The peer id (32 bytes) that the remote's certificates prove. Error: `IdentityError`."""
+        """Return the peer id (32 bytes) that the remote's certificates prove. Raises IdentityError."""
         ...
 
 
@@ -84,7 +84,7 @@ class Identity:
         return derive_reset_token(self.private_key.private_bytes_raw(), connection_id)
 
     def judge(self, certificates: Sequence[x509.Certificate]) -> bytes:
-        """The peer id (32 bytes) that the remote's certificates carry. Error: `IdentityError`."""
+        """Return the peer id (32 bytes) that the remote's certificates carry. Raises IdentityError."""
         return peer_id_of(certificates)
 
 
@@ -110,7 +110,7 @@ def certify(public_key: Ed25519PublicKey, signer: Ed25519PrivateKey) -> x509.Cer
 
 
 def peer_id_of(certificates: Sequence[x509.Certificate]) -> bytes:
-    """The peer id (32 bytes) that the remote's certificates carry. Error: `IdentityError`."""
+    """Return the peer id (32 bytes) that the remote's certificates carry. Raises IdentityError."""
     if len(certificates) != 1:
         shown = "no certificate" if not certificates else f"{len(certificates)} certificates"
         raise IdentityError(f"the remote showed {shown} where exactly one is needed")

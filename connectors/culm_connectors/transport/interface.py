@@ -1,10 +1,10 @@
-"""What a protocol driver sees of the network, in two interfaces.
+"""The two interfaces through which a protocol driver uses the network.
 
 `ByteChannel` is one ordered duplex of bytes: TCP, TLS over TCP, one QUIC stream, a pair in memory.
 `Connection` is many streams with one proven peer, with acknowledgement and close codes: QUIC and libp2p.
 
-A driver imports these names and what opens them, never the QUIC library. Every method belongs to the event
-loop's thread. Byte counts and offsets count stream bytes unless said otherwise.
+A driver imports these names and the functions that open them, never the QUIC library. Every method must be
+called on the event loop's thread. Byte counts and offsets count stream bytes unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Buffer = bytes | bytearray | memoryview
 
 
 class CloseOrigin(StrEnum):
-    """Who ended a connection."""
+    """The side that ended a connection."""
 
     LOCAL = "local"
     REMOTE = "remote"
     LOST = "lost"
-    """No close was exchanged: the remote answers no more, or says that it has forgotten the connection."""
+    """No close was exchanged: the remote stopped answering, or reported that it forgot the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseReason:
-    """How a connection ended. `code` is a `CloseCode` where `application`, else one of QUIC's own."""
+    """The end of a connection. `code` is a `CloseCode` if `application` is true, else one of QUIC's own."""
 
     code: int
     text: str
@@ -50,19 +50,19 @@ class CloseReason:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The answer of an authorisation that says no: what the remote is told before it is closed."""
+    """A negative answer of an authorisation: the text and code that the remote receives with the close."""
 
     text: str
     code: int = CloseCode.IDENTITY
 
     @property
     def code_when_revoked(self) -> int:
-        """What a connection is closed with that was let in before and would not be any more."""
+        """The close code for a connection that was accepted earlier and would be refused now."""
         return CloseCode.REVOKED if self.code == CloseCode.IDENTITY else self.code
 
 
 Authorise = Callable[[bytes, Address], Refusal | None]
-"""Judges a proven peer id (32 bytes) and the address it came from. Called on every handshake: be quick."""
+"""Authorises a proven peer id (32 bytes) and its address. Called on every handshake, so it must be fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ class SendStream(Protocol):
         ...
 
     def finish(self) -> None:
-        """Say that no more comes; what was written is still delivered."""
+        """End this direction; data already written is still delivered."""
         ...
 
     def reset(self, code: int) -> None:
-        """Give the stream up: what is not yet delivered may be lost."""
+        """Abandon the stream; data that is not delivered yet may be lost."""
         ...
 
 
@@ -146,7 +146,7 @@ class ReceiveStream(Protocol):
         ...
 
     def stop(self, code: int) -> None:
-        """Ask the remote to stop; what still comes is dropped."""
+        """Ask the remote to stop; data that still arrives is dropped."""
         ...
 
 
@@ -160,17 +160,17 @@ class Connection(Protocol):
 
     @property
     def remote_address(self) -> Address:
-        """Where the remote sends from."""
+        """The address that the remote sends from."""
         ...
 
     @property
     def dialled(self) -> bool:
-        """True where this side called `connect`."""
+        """True if this side called `connect`."""
         ...
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the connection ended; `None` while it lives."""
+        """The reason for which the connection ended; `None` while it is open."""
         ...
 
     def statistics(self) -> ConnectionStatistics:
@@ -190,14 +190,14 @@ class Connection(Protocol):
         ...
 
     async def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
-        """Finish all our streams, wait (bounded) until the remote has what was written, then close.
+        """Finish all our streams, wait (bounded) until the remote has received all data, then close.
 
         Returns once the connection's resources are free. Harmless when it has already ended.
         """
         ...
 
     def abort(self, code: int, reason: str = "") -> None:
-        """Close at once; what the remote has not acknowledged is given up."""
+        """Close at once; data that the remote has not acknowledged is abandoned."""
         ...
 
 
@@ -207,7 +207,7 @@ ConnectionHandler = Callable[[Connection], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a listener does for one application protocol: who serves a connection, and who may come in."""
+    """A listener's callbacks for one application protocol: connection handler and authorisation."""
 
     on_connection: ConnectionHandler
     authorise: Authorise
@@ -230,17 +230,17 @@ class ByteChannel(Protocol):
 
     @property
     def principal(self) -> Principal:
-        """Who is at the other end, as far as that is proven."""
+        """The principal at the other end, as far as it is proven."""
         ...
 
     @property
     def remote_address(self) -> Address:
-        """Where the remote sends from."""
+        """The address that the remote sends from."""
         ...
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the channel ended; `None` while either direction lives."""
+        """The reason for which the channel ended; `None` while either direction is open."""
         ...
 
     def statistics(self) -> ChannelStatistics:
@@ -260,15 +260,15 @@ class ByteChannel(Protocol):
         ...
 
     def finish(self) -> None:
-        """Say that no more comes; what was written is still delivered, and reading goes on."""
+        """End this side's direction; data already written is still delivered, and reading goes on."""
         ...
 
     async def close(self) -> None:
-        """Finish, wait (bounded) until the remote has what was written, then let go. Harmless when ended."""
+        """Finish, wait (bounded) until the remote has all data, then release. Harmless when ended."""
         ...
 
     def abort(self, reason: str = "") -> None:
-        """End both directions at once; what is on its way may be lost. The remote sees no orderly end."""
+        """End both directions at once; data in transit may be lost. The remote sees no orderly end."""
         ...
 
     async def wait_closed(self) -> CloseReason:
@@ -280,4 +280,4 @@ ChannelHandler = Callable[[ByteChannel], Awaitable[None]]
 """Serves one accepted channel; the channel is closed when it returns, and aborted when it raises."""
 
 AuthorisePrincipal = Callable[[Principal], Refusal | None]
-"""Judges who is behind a channel, once it is known. Be quick."""
+"""Authorises the principal behind a channel once it is known; must be fast."""

@@ -44,7 +44,7 @@ class MemoryChannel:
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the channel ended; `None` while either direction lives."""
+        """The reason for which the channel ended; `None` while either direction is open."""
         return self._end.reason
 
     def statistics(self) -> ChannelStatistics:

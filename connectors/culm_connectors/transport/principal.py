@@ -1,7 +1,7 @@
-"""Who is behind a connection, by the strongest thing that it has shown.
+"""Principals: the identity behind a connection, by the strongest credential that it has shown.
 
-A proven Ed25519 key, the key of a TLS certificate (by its fingerprint), a bearer token (by its hash: the
-token itself is kept nowhere), or nothing but the address. Rules of access name principals as `name` does.
+The credential is a proven Ed25519 key, the key of a TLS certificate (by its fingerprint), a bearer token (by
+its hash; the token itself is not kept), or only the address. Access rules name principals as `name` does.
 """
 
 from __future__ import annotations
@@ -16,36 +16,39 @@ FINGERPRINT_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`name` says who; `address` is the host and port that it comes from, whoever it is."""
+    """An identity in `name`, and in `address` the host and port from which it connects."""
 
     name: str
     address: tuple[str, int]
     key: bytes = b""
-    """The proven Ed25519 key, where that is what was shown."""
+    """The proven Ed25519 key (32 bytes); empty if another credential was shown."""
 
     @classmethod
     def of_key(cls, key: bytes, address: tuple[str, int]) -> Self:
-        """Of a proven Ed25519 key, which rules name in hex."""
+        """Return the principal of a proven Ed25519 key, which rules name in hex."""
         return cls(key.hex(), address, key)
 
     @classmethod
     def of_tls_key(cls, fingerprint: bytes, address: tuple[str, int]) -> Self:
-        """Of a client certificate's public key, which rules name as `tls:` and the SHA-256 of it."""
+        """Return the principal of a client certificate's key; rules name it `tls:` and the key's SHA-256."""
         return cls(f"tls:{fingerprint.hex()}", address)
 
     @classmethod
     def of_token(cls, token: str, address: tuple[str, int]) -> Self:
-        """Of a bearer token, which rules name as `token:` and its SHA-256."""
+        """Return the principal of a bearer token, which rules name `token:` and its SHA-256."""
         return cls(f"token:{hashlib.sha256(token.encode()).hexdigest()}", address)
 
     @classmethod
     def of_address(cls, address: tuple[str, int]) -> Self:
-        """Of somebody who has shown nothing: rules name it as `address:` and the host."""
+        """Return the principal of a peer without a credential, which rules name `address:` and the host."""
         return cls(f"address:{address[0]}", address)
 
 
 def neighbourhood(host: str) -> str:
-    """Who shares one budget: an address; of IPv6, all of a network of 64 bits, which one client has whole."""
+    """Return the unit that shares one budget: an IPv4 address, or an IPv6 network of 64 bits.
+
+    One client usually has such an IPv6 network to itself. A host that is no IP address is returned as it is.
+    """
     try:
         address = ip_address(host)
     except ValueError:

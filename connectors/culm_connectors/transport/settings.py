@@ -12,9 +12,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MIN_DATAGRAM_BYTES = 1_200
-"""What every QUIC path must carry (RFC 9000 section 14)."""
+"""The datagram size that every QUIC path must carry (RFC 9000 section 14)."""
 ETHERNET_DATAGRAM_BYTES = 1_452
-"""What an Ethernet of 1,500 bytes carries in a UDP datagram over IPv6, and so over IPv4 too."""
+"""The UDP payload that fits an Ethernet frame of 1,500 bytes over IPv6, and therefore over IPv4, too."""
 LOOPBACK_DATAGRAM_BYTES = 8_900
 
 _KIB = 1_024
@@ -22,7 +22,7 @@ _MIB = 1_024 * 1_024
 
 
 class TransportSettings(BaseModel):
-    """How connections behave. Sizes in bytes, times in seconds; the defaults suit the open internet."""
+    """Settings of connections. Sizes are in bytes, times in seconds; the defaults suit the open internet."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

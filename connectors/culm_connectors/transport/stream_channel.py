@@ -38,12 +38,12 @@ class StreamChannel:
 
     @property
     def remote_address(self) -> Address:
-        """Where the remote sends from."""
+        """The address that the remote sends from."""
         return self._connection.remote_address
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the channel ended; `None` while either direction lives."""
+        """The reason for which the channel ended; `None` while either direction is open."""
         return self._end.reason or self._connection.close_reason
 
     def statistics(self) -> ChannelStatistics:

@@ -133,7 +133,7 @@ def _extension_of(certificate: x509.Certificate) -> bytes:
 
 
 def _signed(certificate_key: object) -> bytes:
-    """What the host signs: a prefix and the certificate key's `SubjectPublicKeyInfo` in DER."""
+    """Return the bytes that the host signs: a prefix and the key's `SubjectPublicKeyInfo` in DER."""
     encoded: bytes = certificate_key.public_bytes(  # type: ignore[attr-defined]  # every public key has it
         Encoding.DER, PublicFormat.SubjectPublicKeyInfo
     )

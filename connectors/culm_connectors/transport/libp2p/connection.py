@@ -79,17 +79,17 @@ class Libp2pConnection:
 
     @property
     def remote_address(self) -> Address:
-        """Where the remote sends from."""
+        """The address that the remote sends from."""
         return self._inner.remote_address
 
     @property
     def dialled(self) -> bool:
-        """True where this side called."""
+        """True if this side called."""
         return self._inner.dialled
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the connection ended; `None` while it lives."""
+        """The reason for which the connection ended; `None` while it is open."""
         return self._inner.close_reason
 
     def statistics(self) -> ConnectionStatistics:

@@ -87,7 +87,7 @@ class HostKey:
         return wire.encode_base58(self.multihash)
 
     def has_signed(self, message: bytes, signature: bytes) -> bool:
-        """Whether this key has signed the message. A key that cannot be read has signed nothing."""
+        """Return whether this key has signed the message; False for a key that cannot be read."""
         try:
             _VERIFIERS[self.kind](self.data, message, signature)
         except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):

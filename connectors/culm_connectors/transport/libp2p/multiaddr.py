@@ -24,7 +24,7 @@ _DNS = frozenset(("dns", "dns4", "dns6"))
 
 @dataclass(frozen=True, slots=True)
 class Multiaddr:
-    """Where a peer is, and who must be there: its Ed25519 key (32 bytes), `None` for any."""
+    """The address of a peer and the Ed25519 key (32 bytes) that it must have; `None` accepts any key."""
 
     address: Address
     peer_id: bytes | None = None
@@ -54,7 +54,7 @@ class Multiaddr:
 
 
 def is_multiaddr(text: str) -> bool:
-    """Whether a text means to be a multiaddr, right or wrong."""
+    """Return whether a text is meant as a multiaddr, well-formed or not."""
     return text.startswith("/")
 
 

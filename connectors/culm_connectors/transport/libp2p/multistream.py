@@ -68,7 +68,7 @@ class Listening:
 
     @property
     def rest(self) -> bytes:
-        """What came behind the agreement: it belongs to the protocol."""
+        """The bytes received after the agreement, which belong to the protocol."""
         return bytes(self._reader.rest)
 
     def feed(self, data: bytes) -> bytes:
@@ -107,11 +107,11 @@ class Proposing:
 
     @property
     def agreed(self) -> bool:
-        """Whether the remote has said yes."""
+        """True if the remote has agreed."""
         return not self._expected
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the answer. Error: `NegotiationError` where the remote says anything but yes."""
+        """Take bytes of the answer. Error: `NegotiationError` if the remote does not agree."""
         self._reader.feed(data)
         while self._expected and (line := self._reader.take()) is not None:
             if line != self._expected[0]:

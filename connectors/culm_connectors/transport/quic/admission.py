@@ -1,8 +1,8 @@
-"""What a server does with a first datagram before it remembers anything of its sender.
+"""Admission: a server's handling of a first datagram, before it keeps any state about the sender.
 
-A handshake costs a server two signatures and some memory, so how many may be under way is bounded. Where many
-are, or many failed, a client must first prove by a Retry that its source address is its own (RFC 9000 section
-8.1.2); and nothing is built for a packet that cannot be decrypted.
+A handshake costs a server two signatures and some memory, so the number under way is bounded. If many are
+under way, or many failed, a client must first prove by a Retry that its source address is its own (RFC 9000
+section 8.1.2). No state is created for a packet that cannot be decrypted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOGGER = logging.getLogger(__name__)
 _MAX_RESET_BYTES = 42
 _MAX_RESETS_PER_S = 100
 _RETRY_S = 10.0
-"""How long clients must prove their addresses after too many failures."""
+"""Seconds for which clients must prove their addresses after too many failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Admission:
 
 
 def _decrypts(header: QuicHeader, packet: bytes, payload_offset: int) -> bool:
-    """Whether a client's first packet is what it seems to be (RFC 9001 section 5.2)."""
+    """Return whether a client's first packet decrypts with the Initial keys (RFC 9001 section 5.2)."""
     assert header.version is not None
     keys = CryptoPair()
     keys.setup_initial(cid=header.destination_cid, is_client=False, version=header.version)

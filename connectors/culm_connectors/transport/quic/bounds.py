@@ -1,4 +1,4 @@
-"""What one remote can cost below the streams, bounded inside the QUIC library (aioquic, pinned exactly).
+"""Bounds on what one remote can cost below the streams, inside the QUIC library (aioquic, pinned exactly).
 
 | what the library leaves open | here |
 |---|---|
@@ -184,7 +184,7 @@ class BoundedQuicConnection(QuicConnection):
     # --- closes
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
-        """What is to be sent; a close only where the address may get so much."""
+        """Return the datagrams to send; a close only if the address may receive that many bytes."""
         closes = self._close_pending
         datagrams = super().datagrams_to_send(now)
         if closes and not self._network_paths[0].can_send(0):
@@ -193,12 +193,12 @@ class BoundedQuicConnection(QuicConnection):
         return datagrams
 
     def count_late_datagram(self, size: int) -> None:
-        """A datagram of `size` bytes came after the end: it is not read, but may be answered."""
+        """Count a datagram of `size` bytes that came after the end: it is not read, but may be answered."""
         if self._network_paths:
             self._network_paths[0].bytes_received += size
 
     def allowed_again(self, datagrams: list[tuple[bytes, Any]]) -> list[tuple[bytes, Any]]:
-        """Those of the datagrams of a close that may go to the remote's address once more."""
+        """Return those datagrams of a close that may be sent to the remote's address once more."""
         path = self._network_paths[0]
         allowed = []
         for data, address in datagrams:

@@ -1,4 +1,4 @@
-"""How the QUIC library is configured for one connection, and the files that debugging asks for."""
+"""The QUIC library's configuration for one connection, and the files for debugging."""
 
 from __future__ import annotations
 

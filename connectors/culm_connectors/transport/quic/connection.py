@@ -100,12 +100,12 @@ class QuicTransportConnection:
 
     @property
     def remote_address(self) -> Address:
-        """Where the remote sends from."""
+        """The address that the remote sends from."""
         return self.quic.remote_address or self._first_address
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the connection ended; `None` while it lives."""
+        """The reason for which the connection ended; `None` while it is open."""
         return self._close_reason
 
     @property
@@ -335,7 +335,7 @@ class QuicTransportConnection:
                     return
 
     def _end(self) -> None:
-        """How the connection ends is known: nothing more is read or written, everybody is told."""
+        """Record the reason of the end once it is known, stop reading and writing, and notify all streams."""
         if self._close_reason is not None:
             return
         self._close_reason = self._reason()

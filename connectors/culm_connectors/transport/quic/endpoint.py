@@ -84,7 +84,7 @@ class UdpEndpoint:
 
     @property
     def address(self) -> Address:
-        """Where the socket is bound."""
+        """The address to which the socket is bound."""
         host, port = self._socket.getsockname()[:2]
         return host, port
 

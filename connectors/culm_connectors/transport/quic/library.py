@@ -51,7 +51,7 @@ from culm_connectors.transport.settings import TransportSettings
 
 CONNECTION_ID_BYTES = 8
 NO_APPLICATION_PROTOCOL = int(QuicErrorCode.CRYPTO_ERROR) + int(tls.AlertDescription.no_application_protocol)
-"""What a server ends a handshake with whose client asks for none of its protocols."""
+"""The error with which a server ends a handshake if the client offers no protocol that it serves."""
 MIN_RESET_BYTES = 21
 """The shortest stateless reset that still looks like a packet."""
 SUPPORTED_VERSIONS = [int(QuicProtocolVersion.VERSION_1)]
@@ -131,19 +131,19 @@ class CreditedQuicConnection(BoundedQuicConnection):
 
     @property
     def ending(self) -> ConnectionTerminated | None:
-        """How the connection ends, as soon as that is known."""
+        """The library's event for the end of the connection; `None` until it is known."""
         return self._close_event
 
     @property
     def ending_origin(self) -> CloseOrigin:
-        """Who ended the connection; meaningful once `ending` is set."""
+        """The side that ended the connection; meaningful once `ending` is set."""
         if self._closed_by_remote:
             return CloseOrigin.REMOTE
         return CloseOrigin.LOCAL if self._closed_here else CloseOrigin.LOST
 
     @property
     def can_send(self) -> bool:
-        """True where there is an address and a key to send with."""
+        """True if there is an address and a key to send with."""
         return bool(self._network_paths) and bool(self._cryptos)
 
     @property
@@ -164,7 +164,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
 
     @property
     def remote_address(self) -> Address | None:
-        """Where the remote is at present; a client may move."""
+        """The remote's current address; a client may migrate."""
         address = self.get_peer_address()
         return None if address is None else (address[0], address[1])
 
@@ -294,7 +294,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
         return self._path_mtu.size
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
-        """What is to be sent, with a probe for larger datagrams where one is due."""
+        """Return the datagrams to send, with a probe for a larger datagram size if one is due."""
         path = self._network_paths[0]
         if path is not self._measured_path:
             if self._measured_path is not None:

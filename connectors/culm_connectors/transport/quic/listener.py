@@ -63,7 +63,7 @@ class Listener:
         self._settings = settings
         assert services, "something is spoken here"
         self.services = dict(services)
-        """What is spoken here, by ALPN; one that is added is offered to whoever calls from then on."""
+        """The services by ALPN; a service that is added is offered to clients that connect from then on."""
         self._endpoint: UdpEndpoint | None = None
         self._admission = Admission(settings, self._send, identity.reset_token)
         self._loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ class Listener:
 
     @property
     def address(self) -> Address:
-        """Where the listener is bound."""
+        """The address to which the listener is bound."""
         assert self._endpoint is not None
         return self._endpoint.address
 
@@ -95,7 +95,7 @@ class Listener:
 
     @property
     def refusals(self) -> Counter[str]:
-        """How many first datagrams were turned away before anything was known of their sender, by reason."""
+        """Number of first datagrams refused before anything was known of their sender, by reason."""
         return self._admission.counts
 
     def judge_again(self) -> int:
@@ -308,7 +308,7 @@ def _why_refused(connection: QuicTransportConnection) -> str:
 
 
 def _closed_by_handler(reason: CloseReason | None) -> bool:
-    """Whoever closes a connection for a fault of the protocol says why in the log: once is enough."""
+    """Return whether a handler closed the connection for a protocol error, which the handler itself logs."""
     return (
         reason is not None
         and reason.origin == CloseOrigin.LOCAL

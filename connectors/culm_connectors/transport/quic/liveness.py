@@ -1,10 +1,11 @@
-"""Whether the remote of an established connection is still there, known in seconds.
+"""Liveness check: detects within seconds that the remote of an established connection is gone.
 
-QUIC's own idle timeout is long (RFC 9000 section 10.1). Two things make us look sooner: the network's word
-that nothing listens at the remote's address, and silence while an answer is due. Neither is a verdict: the
-first can be forged, the second may be mere loss. Both start a probe, several PINGs spread over a short time,
-and any datagram of the remote ends it; only a probe that nothing at all answers ends the connection. (Noise
-addressed to the connection counts as an answer, so a forger can delay the end, to the idle timeout at most.)
+QUIC's own idle timeout is long (RFC 9000 section 10.1). Two events start a check sooner: the network reports
+that nothing listens at the remote's address, or the remote is silent while an answer is due. Neither is
+proof: the first can be forged, the second may be mere loss. Both start a probe, several PINGs spread over a
+short time. Any datagram from the remote ends the probe; the connection ends only if nothing answers it.
+(Noise addressed to the connection counts as an answer, so a forger can delay the end, to the idle timeout at
+most.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How large a datagram may be on a path: searched upwards by probes (RFC 8899, RFC 9000 section 14.3).
+"""Path MTU discovery: the datagram size is searched upwards by probes (RFC 8899, RFC 9000 section 14.3).
 
-Every connection begins with 1,200 bytes, which every path must carry. A probe is a packet of nothing but a
-PING and padding: when it is acknowledged datagrams may be as large, when it is lost nothing else was lost
-with it. Paths may also shrink: after enough losses of large packets alone the search begins anew.
+Every connection begins with 1,200 bytes, which every path must carry. A probe is a packet that contains only
+a PING and padding. If it is acknowledged, datagrams may be as large; if it is lost, no other data is lost
+with it. A path may also shrink: after enough losses of large packets alone the search starts again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_PROBES = 3
 """A size is given up after so many probes were lost (MAX_PROBES of RFC 8899)."""
 _GRANULARITY_BYTES = 16
 _RAISE_S = 600.0
-"""When a search below the limit begins anew (PMTU_RAISE_TIMER of RFC 8899)."""
+"""Seconds after which a search that ended below the limit starts again (PMTU_RAISE_TIMER of RFC 8899)."""
 _BLACK_HOLE_LOSSES = 6
 
 

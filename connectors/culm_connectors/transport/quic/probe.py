@@ -1,4 +1,4 @@
-"""How fast a bare stream is on this machine: the ceiling that every protocol on top is measured against."""
+"""Measures the throughput of a bare stream on this machine, the upper bound for every protocol on top."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ class DatagramPump:
         self.received_bytes = 0
         self.sent_bytes = 0
         self.heard_at = self._loop.time()
-        """When the last datagram came, on the loop's clock."""
+        """Time of the last received datagram, on the loop's clock."""
         self.unanswered_since: float | None = None
-        """Since when an answer is due and nothing at all has come; `None` while none is due."""
+        """Time since which an answer is due and nothing has been received; `None` while no answer is due."""
 
     def dial(self, address: Address) -> None:
         """Begin the handshake with a server."""

@@ -17,16 +17,16 @@ from culm_connectors.transport.settings import TransportSettings
 
 
 class StreamOwner(Protocol):
-    """What a stream asks of its connection."""
+    """The interface of a connection that its streams use."""
 
     @property
     def settings(self) -> TransportSettings:
-        """Its bounds."""
+        """The limits of the connection."""
         ...
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the connection ended; `None` while it lives."""
+        """The reason for which the connection ended; `None` while it is open."""
         ...
 
     def transmit_soon(self) -> None:

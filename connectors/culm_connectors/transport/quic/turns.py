@@ -1,7 +1,7 @@
-"""Who is read next: datagrams wait by whom they are for, and are read in short turns, taker after taker.
+"""Fair reading of datagrams: they wait in one queue per taker, and takers are served in short turns.
 
-So a remote that sends more than can be read delays itself: what is over its share is dropped, as a network
-that is too slow would do, and the event loop never waits long for one remote.
+So a remote that sends more than can be read delays only itself: datagrams above its share are dropped, as a
+network that is too slow would do, and the event loop never waits long for one remote.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from culm_connectors.transport.interface import Address
 _TURN_DATAGRAMS = 32
 _TURN_S = 0.002
 _ROUND_S = 0.004
-"""After so long the event loop gets to everything else, whoever still waits."""
+"""After this time control returns to the event loop, even if takers still have datagrams waiting."""
 _MAX_WAITING_BYTES = 16 * 1_024 * 1_024
 _MAX_WAITING_BYTES_OF_ONE = 2 * 1_024 * 1_024
 _SHARE_WHEN_FULL_BYTES = 16 * 1_024
-"""What a taker may have waiting even where all others together have as much as they may."""
+"""Bytes that a taker may have waiting even if all takers together have reached their limit."""
 _OVERHEAD_BYTES = 256
-"""What a datagram takes in memory beside its own bytes."""
+"""Memory that a waiting datagram takes in addition to its own bytes."""
 
 
 class Taker(Protocol):

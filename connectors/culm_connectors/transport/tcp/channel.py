@@ -73,7 +73,7 @@ class TcpChannel(asyncio.Protocol):
 
     @property
     def principal(self) -> Principal:
-        """Who is at the other end: the key of its certificate, else its address."""
+        """The principal at the other end: the key of its certificate, else its address."""
         fingerprint = self._tls.fingerprint() if self._tls is not None and self.is_established else None
         if fingerprint is None:
             return Principal.of_address(self.remote_address)
@@ -81,7 +81,7 @@ class TcpChannel(asyncio.Protocol):
 
     @property
     def close_reason(self) -> CloseReason | None:
-        """How the channel ended; `None` while either direction lives."""
+        """The reason for which the channel ended; `None` while either direction is open."""
         return self._end.reason
 
     def statistics(self) -> ChannelStatistics:

@@ -47,20 +47,20 @@ class TcpListener:
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = LimitedLog(_LOGGER)
         self.refusals: Counter[str] = Counter()
-        """How many connections were turned away, by reason."""
+        """Number of refused connections, by reason."""
         self.closed: Counter[str] = Counter()
         """Channels that were let in and that the listener ended later, by reason."""
 
     @property
     def address(self) -> Address:
-        """Where the listener is bound."""
+        """The address to which the listener is bound."""
         assert self._server is not None, "it was started"
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
 
     @property
     def channels(self) -> list[TcpChannel]:
-        """Those whose remote is known."""
+        """The channels whose remote is known."""
         return [channel for channel in self._held if channel.is_established]
 
     def judge_again(self) -> int:

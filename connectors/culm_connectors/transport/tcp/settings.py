@@ -11,7 +11,7 @@ _MIB = 1_024 * 1_024
 
 
 class TcpSettings(BaseModel):
-    """How channels over TCP behave, and how many there may be."""
+    """Settings of channels over TCP, and limits on their number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,7 +22,7 @@ class TcpSettings(BaseModel):
     send_resume_bytes: int = Field(default=256 * _KIB, ge=0)
     """...and goes on at this many."""
     socket_buffer_bytes: int | None = Field(default=None, ge=4 * _KIB)
-    """What the kernel may hold each way beside that; None: it finds out by itself."""
+    """Size of the kernel's buffer in each direction, in addition to these; None: the kernel chooses it."""
     handshake_timeout_s: float = Field(default=5.0, gt=0)
     """From the connection to the end of TLS's handshake; for a client, from the call on."""
     idle_timeout_s: float = Field(default=300.0, gt=0)
@@ -30,7 +30,7 @@ class TcpSettings(BaseModel):
     keepalive_s: float = Field(default=15.0, ge=1)
     """TCP's keepalive asks a silent remote after this long, and three times more a third of it apart."""
     close_timeout_s: float = Field(default=5.0, gt=0)
-    """How long an orderly close waits for the remote's own end."""
+    """An orderly close waits this long for the remote to end its direction, too."""
     max_connections: int = Field(default=1_024, ge=1)
     max_connections_per_address: int = Field(default=128, ge=1)
 

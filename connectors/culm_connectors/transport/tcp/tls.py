@@ -112,7 +112,7 @@ class TlsSession:
             self._session.unwrap()
 
     def outgoing(self) -> bytes:
-        """What is to be sent over the network now."""
+        """Return the bytes that are ready to be sent over the network."""
         return self._outgoing.read()
 
     def fingerprint(self) -> bytes | None:
