@@ -1,4 +1,4 @@
-"""What Prometheus is told of replicated logs, whichever protocols feed it: plain `culm_` names."""
+"""Prometheus metrics of replicated logs, for all protocols together: plain `culm_` names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from culm_connectors.metric_families import counter_by, counters, gauge
 
 
 def of_index(index: IndexWriter, warm_start: WarmStart, gaps: LogGaps) -> Iterator[Metric]:
-    """What the index holds, what it lacks, and how it was mended."""
+    """Metrics of the index: its contents, its missing entries and its repairs."""
     held_logs, held_entries = index.store.counts()
     yield gauge("culm_index_logs", "logs in the index", held_logs)
     yield gauge("culm_index_entries", "entries in the index", held_entries)
@@ -32,7 +32,7 @@ def of_index(index: IndexWriter, warm_start: WarmStart, gaps: LogGaps) -> Iterat
 
 
 def of_publishing(publisher: LogPublisher, sender: BatchSender, in_checks: int) -> Iterator[Metric]:
-    """What waits for a check or is in one (`in_checks` entries), and what was not produced."""
+    """Metrics of publishing; `in_checks` counts the entries that wait for a check or are in a check."""
     yield gauge("culm_check_queue_entries", "entries in or before their check", in_checks)
     yield from counters(
         ("culm_repeated_faults", "faults of authors reported before", publisher.repeated_faults)

@@ -1,6 +1,6 @@
-"""The room of replicated logs of one connector: what every protocol that brings or reads logs works with.
+"""Shared service for the replicated logs of one connector, used by every protocol that carries logs.
 
-It is opened for the first protocol that asks for it (`EdgeContext.room`), and outlives all that do. The
+It is opened for the first protocol that requests it (`EdgeContext.room`) and outlives all its users. The
 connector provides the function that validates payloads (`EdgeContext.read_payload_facts`).
 """
 
@@ -34,11 +34,11 @@ from culm_topics.kafka.origin import Origin
 
 INDEX_FOLDER = "index"
 INDEXED_TOPICS = ("entries", "logs")
-"""Whose offsets the index keeps."""
+"""Topics whose offsets the index stores."""
 
 
 class ReplicatedLogs:
-    """The hub of one index and what stands around it. Implements `SharedRoom`.
+    """The hub of one index with its producer, pool, repairs and watches. Implements `SharedRoom`.
 
     `pool` checks entries with their payloads, for peers and for topics alike.
     """
@@ -79,7 +79,7 @@ class ReplicatedLogs:
         self._watched = watched
 
     async def run(self) -> None:
-        """Produce what waits, flush the index, and see that its topics stay the same, until cancelled.
+        """Send waiting records, flush the index, repair lost entries and watch the topics, until cancelled.
 
         Raises IndexDamaged, TopicRecreated.
         """
@@ -90,19 +90,19 @@ class ReplicatedLogs:
             group.create_task(self.lost_entries.run())
 
     def metrics(self) -> Iterator[Metric]:
-        """What is measured of the index and of what is published."""
+        """Returns the metrics of the index, of publishing and of lost entries."""
         yield from of_index(self.index, self.warm_start, self.gaps)
         yield from of_publishing(self.publisher, self.sender, self.pool.waiting)
         yield from self.lost_entries.metrics()
 
     async def finish(self) -> None:
-        """Produce what waits: what the protocols have told of their peers until their ends."""
+        """Send the waiting records, which include the last reports of the protocols about their peers."""
         await self.sender.send()
 
 
 @asynccontextmanager
 async def open_logs(context: EdgeContext) -> AsyncIterator[ReplicatedLogs]:
-    """The index of this connector, and the room over it. Raises ConsumeFailed, IndexStoreError."""
+    """Open the index of this connector and its service. Raises ConsumeFailed, IndexStoreError."""
     settings, kafka = context.settings, context.kafka
     folder = settings.directory / INDEX_FOLDER
     read_facts = context.read_payload_facts

@@ -1,7 +1,7 @@
-"""Entries that the index holds and that cannot get to `logs` any more: they expired on `entries` unread.
+"""Repair of entries that the index holds and that cannot reach `logs`: they expired on `entries` unread.
 
-- `survey`: finds them, by what the index, the two topics and the job's position say.
+- `survey`: finds them by the index, the two topics and the job's position.
 - `sending`: produces them again.
-- `watch`: does both in a running connector when a log has stood for long; `settings`: when and how fast.
+- `watch`: does both in a running connector when a log has not grown for long; `settings`: its delay and rate.
 - `stopped_edge`: does both once, over the folder of a connector that is stopped.
 """

@@ -23,16 +23,16 @@ async def produce_again(
     produced: Callable[[int], None] = lambda _: None,
     is_wanted: Callable[[LostPart], bool] = lambda _: True,
 ) -> None:
-    """Produce what the index holds of these parts, in the name of `peer_id`, which is this edge's own.
+    """Produce the entries of these parts that the index holds, under `peer_id`, the id of this edge.
 
-    `produced` is told of each piece that Kafka has acknowledged; a part that is no longer wanted is left.
+    `produced` receives the entry count of each piece that Kafka acknowledged. Unwanted parts are skipped.
     Raises ProduceFailed, IndexDamaged.
     """
     for part in parts:
         log = split_log_key(part.key)
         info = index.store.log_info(*log)
         if info is None:
-            continue  # it was forgotten meanwhile, to be read anew
+            continue  # removed from the index meanwhile, to be read again
         first = part.first
         while first <= part.last and is_wanted(part):
             (pairs,) = await index.read_ranges([(*log, first, part.last)], _PIECE_BYTES)

@@ -1,4 +1,4 @@
-"""When a connector produces entries again that did not get to `logs`, and how fast."""
+"""Settings of the repair: time until, and rate at which, lost entries are produced again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class RepairSettings(BaseModel):
-    """Entries that the index holds and `logs` lacks for good are produced to `entries` again."""
+    """Settings for producing entries to `entries` again that the index holds and `logs` has lost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

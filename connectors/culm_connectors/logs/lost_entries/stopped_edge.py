@@ -1,4 +1,4 @@
-"""Repair out of the folder of a connector that is stopped, once."""
+"""Repairs lost entries once, from the folder of a stopped connector."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONNECTOR_ID_RANDOM = 8
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was found, and how many entries were produced again."""
+    """Result of a repair: the lost parts and the number of entries that were produced again."""
 
     parts: Sequence[LostPart]
     produced: int
@@ -45,10 +45,10 @@ async def repair_from(
     dry_run: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Repair:
-    """Find what `logs` lacks for good, and unless `dry_run`, produce what this index holds of it again.
+    """Find the entries that `logs` has lost. Unless `dry_run`, produce those that this index holds again.
 
-    `authors`: only logs of these public keys. Raises IndexMissing, IndexBusy, IndexDamaged, IndexForeign,
-    KeyFileError, KafkaFailure, ConsumeFailed, ProduceFailed.
+    `authors` limits this to logs of these public keys, if not empty. Raises IndexMissing, IndexBusy,
+    IndexDamaged, IndexForeign, KeyFileError, KafkaFailure, ConsumeFailed, ProduceFailed.
     """
     folder = directory / index_folder
     if not (folder / DATA_FILE).exists():
@@ -79,7 +79,7 @@ async def repair_from(
         return Repair(parts, counted.done)
     finally:
         index.close()
-        # Nothing was written: it is as sound as it was.
+        # Nothing was written, so an index in doubt stays in doubt.
         (LmdbLogStore.close if doubt else close_index)(store)
 
 

@@ -1,12 +1,12 @@
-"""Finds the logs that cannot go on: what the next entry needs is neither to be read nor was it taken.
+"""Finds logs that cannot continue, because their next entry is lost.
 
-An entry that `logs` lacks is lost in one of two cases. It is not on `entries` any more, so nobody can read
-it there. Or it still is, the job has read past it, and what the job had written by then does not have it: the
-job waits for an earlier entry, which it has not got since it began with an empty checkpoint. What the job
-has not read yet is never lost, however far behind it is.
+An entry that is missing on `logs` is lost in one of two cases. Either it is no longer on `entries`, so nobody
+can read it there. Or it still is, but the job has read past it without writing it: the job waits for an
+earlier entry, which it does not have because it began with an empty checkpoint. Entries that the job has not
+read yet are never lost, however far behind it is.
 
-The order makes that sound: first the job's position and the index as they are now, then `logs` and `entries`
-up to their ends. What changes meanwhile costs a repeat at most, which the job drops.
+The order of reading makes this sound: first the job's position and the index as they are now, then `logs` and
+`entries` up to their ends. A change in between costs at most a duplicate, which the job drops.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from culm_topics.records import split_flavoured_log_key, split_log_key
 
 @dataclass(frozen=True, slots=True)
 class LostPart:
-    """What one log lacks. The index can produce the entries `first` to `last`, none if `last` is smaller."""
+    """Lost part of a log. The index can produce entries `first` to `last`; no entry if `last` < `first`."""
 
     key: bytes
-    """Of the records of this log."""
+    """Key of the records of this log."""
     height: int
-    """Of the log on `logs`."""
+    """Height of the log on `logs`."""
     first: int
     last: int
     missing: int | None
-    """The first entry that neither the topics nor this index have; None if the log will be whole."""
+    """Number of the first entry that neither topics nor index have; None if the log will be complete."""
 
     @property
     def count(self) -> int:
-        """How many entries the index can produce."""
+        """Number of entries that the index can produce."""
         return max(self.last - self.first + 1, 0)
 
 
 @dataclass(slots=True)
 class _Log:
-    """A log that may go on: `height` on `logs`, `held` in the index, and what `entries` has above."""
+    """A log that may continue: its height on `logs`, in the index (`held`), and its place on `entries`."""
 
     height: int
     held: int
     next_at: tuple[Partition, int] | None = None
-    """Where the record of the entry above `height` is, the latest of them."""
+    """Partition and offset of the latest record of the entry `height` + 1."""
     above: int | None = None
-    """The lowest number above that one."""
+    """Lowest sequence number on `entries` above `height` + 1."""
     above_held: int | None = None
-    """The lowest number above `held`."""
+    """Lowest sequence number on `entries` above `held`."""
 
     def add(self, seq_num: int, place: Partition, offset: int) -> None:
         if seq_num == self.height + 1:
@@ -77,7 +77,7 @@ class _Log:
             place, offset = self.next_at
             if self.held < first or offset >= read.get(place, 0):
                 return None
-            # It was read and not taken, so the job lacks some earlier entry: nobody knows which.
+            # It was read and not written, so the job misses an earlier entry. It is unknown which.
             first = 1
         elif self.held < first and self.above is None:
             return None
@@ -98,12 +98,12 @@ async def find_lost(
     others: bool = False,
     progress: Progress = lambda *_: None,
 ) -> list[LostPart]:
-    """The logs of this index that cannot go on, in the order of their keys.
+    """Find the logs of this index that cannot continue, in the order of their keys.
 
-    `read` is up to where the job `logs` has read `entries`, as far as that is known. `only` names the logs to
-    look at by their 40-byte keys. `others` adds logs that the index does not hold: nothing can be produced of
-    these. Takes 56 bytes of memory for each log, and some 200 for each that is ahead of `logs`, with `others`
-    for each that the index lacks. Raises OffsetLost, ConsumeFailed, IndexDamaged.
+    `read` is the position of the job `logs` on `entries`, as far as it is known. `only` selects logs by their
+    40-byte keys. `others` adds logs that the index does not hold, whose entries cannot be produced. Takes 56
+    bytes of memory for each log, and some 200 for each log ahead of `logs`; with `others`, also for each log
+    that the index does not hold. Raises OffsetLost, ConsumeFailed, IndexDamaged.
     """
     held = await asyncio.to_thread(_held, index, only)
     seen, strange = await _heights_on_logs(held, topics, others=others, progress=progress)
@@ -135,7 +135,7 @@ def _held(index: LmdbLogStore, only: Collection[bytes] | None) -> HeightTable:
 async def _heights_on_logs(
     held: HeightTable, topics: TopicReaders, *, others: bool, progress: Progress
 ) -> tuple[NDArray[np.uint64], dict[bytes, int]]:
-    """The height on `logs` of each log of the table, and with `others` of those that are not in it."""
+    """Returns the height on `logs` of each log of the table; with `others`, also of logs not in the table."""
     seen = np.zeros(len(held), np.uint64)
     strange: dict[bytes, int] = {}
     async with topics.whole_logs() as reader:
@@ -159,7 +159,7 @@ async def _heights_on_logs(
 
 
 def _places(table: HeightTable, keys: list[bytes]) -> Iterator[int | None]:
-    """Where each log is in the table; None for those that are not."""
+    """Returns the row of each log in the table, None for a log that is not in it."""
     if not len(table):
         return iter([None] * len(keys))
     column = log_column(key if len(key) == LOG_SIZE else bytes(LOG_SIZE) for key in keys)

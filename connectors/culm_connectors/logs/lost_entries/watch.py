@@ -1,8 +1,8 @@
-"""Watches for logs that stand: the index holds more of them than `logs` has shown for long.
+"""Watches for standing logs: for long, the index has held more of them than `logs` has shown.
 
-A job that is behind or away makes all logs stand and loses nothing, so the topics are read only once it has
-read past all that had stood for long, or once records that it had not read were removed. Each attempt for a
-log that does not help doubles the time until the next one.
+A job that is behind or down makes all logs stand and loses nothing. So the topics are read only once the job
+has read past all entries of the logs that have stood for long, or once records that it had not read were
+removed. Each look at a log doubles the time until the next look.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _refused = LimitedLog(logger, interval_s=3_600.0)
 
 _LONGEST_TICK_S: Final = 60.0
 _TICKS: Final = 5
-"""So often it is looked within the time after which a log stands."""
+"""Number of ticks within the time after which a log counts as standing."""
 _MAX_LOGS: Final = 100_000
 _MAX_DOUBLINGS: Final = 8
 _TIMEOUT_S: Final = 10.0
@@ -49,7 +49,7 @@ _TIMEOUT_S: Final = 10.0
 class _Unconfirmed:
     """A log of which the index holds more than `logs` has shown since then.
 
-    `looks` counts how often it was looked at since then, `attempts` how often entries were produced again.
+    `looks` counts the surveys of the log since then, `attempts` those that found lost entries.
     """
 
     since_s: float
@@ -59,7 +59,7 @@ class _Unconfirmed:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """Where `entries` begins and ends, and how far the job `logs` has read it, as far as it tells."""
+    """Start and end offsets of `entries`, and the positions of the job `logs` there, as far as known."""
 
     starts: Mapping[Partition, int]
     ends: Mapping[Partition, int]
@@ -67,7 +67,7 @@ class TopicState:
 
 
 class LostEntriesWatch:
-    """Produces lost entries of one index again. A subscriber of its hub; of one event loop.
+    """Produces lost entries of one index again. Subscribes to its hub and belongs to one event loop.
 
     `ask` blocks, and raises KafkaFailure.
     """
@@ -84,9 +84,9 @@ class LostEntriesWatch:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.produced = 0
-        """Entries that were produced again."""
+        """Number of entries that were produced again."""
         self.looks = 0
-        """How often the topics were read for it."""
+        """Number of times that the topics were read."""
         self._index = index
         self._publisher = publisher
         self._topics = topics
@@ -96,21 +96,21 @@ class LostEntriesWatch:
         self._now_s = now_s
         self._unconfirmed: dict[bytes, _Unconfirmed] = {}
         self._everything_since_s: float | None = now_s()
-        """Since when it is not known which logs stand: since the start, or since there were too many."""
+        """Time since when the standing logs are unknown: the start, or when there were too many."""
         self._ends: deque[tuple[float, Mapping[Partition, int]]] = deque()
-        """Where `entries` ended, and when that was asked: the first time behind all that stands for long."""
+        """Past end offsets of `entries` with their times; the first are no older than `after_s`."""
         self._last: TopicState | None = None
-        """What the topics were like when they were read."""
+        """State of the topics when they were last read."""
 
     @property
     def unrepaired(self) -> int:
-        """How many logs have not gone on since their entries were produced again."""
+        """Number of logs that have not grown since their entries were produced again."""
         return sum(one.attempts > 0 for one in tuple(self._unconfirmed.values()))
 
-    # What the index takes, and what `logs` shows.
+    # Events of the hub: stored entries, and batches of `logs`.
 
     def on_stored(self, stored: Stored) -> None:
-        """Expect what was stored on `logs`."""
+        """Expect the stored entries on `logs`."""
         for checked in stored.entries:
             key = log_key(*checked.log)
             if key in self._unconfirmed:
@@ -121,7 +121,7 @@ class LostEntriesWatch:
                 self._everything_since_s = self._now_s()
 
     def on_logs(self, heights: Mapping[LogKey, int]) -> None:
-        """Note how high logs were in a batch of `logs` that was taken."""
+        """Note the heights of logs in a batch read from `logs`."""
         for log, height in heights.items():
             key = log_key(*log)
             if key not in self._unconfirmed:
@@ -131,16 +131,16 @@ class LostEntriesWatch:
             else:
                 self._unconfirmed[key] = _Unconfirmed(self._now_s())
 
-    # What stands.
+    # Standing logs.
 
     @property
     def standing(self) -> int:
-        """How many logs have stood for long, whatever the reason."""
+        """Number of logs that have stood for at least `after_s`, whatever the reason."""
         since_s = self._now_s() - self._settings.after_s
         return sum(one.since_s <= since_s for one in tuple(self._unconfirmed.values()))
 
     def _due(self) -> list[bytes]:
-        """The logs that are to be looked at now: each ever more rarely while it stands."""
+        """Returns the logs to survey now; each is due ever more rarely while it stands."""
         now_s, after_s = self._now_s(), self._settings.after_s
         return [
             key
@@ -149,7 +149,7 @@ class LostEntriesWatch:
         ]
 
     async def run(self) -> None:
-        """Look now and then, until cancelled. Raises IndexDamaged."""
+        """Call `tick` at intervals until cancelled. Raises IndexDamaged."""
         if not self._settings.enabled:
             return
         tick_s = min(self._settings.after_s / _TICKS, _LONGEST_TICK_S)
@@ -158,11 +158,11 @@ class LostEntriesWatch:
             try:
                 await self.tick()
             except (KafkaFailure, ConsumeFailed, OffsetLost, ProduceFailed) as error:
-                # That Kafka is away is logged by its health. Retention may overtake the reading.
+                # The health of Kafka logs that it is down. Retention may overtake the reading.
                 logger.debug("lost entries are looked for later: %s", error)
 
     async def tick(self) -> None:
-        """Look once, if anything has stood for long and there is a reason to read the topics."""
+        """Survey once, if logs have stood for long and there is a reason to read the topics."""
         if not self._unconfirmed and self._everything_since_s is None:
             return
         state = await asyncio.to_thread(self._ask)
@@ -174,12 +174,12 @@ class LostEntriesWatch:
             self._ends.popleft()
         if not (due or everything) or not self._is_suspicious(state):
             return
-        # Several edges hold the same: the first of them to produce it spares the others.
+        # Several edges hold the same entries: the first to produce them spares the others.
         await asyncio.sleep(random.uniform(0, min(after_s / _TICKS, _LONGEST_TICK_S)))
         await self._look(None if everything else due)
 
     def _is_suspicious(self, state: TopicState) -> bool:
-        """Whether something that has stood for long may be lost, not only late."""
+        """Whether entries of a standing log may be lost, not only late."""
         _, ends = self._ends[0]
         if state.read and all(state.read.get(place, 0) >= end for place, end in ends.items()):
             return True
@@ -191,7 +191,7 @@ class LostEntriesWatch:
 
     async def _look(self, only: Collection[bytes] | None) -> None:
         self.looks += 1
-        # Asked for before anything is read: what the job has written up to there is on `logs` then.
+        # Asked before anything is read: what the job wrote up to this position is then on `logs`.
         state = self._last = await asyncio.to_thread(self._ask)
         parts = await find_lost(self._index.store, self._topics, state.read, only=only)
         now_s = self._now_s()
@@ -227,7 +227,7 @@ class LostEntriesWatch:
         )
 
     def metrics(self) -> Iterator[Metric]:
-        """What stands, and what was produced again."""
+        """Metrics of standing logs and of entries that were produced again."""
         yield gauge("culm_logs_standing", "logs of which `logs` has lacked entries for long", self.standing)
         yield gauge("culm_logs_unrepaired", "logs that still lack what was produced again", self.unrepaired)
         yield from counters(
@@ -237,7 +237,7 @@ class LostEntriesWatch:
 
 
 def ask_state(client: AdminClient, topics: TopicReaders, partitions: int) -> TopicState:
-    """Ask Kafka for the state of `entries`; blocks. Raises KafkaFailure."""
+    """Ask Kafka for the state of `entries`; blocking. Raises KafkaFailure."""
     topic = topics.topic("entries")
     numbers = range(partitions)
     try:

@@ -1,12 +1,12 @@
-"""The sync range at the edge: logs in order with fingerprints of any part, kept up while logs grow.
+"""The sync range at the edge: sorted logs with fingerprints of any part, updated while logs grow.
 
-| module | what it holds |
+| module | content |
 |---|---|
 | columns | sorted logs as numpy columns with prefix sums; immutable |
-| overlay | changes over such columns; applying more of them, merging them in; immutable |
-| index | `RangeIndex`: the logs of one schema, kept up |
-| snapshot | `RangeSnapshot`: one moment of it as the `OrderedSet` of a reconciliation |
-| snapshots | snapshots over any of the indexes, several as one sorted set, under any lift |
+| overlay | changes over such columns, how they are applied and merged; immutable |
+| index | `RangeIndex`: the logs of one schema, updated while they grow |
+| snapshot | `RangeSnapshot`: a snapshot of it as the `OrderedSet` of a reconciliation |
+| snapshots | snapshots over one or more indexes as one sorted set, under any lift |
 | blocks | sums by block, to compare with the `blocks` topic |
 """
 

@@ -1,4 +1,4 @@
-"""What a range index holds by block: a block is the first bits of the public key within one schema."""
+"""Sums of a range index by block. A block is the logs of one schema with equal first key bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_BITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
-    """One row a block, in their order: how many logs, how many entries, and the combined lanes."""
+    """One row per block, in order: number of logs, number of entries, and combined lanes."""
 
     block_bits: int
     log_counts: NDArray[np.int64]
@@ -27,7 +27,7 @@ class BlockSums:
 
 
 def block_starts(snapshot: RangeSnapshot, block_bits: int) -> Ranks:
-    """The rank at which each block begins, and the number of items behind the last."""
+    """Returns the rank at which each block begins, and last the total number of items."""
     assert 0 <= block_bits <= _MAX_BITS, "a block is named by at most two bytes of the key"
     count = 1 << block_bits
     keys = np.zeros((count, LOG_KEY_SIZE), np.uint8)
@@ -38,7 +38,7 @@ def block_starts(snapshot: RangeSnapshot, block_bits: int) -> Ranks:
 
 
 def block_sums(snapshot: RangeSnapshot, block_bits: int) -> BlockSums:
-    """All blocks of a snapshot: some milliseconds at a million logs."""
+    """Sum up all blocks of a snapshot; takes some milliseconds at a million logs."""
     starts = block_starts(snapshot, block_bits)
     sizes = np.diff(starts)
     entries = snapshot.entries_before(starts)

@@ -1,7 +1,7 @@
-"""Sorted logs as numpy columns with prefix sums: what a range index stands on. Nothing here ever changes.
+"""Sorted logs as numpy columns with prefix sums, the basis of a range index. Everything is immutable.
 
 A log is one row: its key of 40 bytes (public key, log id big-endian), its height, and the combination of
-the lanes of all rows before it. What any run of rows combines to is the difference of two of these sums.
+the lanes of all rows before it. The combination of any run of rows is the difference of two of these sums.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Ranks: TypeAlias = NDArray[np.int64]
 
 PUBLIC_KEY_SIZE = 32
 LOG_KEY_SIZE = 40
-# Compared as memory of a fixed width. Never turned into Python bytes: those would lose their last zeros.
+# Compared as memory of a fixed width. Never converted to Python bytes, which would lose trailing zeros.
 _ORDER = f"S{LOG_KEY_SIZE}"
 _AUTHOR = f"V{PUBLIC_KEY_SIZE}"
 
 
 def accumulate(lift: Lift, lanes: U64s) -> U64s:
-    """The sums before each row and after the last: (n + 1, lane_count)."""
+    """Returns the sums before each row and after the last, (n + 1, lane_count)."""
     sums = np.zeros((len(lanes) + 1, lift.lane_count), np.uint64)
     operation = np.bitwise_xor if lift.combine == "xor" else np.add
     for lane in range(lift.lane_count):
@@ -39,23 +39,23 @@ def accumulate(lift: Lift, lanes: U64s) -> U64s:
 
 
 def join(lift: Lift, lanes: U64s, more: U64s) -> U64s:
-    """Row by row, the lanes of two disjoint sets together."""
+    """Combine, row by row, the lanes of two disjoint sets."""
     return lanes ^ more if lift.combine == "xor" else lanes + more
 
 
 def part(lift: Lift, lanes: U64s, taken: U64s) -> U64s:
-    """Row by row, the lanes of a set without a part of it."""
+    """Remove, row by row, the lanes of a subset from those of its set."""
     return lanes ^ taken if lift.combine == "xor" else lanes - taken
 
 
 def order(keys: Rows) -> NDArray[np.bytes_]:
-    """Keys as things that numpy can sort, search and compare."""
+    """Returns a view of the keys that numpy can sort, search and compare."""
     view: NDArray[np.bytes_] = np.ascontiguousarray(keys).view(_ORDER).reshape(-1)
     return view
 
 
 def join_keys(public_keys: bytes, log_ids: Iterable[int] | U64s) -> Rows:
-    """Log keys of public keys that stand behind each other and as many log ids."""
+    """Returns log keys, built from concatenated public keys and as many log ids."""
     authors = np.frombuffer(public_keys, np.uint8).reshape(-1, PUBLIC_KEY_SIZE)
     keys = np.empty((len(authors), LOG_KEY_SIZE), np.uint8)
     keys[:, :PUBLIC_KEY_SIZE] = authors
@@ -71,7 +71,7 @@ def log_ids(keys: Rows) -> U64s:
 
 
 def authors(keys: Rows) -> list[bytes]:
-    """The public key of each log key, 32 bytes each, whatever they end in."""
+    """Returns the public key of each log key, always 32 bytes, trailing zeros included."""
     found: list[bytes] = np.ascontiguousarray(keys[:, :PUBLIC_KEY_SIZE]).view(_AUTHOR).reshape(-1).tolist()
     return found
 
@@ -82,12 +82,12 @@ def lift_rows(lift: Lift, salt: bytes, keys: Rows, heights: U64s) -> U64s:
 
 
 def no_keys() -> Rows:
-    """No keys at all, in the right shape."""
+    """Returns an empty array of keys, (0, 40)."""
     return np.empty((0, LOG_KEY_SIZE), np.uint8)
 
 
 def numbers(values: Any) -> U64s:
-    """Values as unsigned 64-bit numbers."""
+    """Convert values to unsigned 64-bit numbers."""
     return np.asarray(values, np.uint64)
 
 
@@ -101,12 +101,12 @@ class Columns:
 
     @classmethod
     def of(cls, lift: Lift, salt: bytes, keys: Rows, heights: U64s) -> Columns:
-        """Columns of keys that are sorted and differ."""
+        """Build columns from keys that are sorted and distinct."""
         return cls(keys, heights, accumulate(lift, lift_rows(lift, salt, keys, heights)))
 
     @classmethod
     def empty(cls, lift: Lift) -> Columns:
-        """No logs."""
+        """Returns columns without logs."""
         return cls(no_keys(), numbers([]), np.zeros((1, lift.lane_count), np.uint64))
 
     def __len__(self) -> int:
@@ -114,15 +114,15 @@ class Columns:
 
     @property
     def order(self) -> NDArray[np.bytes_]:
-        """The keys as things to search in."""
+        """View of the keys that numpy can search in."""
         return order(self.keys)
 
     def lanes(self, lift: Lift) -> U64s:
-        """The lanes of each row, from the sums."""
+        """Compute the lanes of each row from the sums."""
         return part(lift, self.sums[1:], self.sums[:-1])
 
     def find(self, keys: NDArray[np.bytes_]) -> tuple[Ranks, NDArray[np.bool_]]:
-        """How many rows sort before each key, and whether the next row is that very log."""
+        """Returns the number of rows before each key, and whether the next row is this log."""
         own = self.order
         places = np.searchsorted(own, keys)
         held = np.zeros(len(keys), np.bool_)
@@ -131,12 +131,12 @@ class Columns:
         return places, held
 
     def relifted(self, lift: Lift, salt: bytes) -> Columns:
-        """These logs under another lift or salt."""
+        """Returns columns of these logs under another lift or salt."""
         return Columns.of(lift, salt, self.keys, self.heights)
 
 
 def sorted_rows(keys: Rows, heights: U64s) -> tuple[Rows, U64s]:
-    """Rows in the order of their keys; of a log that comes more than once its greatest height."""
+    """Sort rows by key. A log that occurs more than once keeps its greatest height."""
     sortable = order(keys)
     if (sortable[1:] > sortable[:-1]).all():
         return np.ascontiguousarray(keys), heights
@@ -149,5 +149,5 @@ def sorted_rows(keys: Rows, heights: U64s) -> tuple[Rows, U64s]:
 
 
 def as_items(keys: Rows, heights: U64s) -> list[Item]:
-    """Rows as the items of the sync range."""
+    """Convert rows to items of the sync range."""
     return list(zip(authors(keys), log_ids(keys).tolist(), heights.tolist(), strict=True))

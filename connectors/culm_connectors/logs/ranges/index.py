@@ -1,9 +1,9 @@
 """`RangeIndex`: the logs of one schema in order, kept up while they grow.
 
-Three layers: updates wait in a dictionary; a bunch of them is put into a new overlay; a grown overlay is
-merged into new base columns. One update costs a dictionary look-up, and every thousandth two or three
-milliseconds. A merge costs tens of milliseconds at a million logs and is handed out as a piece of work
-that runs in any thread (`merge_work`); only where nobody takes it is it done in line, much later.
+There are three layers: updates wait in a dictionary, a batch of them goes into a new overlay, and a grown
+overlay is merged into new base columns. An update costs a dictionary look-up, and every thousandth costs two
+or three milliseconds. A merge costs tens of milliseconds at a million logs. It is offered as work for any
+thread (`merge_work`). If no caller takes it, it is done in line, but much later.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Layers = tuple[Columns, Overlay]
 
 @dataclass(frozen=True, slots=True)
 class LayerLimits:
-    """How large the layers grow before they are put into the one below."""
+    """Sizes at which a layer is merged into the layer below."""
 
     pending: int = 1_024
-    """Updates that wait in the dictionary."""
+    """Number of updates in the dictionary at which they go into the overlay."""
     overlay: int = 4_096
-    """Rows of an overlay that is not worth merging."""
+    """Number of rows up to which an overlay is not worth merging."""
     overlay_share: int = 64
-    """An overlay is merged when it has this part of the base's rows."""
+    """Divisor: a merge is due when the overlay has more than 1/`overlay_share` of the base's rows."""
     small: int = 65_536
-    """Rows up to which a merge is a matter of a few milliseconds, not worth a thread."""
+    """Number of rows up to which a merge takes a few milliseconds and is done in line."""
     in_line: int = 8
-    """How many times larger an overlay may grow where no one takes the work of merging."""
+    """Factor by which an overlay may exceed its limit before it is merged in line."""
 
 
 class RangeIndex:
@@ -50,9 +50,9 @@ class RangeIndex:
         self._lock = threading.Lock()
         self._base = Columns.empty(lift)
         self._overlay = Overlay.empty(lift)
-        # What is to come: a height that raises as it is, an exact one as its complement.
+        # Pending heights. A height that only raises is stored as it is, an exact height as its complement.
         self._pending: dict[bytes, int] = {}
-        # What was put into the overlay since the base was given out to be merged.
+        # Updates that went into the overlay since a merge of the base was handed out.
         self._since: list[Updates] | None = None
         self._is_due = False
 
@@ -61,7 +61,7 @@ class RangeIndex:
         return len(base) + len(overlay.added)
 
     def raise_height(self, log_key: bytes, height: int) -> None:
-        """A log has grown, or is new; nothing happens when it is known to be higher."""
+        """Raise the height of a log, which may be new. A lower height than the known one changes nothing."""
         with self._lock:
             waiting = self._pending.get(log_key)
             if waiting is None:
@@ -74,16 +74,16 @@ class RangeIndex:
                 self._pending[log_key] = height
 
     def set_height(self, log_key: bytes, height: int) -> None:
-        """A log has exactly this height now, also when it was higher; 0 removes it."""
+        """Set the height of a log, also to a lower value; 0 removes the log."""
         with self._lock:
             self._pending[log_key] = ~height
             if len(self._pending) >= self._limits.pending:
                 self._fold()
 
     def load(self, keys: Rows, heights: U64s, *, exact: bool = False) -> None:
-        """Many logs at once, in any order: what is held is raised, or set if `exact`.
+        """Load many logs at once, in any order. Heights are raised, or set if `exact`.
 
-        A million take about a second, of which others wait only while what differs is put in.
+        A million logs take about a second; other callers wait only while the differing rows are put in.
         """
         if not exact:
             keys, heights = keys[heights > 0], heights[heights > 0]
@@ -103,18 +103,18 @@ class RangeIndex:
             self._put(updates)
 
     def layers(self) -> Layers:
-        """Everything up to now, as two layers that never change."""
+        """Returns the current state as two immutable layers."""
         with self._lock:
             self._fold()
             return self._base, self._overlay
 
     @property
     def merge_is_due(self) -> bool:
-        """Whether `merge_work` would give something to do."""
+        """Whether `merge_work` would return work."""
         return self._is_due
 
     def merge_work(self) -> Callable[[], None] | None:
-        """The work of merging, to be run once in any thread; None when there is none to do."""
+        """Returns the merge as a function to run once, in any thread, or None if no merge is due."""
         with self._lock:
             if not self.merge_is_due:
                 return None
@@ -162,7 +162,7 @@ class RangeIndex:
         ):
             self._base = merge(self.lift, self._base, self._overlay, applied.removed)
             self._overlay = Overlay.empty(self.lift)
-            # Whoever merges the old base works for nothing.
+            # A merge of the old base that is still running is discarded.
             self._since = None
         elif self._since is not None:
             self._since.append(updates)

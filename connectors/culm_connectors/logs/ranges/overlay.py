@@ -1,7 +1,7 @@
-"""What has changed since the base columns were made: heights of logs in it, and logs that it lacks.
+"""Changes since the base columns were made: new heights of its logs, and added logs.
 
-An overlay is made anew for every bunch of updates and never changes, so that a session keeps the one it
-began with. When it has grown it is merged into new base columns.
+Every batch of updates makes a new overlay. An overlay is immutable, so a session keeps the overlay with which
+it began. A grown overlay is merged into new base columns.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from culm_models.lifts import Lift
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """New heights of logs, by sorted keys that differ.
+    """New heights of logs, by sorted and distinct keys.
 
-    A height that is not `exact` only ever raises what is held; an exact one is set, and 0 removes the log.
+    A height that is not `exact` can only raise the held one. An exact height is set, and 0 removes the log.
     """
 
     keys: Rows
@@ -41,16 +41,16 @@ class Updates:
         return len(self.keys)
 
     def only(self, mask: NDArray[np.bool_]) -> Updates:
-        """Some of them."""
+        """Returns the updates that the mask selects."""
         return Updates(self.keys[mask], self.heights[mask], self.exact[mask])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlay:
-    """Changes over base columns: `places` are rows of the base whose log has another height by now.
+    """Changes over base columns: `places` are rows of the base whose log now has another height.
 
-    `sums` are the sums of the differences that these make, as in `Columns`. `before` says of each added log
-    how many rows of the base sort before it.
+    `sums` are the prefix sums of the lane differences of these rows, as in `Columns`. `before` is, for each
+    added log, the number of rows of the base that sort before it.
     """
 
     places: Ranks
@@ -61,7 +61,7 @@ class Overlay:
 
     @classmethod
     def empty(cls, lift: Lift) -> Overlay:
-        """No changes."""
+        """Returns an overlay without changes."""
         none = np.empty(0, np.int64)
         sums = np.zeros((1, lift.lane_count), np.uint64)
         return cls(none, np.empty(0, np.uint64), sums, Columns.empty(lift), none)
@@ -71,15 +71,15 @@ class Overlay:
 
     @property
     def ranks(self) -> Ranks:
-        """The ranks of the added logs among all."""
+        """Ranks of the added logs among all logs."""
         return self.before + np.arange(len(self.before))
 
     def differences(self, lift: Lift) -> U64s:
-        """What each changed height changes in the lanes."""
+        """Compute the difference that each changed height makes in the lanes."""
         return part(lift, self.sums[1:], self.sums[:-1])
 
     def relifted(self, base: Columns, lift: Lift, salt: bytes) -> Overlay:
-        """These changes under another lift or salt."""
+        """Returns these changes under another lift or salt."""
         keys = base.keys[self.places]
         now = lift_rows(lift, salt, keys, self.heights)
         then = lift_rows(lift, salt, keys, base.heights[self.places])
@@ -89,14 +89,14 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An overlay after updates, and the rows of the base that are to go, which no overlay can say."""
+    """An overlay after updates, and the rows of the base to remove, which an overlay cannot express."""
 
     overlay: Overlay
     removed: Ranks
 
 
 def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Applied:
-    """Put updates over what is there; under a lift without a salt."""
+    """Apply updates to an overlay; the lift has no salt."""
     places, in_base, added_places, in_added, held = _find(base, overlay, updates.keys)
     heights = np.where(updates.exact, updates.heights, np.maximum(held, updates.heights))
 
@@ -109,7 +109,7 @@ def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Appl
     merged_places, merged_heights, sums = _changed(
         lift, base, overlay, places[changed], heights[changed], updates.keys[changed]
     )
-    # A log of the overlay whose height changes is taken out and put in again.
+    # An added log whose height changes is removed and added again.
     stays = np.ones(len(overlay.added), np.bool_)
     stays[added_places[gone | (new & in_added)]] = False
     added, before = _added(lift, overlay, stays, updates.keys[new], heights[new], places[new])
@@ -119,13 +119,13 @@ def apply(lift: Lift, base: Columns, overlay: Overlay, updates: Updates) -> Appl
 
 
 def changing(base: Columns, overlay: Overlay, updates: Updates) -> Updates:
-    """Those of the updates that say anything new."""
+    """Returns the updates that change a height."""
     held = _find(base, overlay, updates.keys).heights
     return updates.only(np.where(updates.exact, updates.heights != held, updates.heights > held))
 
 
 class _Found(NamedTuple):
-    """Where logs are in base and overlay, if they are there, and their heights now, 0 for none."""
+    """Rows of logs in base and overlay, whether they are there, and their heights, 0 if unknown."""
 
     places: Ranks
     in_base: NDArray[np.bool_]
@@ -184,7 +184,7 @@ def _added(
 
 
 def merge(lift: Lift, base: Columns, overlay: Overlay, removed: Ranks | None = None) -> Columns:
-    """New base columns with everything in them, without the rows that are to go.
+    """Merge an overlay into new base columns, without the `removed` rows.
 
     Takes tens of milliseconds at a million logs, most of it without the interpreter's lock.
     """

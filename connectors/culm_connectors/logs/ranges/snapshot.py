@@ -1,7 +1,7 @@
-"""One moment of a range index as the ordered set that a reconciliation asks; answers come in bulk.
+"""Snapshot of a range index as the ordered set of a reconciliation, with bulk queries.
 
-It holds on to columns and an overlay that never change, so it costs nothing to make and lives as long as
-whoever uses it. Ranks count over base and overlay together; see `OrderedSet` for spans on the ring.
+It refers to immutable columns and an immutable overlay, so creating a snapshot costs nothing. Ranks count
+over base and overlay together. `OrderedSet` defines spans on the ring.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RangeSnapshot:
         return len(self.base) + len(self._added_ranks)
 
     def ranks(self, bounds: Sequence[Item]) -> list[int]:
-        """How many items sort before each bound; bounds need not be items."""
+        """Returns the number of items that sort before each bound; bounds need not be items."""
         if not bounds:
             return []
         public_keys, ids, seq_nums = zip(*bounds, strict=True)
@@ -60,7 +60,7 @@ class RangeSnapshot:
         return found
 
     def ranks_of(self, keys: Rows, seq_nums: U64s) -> Ranks:
-        """How many items sort before each bound, where bounds are columns."""
+        """Returns the number of items that sort before each bound; the bounds are given as columns."""
         sortable = order(keys)
         places, in_base = self.base.find(sortable)
         ranks = places
@@ -78,7 +78,7 @@ class RangeSnapshot:
         return ranks
 
     def fingerprints(self, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The fingerprint of each span as it goes on the wire."""
+        """Returns the fingerprint of each span in its wire format."""
         if not spans:
             return []
         table = np.array(spans, np.int64)
@@ -92,7 +92,7 @@ class RangeSnapshot:
         return found
 
     def lanes(self, starts: Ranks, sizes: Ranks) -> U64s:
-        """The combined lanes of each span, (spans, lane_count)."""
+        """Returns the combined lanes of each span, (spans, lane_count)."""
         held = len(self)
         ends = starts + sizes
         wraps = ends > held
@@ -116,7 +116,7 @@ class RangeSnapshot:
         return sums
 
     def entries_before(self, ranks: Ranks) -> U64s:
-        """How many entries the logs before each rank have together; looks at every log."""
+        """Returns the total number of entries of the logs before each rank; reads every log."""
         overlay = self.overlay
         added = np.searchsorted(self._added_ranks, ranks)
         places = ranks - added
@@ -126,13 +126,13 @@ class RangeSnapshot:
         return entries
 
     def items(self, start: int, size: int) -> list[Item]:
-        """The items of a span, from its start on."""
+        """Returns the items of a span in ring order, from its start."""
         if size <= _FEW and start + size <= len(self):
             return self._few_items(start, start + size)
         return as_items(*self._span(start, size))
 
     def _few_items(self, start: int, end: int) -> list[Item]:
-        # Asked for every leaf of a reconciliation: calls into numpy would cost several times this.
+        # Called for every leaf of a reconciliation; calls into numpy would cost several times as much.
         if self._change_lists is None:
             self._change_lists = self._added_ranks.tolist(), self.overlay.places.tolist()
         added_ranks, places = self._change_lists
@@ -149,12 +149,12 @@ class RangeSnapshot:
         return items
 
     def packed(self, start: int, size: int) -> bytes:
-        """The items behind each other, 48 bytes each."""
+        """Returns the items of a span concatenated, 48 bytes each."""
         keys, heights = self._span(start, size)
         return join_items(keys[:, :32], log_ids(keys), heights).tobytes()
 
     def bounds(self, ranks: Sequence[int]) -> list[Item]:
-        """The items at these ranks as bounds: with sequence number 0, before all of their log."""
+        """Returns the items at these ranks as bounds with sequence number 0, which sort before their log."""
         keys, _ = self.rows(np.asarray(ranks, np.int64))
         return [
             (author, log_id, 0) for author, log_id in zip(authors(keys), log_ids(keys).tolist(), strict=True)
@@ -167,7 +167,7 @@ class RangeSnapshot:
         return self.rows(ranks)
 
     def rows(self, ranks: Ranks) -> tuple[Rows, U64s]:
-        """Keys and heights at these ranks, copied."""
+        """Returns copies of the keys and heights at these ranks."""
         overlay = self.overlay
         if not len(overlay):
             return self.base.keys[ranks], self.base.heights[ranks]
@@ -177,7 +177,7 @@ class RangeSnapshot:
         if len(overlay.added):
             nearest = np.minimum(added, len(overlay.added) - 1)
             is_added = self._added_ranks[nearest] == ranks
-            # Where an added log stands behind the last row of the base there is no row to take.
+            # An added log behind the last row of the base has no row there to take.
             places = np.minimum(places, len(self.base) - 1)
         keys, heights = self.base.keys[places], self.base.heights[places]
         if len(overlay.places):

@@ -1,8 +1,8 @@
-"""Makes the snapshots of sessions out of one index or several, and keeps what the next session can use.
+"""Makes the snapshots of sessions from one or more indexes, and caches results for the next session.
 
-Kept are the merged orders of the latest sets of indexes, and bases under lifts that are not the index's
-own. A salted lift is new in every session and costs a quarter of a second at a million logs, `xor64` and
-`add64` about one and a half; both may be asked for in a thread.
+The cache holds the merged orders of the latest sets of indexes, and bases under lifts other than the index's
+own. A salted lift is new in every session and costs a quarter of a second at a million logs; `xor64` and
+`add64` cost about one and a half seconds. Both may be requested from any thread.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from culm_models.lifts import DEFAULT, Lift
 class Union:
     """Several indexes as one sorted set: the merged order of their bases, and of their overlays.
 
-    The first is kept. Exact when a log is in one index only, as logs of schemas are. `places` says where the
-    rows of each base went.
+    Only the merged base is stored. The union is exact if each log is in one index only, as logs of schemas
+    are. `places` holds, for each base, the new position of its rows.
     """
 
     lift: Lift
@@ -40,7 +40,7 @@ class Union:
     def of(cls, lift: Lift, bases: Sequence[Columns]) -> Union:
         """Merge sorted columns: a tenth of a second for a million logs."""
         keys = np.concatenate([base.keys for base in bases])
-        # A stable sort takes sorted runs as they are and merges them.
+        # A stable sort recognises sorted runs and merges them.
         in_order = np.argsort(order(keys), kind="stable")
         heights = np.concatenate([base.heights for base in bases])[in_order]
         lanes = np.concatenate([base.lanes(lift) for base in bases])[in_order]
@@ -51,7 +51,7 @@ class Union:
         return cls(lift, tuple(bases), merged, tuple(np.split(places, ends[:-1])))
 
     def overlay(self, overlays: Sequence[Overlay]) -> Overlay:
-        """The overlays of these bases as one over the merged base."""
+        """Combine the overlays of these bases into one overlay over the merged base."""
         places = np.concatenate(
             [own[overlay.places] for own, overlay in zip(self.places, overlays, strict=True)]
         ).astype(np.int64)
@@ -83,7 +83,7 @@ class Snapshots:
         self._lifted = _Latest[Columns]()
 
     def of(self, indexes: Sequence[RangeIndex], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
-        """What these indexes hold now, as one set with fingerprints under this lift and salt."""
+        """Returns the logs of these indexes as one set, with fingerprints under this lift and salt."""
         base, overlay = self._joined(indexes)
         if lift == self._own:
             return RangeSnapshot(base, overlay, lift, salt)
@@ -96,7 +96,7 @@ class Snapshots:
         )
 
     def _joined(self, indexes: Sequence[RangeIndex]) -> Layers:
-        # What is laid over nothing belongs into the base: an index without a base has nothing at all.
+        # An index without a base has an empty overlay too, so it holds no logs.
         found = [(id(index), *index.layers()) for index in indexes]
         found = [one for one in found if len(one[1])]
         if not found:
@@ -109,7 +109,7 @@ class Snapshots:
 
 
 class _Latest(Generic[Made]):
-    """What was made last under each of a few keys, as long as what it was made from is the same."""
+    """Cache of the latest value under each of a few keys, valid while its sources are the same objects."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -121,7 +121,7 @@ class _Latest(Generic[Made]):
             if kept is not None and all(a is b for a, b in zip(kept[0], sources, strict=True)):
                 self._kept.move_to_end(key)
                 return kept[1]
-            # The old one goes before the new one is made: at a million logs they are large.
+            # The old value is freed before the new one is made: at a million logs they are large.
             self._kept.pop(key, None)
         del kept
         made = make()
