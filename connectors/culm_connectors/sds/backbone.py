@@ -82,7 +82,7 @@ class Backbone(Protocol):
     def history(
         self, channel_id: str, cursor: bytes, end: bytes = b""
     ) -> AsyncGenerator[Page[StoredMessage], None]:
-        """The channel's messages in the store, from a cursor (empty: all) to `end` (empty: the present).
+        """Yield the channel's stored messages, from a cursor (empty: all) to `end` (empty: the present).
 
         What it holds open is closed with it: whoever must wait between two pages closes it, and goes on from
         the last page's cursor to its end.
@@ -92,14 +92,14 @@ class Backbone(Protocol):
     def events(
         self, channel_id: str, cursor: bytes, expected: int | None = None
     ) -> AsyncGenerator[Page[EventAt], None]:
-        """The channel's events from a cursor (empty: all) to the present; some may come twice.
+        """Yield the channel's events from a cursor (empty: all) to the present; some may come twice.
 
         `expected`: the number of the first, where it is known; without it, whichever comes first.
         """
         ...
 
     def present(self, channel_id: str) -> bytes:
-        """The cursor of the channel's events before which nothing comes live any more."""
+        """Return the cursor of the channel's events before which no event arrives live any more."""
         ...
 
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
@@ -111,5 +111,5 @@ class Backbone(Protocol):
         ...
 
     def mark(self, channel_id: str) -> bytes | None:
-        """A cursor of the store before which everything has been heard live; None where that is unknown."""
+        """Return a cursor of the store before which all was received live; None if it is unknown."""
         ...

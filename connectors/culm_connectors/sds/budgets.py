@@ -38,7 +38,7 @@ class PeerBudget:
         self.requests = 0
         """Fetches under way."""
         self.catching_up = asyncio.Semaphore(1)
-        """One channel's past at a time, so that nobody takes the turns of others by joining many."""
+        """Allows one channel's past at a time, so that a key with many channels takes no turns of others."""
         self.looking_up = asyncio.Semaphore(1)
         """One answer to a fetch in memory at a time."""
         self.messages = TokenBucket(settings.messages_per_second, settings.burst_messages, updated_s=now_s)
@@ -50,12 +50,12 @@ class PeerBudget:
         )
 
     def release_request(self) -> None:
-        """A fetch has been answered, or its member has left."""
+        """End a fetch that was answered or whose member has left."""
         self.requests -= 1
 
 
 def edge_budgets(settings: SdsEdgeSettings) -> RememberedBudgets[bytes, PeerBudget]:
-    """The budgets of all keys."""
+    """Return the budgets of all keys."""
     return RememberedBudgets(
         lambda now_s: PeerBudget(settings, now_s), remembered=settings.max_remembered_peers
     )

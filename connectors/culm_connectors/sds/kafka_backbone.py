@@ -273,5 +273,5 @@ def cursor_of(offset: int) -> bytes:
 
 
 def offset_of(cursor: bytes) -> int | None:
-    """The offset of a cursor; None for the beginning, which is also what a cursor of nobody means."""
+    """Return the offset of a cursor; None for the beginning, which a malformed cursor means, too."""
     return int.from_bytes(cursor, "big") if len(cursor) == 8 else None

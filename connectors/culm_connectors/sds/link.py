@@ -29,7 +29,7 @@ Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class Membership:
-    """One connection's place in one channel; `start` makes a task that the connection's end cancels."""
+    """One connection's membership in one channel; `start` makes a task that the connection's end cancels."""
 
     link: MemberLink
     channel_id: str
@@ -38,39 +38,39 @@ class Membership:
     hosted: bool
     start: Start
     join_token: bytes = b""
-    """Hosted: the token of its join, by which the job's answer names it."""
+    """Hosted: the token of its join, which the job's answer names."""
     admitted: asyncio.Event = field(default_factory=asyncio.Event)
-    """Hosted: set when the participant is known to be this key's; before that nothing of it is passed on."""
+    """Hosted: set when the participant is known to be this key's. Its events are not sent before that."""
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the join has succeeded or failed."""
     following: bool = False
-    """Whether the backbone hears the channel for it."""
+    """Whether the backbone follows the channel for it."""
     live: bool = False
-    """Whether it has been brought to the present; a hosted one hears events live only then."""
+    """Whether catch-up has finished; a hosted participant receives live events only then."""
     last: int | None = None
-    """Hosted: the number of the last event that was passed on or passed over; None: before the first."""
+    """Hosted: the number of the last event that was sent or skipped; None before the first."""
     cursor: bytes = b""
     """Hosted: the cursor behind that event."""
     on_behind: Callable[[], Coroutine[Any, Any, None]] | None = None
-    """Hosted: reads what was missed."""
+    """Hosted: reads missed events."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something that ends with the membership."""
+        """Start a task that is cancelled when the membership ends."""
         task = self.start(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
 
     def behind(self) -> None:
-        """Something was missed: read it."""
+        """Read events that were missed."""
         if self.on_behind is not None:
             self.do(self.on_behind())
 
     def command(
         self, kind: Literal["join", "leave", "open"], settings: Mapping[str, Setting] | None = None
     ) -> OutgoingRecord:
-        """A command of this participant to the job, with a token of its own."""
+        """Return a command of this participant to the job, with a new token."""
         record = SdsCommandRecord(
             kind,
             self.profile,
@@ -85,7 +85,7 @@ class Membership:
 
 
 class Unsent:
-    """Counts what waits to be written to all connections; above its bound, the one with the most must go."""
+    """Counts the bytes that wait on all connections; above the limit, the one with the most is closed."""
 
     def __init__(self, max_bytes: int) -> None:
         self.bytes = 0
@@ -94,16 +94,16 @@ class Unsent:
 
     @property
     def is_too_much(self) -> bool:
-        """Whether more waits than may."""
+        """Whether more bytes wait than the limit allows."""
         return self.bytes > self._max_bytes
 
     def most(self) -> MemberLink:
-        """The connection with the most unsent bytes; there is at least one."""
+        """Return the connection with the most unsent bytes; there must be a connection."""
         return max(self.links.values(), key=lambda link: link.outbox_bytes)
 
 
 class MemberLink(Link):
-    """One connection to one remote. What is said to it waits in `outbox`, bounded in bytes.
+    """One connection to one remote. Frames to it wait in `outbox`, bounded in bytes.
 
     `budget` is its key's; `let_go` ends a connection that reads too slowly.
     """
@@ -124,18 +124,18 @@ class MemberLink(Link):
         self.wake = asyncio.Event()
         """Set when something waits to be written."""
         self.drained = asyncio.Event()
-        """Set when the outbox has room again."""
+        """Set when the outbox has capacity again."""
         self._settings = settings
         self._unsent = unsent
         self._let_go = let_go
         unsent.links[id(self)] = self
 
     def say(self, frame: Frame) -> bool:
-        """Have a frame written; False where too much waits already: then the connection is ended."""
+        """Queue a frame; returns False, and ends the connection, if too much waits already."""
         return self.put(wire.encode(frame))
 
     def put(self, data: bytes) -> bool:
-        """Have the bytes of a frame written, which several connections may share; otherwise as `say`."""
+        """Queue an encoded frame, which several connections may share; otherwise as `say`."""
         if self.letting_go:
             return False
         if self.outbox and self.outbox_bytes + len(data) > self._settings.max_outbox_bytes:
@@ -165,24 +165,24 @@ class MemberLink(Link):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def clear(self) -> None:
-        """Forget what waits to be written: nobody will read it."""
+        """Discard frames that wait to be written, since the remote will not read them."""
         self._unsent.bytes -= self.outbox_bytes
         self.outbox.clear()
         self.outbox_bytes = 0
 
     def gone(self) -> None:
-        """The connection has ended."""
+        """Release the outbox of a connection that has ended."""
         self.clear()
         self._unsent.links.pop(id(self), None)
 
     @property
     def has_room(self) -> bool:
-        """Whether little waits: for what can be read later, unlike what happens now."""
+        """Whether little enough waits to add data of the past, which can also be read later."""
         settings = self._settings
         return self.outbox_bytes <= min(settings.max_unsent_past_bytes, settings.max_outbox_bytes // 2)
 
     async def room(self) -> None:
-        """Wait until it has room; ends the connection of a remote that reads nothing meanwhile."""
+        """Wait for capacity; ends the connection of a remote that does not read in time."""
         if self.has_room:
             return
         try:
@@ -218,12 +218,12 @@ class Staging:
     def add(
         self, outgoing: OutgoingRecord, link: MemberLink | None = None, done: Callable[[], None] | None = None
     ) -> None:
-        """Have a record kept; `done` is called when it is durable."""
+        """Queue a record for Kafka; `done` is called when it is durable."""
         share = None if link is None else link.budget.staged
         self._outbox.add([((outgoing, done), _size_bytes(outgoing))], share)
 
     async def room(self, link: MemberLink) -> None:
-        """Wait while too much waits, of all connections or of this one's key."""
+        """Wait until there is capacity, both in total and for this connection's key."""
         await self._outbox.wait_for_capacity(link.budget.staged)
 
     async def _store(self, batch: Sequence[_Entry]) -> None:
@@ -234,7 +234,7 @@ class Staging:
 
 
 def _size_bytes(outgoing: OutgoingRecord) -> int:
-    """About what a record takes in memory and in Kafka."""
+    """Return the approximate size of a record in memory and in Kafka."""
     record = outgoing.record
     if isinstance(record, SdsInRecord):
         return len(record.wire) + _RECORD_BYTES

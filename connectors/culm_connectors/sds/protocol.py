@@ -43,7 +43,7 @@ async def _open(context: EdgeContext, listen: Address) -> AsyncIterator[EdgeProt
 
 
 class SdsProtocol:
-    """Implements `EdgeProtocol`. Nothing is read before somebody joins, so it is ready at once."""
+    """Implements `EdgeProtocol`. It is ready at once, since nothing is read before the first join."""
 
     topics: Sequence[str] = ()
     readers: Sequence[TopicReader] = ()
@@ -80,5 +80,5 @@ class SdsProtocol:
         self.driver.judge_again()
 
     async def finish(self, reason: str) -> None:
-        """Close every connection, and wait until what they brought is in Kafka."""
+        """Close every connection, and wait until all they sent is in Kafka."""
         await self.driver.finish(reason)

@@ -1,4 +1,4 @@
-"""The trailing edge of channels: full participants are told the newest messages, to ask for what they lack.
+"""Heads of channels: full participants receive the newest message ids and request what they are missing.
 
 After a join, when somebody asks, and once whenever a channel has fallen silent with other newest messages
 than were told before: a message that no later one has named yet is missed by nobody for long.
@@ -29,12 +29,12 @@ class Heads:
         self._metrics = metrics
 
     async def send(self, member: Membership, room: ChannelMembers) -> None:
-        """Send it to one full participant."""
+        """Send the head of a channel to one full participant."""
         await self._refresh([room])
         self._say(member, room)
 
     async def run(self, rooms: Collection[ChannelMembers]) -> None:
-        """Send it to the members of channels that have fallen silent, for ever; `rooms` changes meanwhile."""
+        """Send heads to members of channels that have fallen silent, until cancelled; `rooms` may change."""
         while True:
             await asyncio.sleep(self._settings.tick_interval_s)
             before_s = time.monotonic() - self._settings.head_idle_s
@@ -51,7 +51,7 @@ class Heads:
             self._metrics.heads_out += 1
 
     async def _refresh(self, rooms: Sequence[ChannelMembers]) -> None:
-        """Add to what has passed here what the store holds."""
+        """Add the newest messages of the store to those seen here."""
         found = await self._backbone.heads([room.channel_id for room in rooms])
         for room in rooms:
             for head in found.get(room.channel_id, ()):

@@ -1,4 +1,4 @@
-"""Joining a channel: who may, then what has been said, then what is said from now on.
+"""Joining a channel: the check of the join, then the channel's past, then its live messages.
 
 A full participant hears what happens from the moment of its join on; the past since its cursor comes beside,
 in the store's order, and at last the head. A hosted participant's client gets the channel's events in the
@@ -30,7 +30,7 @@ _PEER_ID = re.compile(r"[0-9a-f]{64}")
 
 
 def refusal_of(link: MemberLink, frame: Join, channels: Channels) -> tuple[str, str] | None:
-    """Why somebody may not join, as a code and words; None where it may."""
+    """Return why a join is refused, as a code and a text; None if it is accepted."""
     if frame.channel_id in link.memberships:
         return "sds.join.twice", "the channel is joined already on this connection"
     if len(link.memberships) >= channels.settings.max_channels:
@@ -45,7 +45,7 @@ def refusal_of(link: MemberLink, frame: Join, channels: Channels) -> tuple[str, 
 
 
 async def enter(member: Membership, frame: Join, channels: Channels) -> None:
-    """Bring a member into its channel and up to the present."""
+    """Add a member to its channel and let it catch up."""
     link = member.link
     try:
         await channels.backbone.follow(member.channel_id)
@@ -120,7 +120,7 @@ def _owned_refusal(member: Membership, channels: Channels) -> tuple[str, str] | 
 
 
 async def _open(member: Membership, channels: Channels) -> None:
-    """The first one in a channel decides its profile: that goes to the job before anything that it says."""
+    """Tell the job the profile of a new channel before any message of its first member."""
     await channels.staging.room(member.link)
     channels.staging.add(member.command("open"), member.link)
 
@@ -160,7 +160,7 @@ def _pass_on_stored(member: Membership, room: ChannelMembers, one: StoredMessage
 
 
 async def read_events(member: Membership, channels: Channels) -> None:
-    """Pass on events from where a member stands until it can hear them live."""
+    """Send events from a member's cursor on until it can receive them live."""
     link = member.link
     expected: int | None = None
     while not member.live:

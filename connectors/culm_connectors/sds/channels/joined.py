@@ -1,4 +1,4 @@
-"""The channels that somebody here has joined, and what happens in them, among members and with Kafka.
+"""Channels with members at this edge, and the exchange among the members and with Kafka.
 
 A full participant's message goes at once to the other full participants of its channel here, and into
 `sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
@@ -73,7 +73,7 @@ class Channels:
         self._fetches: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Keep what peers bring and let time pass, until cancelled."""
+        """Store what peers send and run the timers, until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.staging.run(), name="sds-store")
@@ -84,13 +84,13 @@ class Channels:
 
     @property
     def is_fetching(self) -> bool:
-        """Whether something that the job lacks is looked for now."""
+        """Whether messages that the job is missing are being looked for now."""
         return bool(self._fetches)
 
     # Who is in.
 
     def room(self, member: Membership) -> ChannelMembers:
-        """The room of a member, made when there is none."""
+        """Return the channel of a member; creates it if it does not exist."""
         key = (member.channel_id, member.profile)
         room = self.rooms.get(key)
         if room is None:
@@ -99,13 +99,13 @@ class Channels:
         return room
 
     def join(self, member: Membership) -> None:
-        """A connection is about to be in a channel."""
+        """Add the membership of a connection that is about to enter a channel."""
         member.link.memberships[member.channel_id] = member
         member.link.budget.memberships += 1
         self.metrics.memberships += 1
 
     def leave(self, member: Membership) -> None:
-        """A connection is no longer in a channel."""
+        """Remove the membership of a connection that leaves a channel."""
         if member.link.memberships.pop(member.channel_id, None) is None:
             return
         for task in member.tasks:
@@ -122,7 +122,7 @@ class Channels:
                 self.metrics.channels = len(self.rooms)
 
     def decode(self, profile: Profile, data: bytes) -> Message:
-        """A message of a profile. Raises SdsError."""
+        """Decode a message of a profile. Raises SdsError."""
         return self._decoders[profile].decode(data)
 
     def bring(
@@ -133,7 +133,7 @@ class Channels:
         data: bytes,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """A member says something: to the others here at once, and to everybody else through Kafka."""
+        """Send a message to the other members here at once, and to everybody else through Kafka."""
         link = member.link if member is not None else None
         self._relay(room, message, data, None, but=link)
         record = SdsInRecord(
@@ -164,7 +164,7 @@ class Channels:
                     self.metrics.events_out += 1
 
     async def may_say(self, member: Membership, message: Message, data: bytes) -> bool:
-        """Whether a full participant may say this: new under its own id, or a repeat of what another made."""
+        """Whether a full participant may send this: under its own id, or as a copy of a stored message."""
         channel_id, link = member.channel_id, member.link
         if self.backbone.owners.may_speak(channel_id, message.sender_id, link.remote):
             return True
@@ -175,7 +175,7 @@ class Channels:
         return any(one.wire == data for one in found)
 
     def dismiss(self, member: Membership, code: str, reason: str) -> None:
-        """A member that was let in may not stay: it is told, and is no member any more."""
+        """Remove a member that may not stay, and send it the refusal."""
         self.metrics.rejects[code] += 1
         member.link.say(Refused(code, reason, member.channel_id))
         self.leave(member)
@@ -183,7 +183,7 @@ class Channels:
     # What the backbone hears.
 
     def owned(self, channel_id: str, participant_id: str) -> None:
-        """It is known anew whose an id is, or the channel ("")."""
+        """Admit or dismiss members after the owner of an id, or of the channel (""), has become known."""
         for profile in _PROFILES:
             room = self.rooms.get((channel_id, profile))
             if room is None:
@@ -201,7 +201,7 @@ class Channels:
                     member.admitted.set()
 
     def _join_refused(self, room: ChannelMembers, event: SdsEventRecord) -> None:
-        """The job does not let in whose join it was: that one is told, and nobody else."""
+        """Dismiss the member whose join the job refused; no other member is informed."""
         for member in tuple(room.hosted.values()):
             if member.join_token and member.join_token == event.details.get("token"):
                 code = str(event.details.get("code"))
@@ -210,7 +210,7 @@ class Channels:
     def received(
         self, channel_id: str, profile: Profile, data: bytes, retrieval_hint: bytes | None = None
     ) -> None:
-        """Somebody elsewhere said something."""
+        """Relay a message that came from another connector or from the job."""
         room = self.rooms.get((channel_id, profile))
         if room is None:
             return
@@ -223,7 +223,7 @@ class Channels:
         self._relay(room, message, data, retrieval_hint)
 
     def happened(self, channel_id: str, event: SdsEventRecord, cursor: bytes) -> None:
-        """The job tells an event."""
+        """Pass an event of the job on to the hosted participants' clients."""
         for profile in _PROFILES:
             room = self.rooms.get((channel_id, profile))
             if room is None:
@@ -241,7 +241,7 @@ class Channels:
                     self.pass_on(member, event, cursor)
 
     def pass_on(self, member: Membership, event: SdsEventRecord, cursor: bytes) -> None:
-        """Tell a hosted participant's client an event that it has not been told."""
+        """Send an event to a hosted participant's client unless the client has received it already."""
         if member.last is not None and event.number <= member.last:
             return
         if _concerns(member, event) and member.link.say(_event_frame(member.channel_id, event, cursor)):
@@ -249,7 +249,7 @@ class Channels:
         member.last, member.cursor = event.number, cursor
 
     def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
-        """The job lacks messages: whoever has members of the channel looks for them."""
+        """Look for messages that the job is missing, if there are members of the channel here."""
         room = self.rooms.get((channel_id, record.profile))
         if room is None or len(self._fetches) >= self.settings.max_job_fetches:
             return
@@ -271,7 +271,7 @@ class Channels:
 
 
 def _event_frame(channel_id: str, event: SdsEventRecord, cursor: bytes) -> EventFrame:
-    """An event of the job; the cursor is the one behind it."""
+    """Return the frame of an event of the job, with the cursor behind the event."""
     return EventFrame(
         channel_id,
         event.number,
@@ -286,7 +286,7 @@ def _event_frame(channel_id: str, event: SdsEventRecord, cursor: bytes) -> Event
 
 
 def _ephemeral_frame(message: Message) -> EventFrame:
-    """An ephemeral message: nothing keeps it, so it has no number."""
+    """Return the event frame of an ephemeral message, which is not stored and so has no number."""
     return EventFrame(
         message.channel_id,
         None,
@@ -300,7 +300,7 @@ def _ephemeral_frame(message: Message) -> EventFrame:
 
 
 def _concerns(member: Membership, event: SdsEventRecord) -> bool:
-    """Events of the channel, and of the participant itself; what other hosted ones say is delivered too.
+    """Whether an event is of the channel or of the participant itself, including messages delivered to it.
 
     An ephemeral message has come on the live path already.
     """
@@ -312,5 +312,5 @@ def _concerns(member: Membership, event: SdsEventRecord) -> bool:
 
 
 def _is_join_refused(event: SdsEventRecord) -> bool:
-    """Whether the job tells that it did not let somebody in: that one is told, not whose the id is."""
+    """Whether the job refused a join. Only the member that tried receives it, not the id's owner."""
     return event.kind == "rejected" and event.details.get("command") == "join"

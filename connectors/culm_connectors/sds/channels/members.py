@@ -1,4 +1,4 @@
-"""The channels that somebody here has joined: who is in, and which messages are the newest."""
+"""Members and newest messages of the channels that have members at this edge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Newest:
         self._heads: list[tuple[int, str]] = []
 
     def add(self, lamport_timestamp: int, message_id: str) -> bool:
-        """Take one note of; True where it is among the newest and was not known as such."""
+        """Add a message; returns True if it is one of the newest and was not listed yet."""
         head = (lamport_timestamp, message_id)
         place = bisect.bisect_left(self._heads, head)
         if place < len(self._heads) and self._heads[place] == head:
@@ -34,12 +34,12 @@ class Newest:
         return True
 
     def heads(self) -> tuple[tuple[int, str], ...]:
-        """In order."""
+        """Return the newest messages in ascending order of (Lamport timestamp, id)."""
         return tuple(self._heads)
 
 
 class Passed:
-    """The messages that have passed lately, of all channels together.
+    """Recently seen messages, of all channels together.
 
     Of each a hash is kept, under a key of this process alone: ids are as long as strangers like.
     """
@@ -49,7 +49,7 @@ class Passed:
         self._hashes: OrderedDict[int, None] = OrderedDict()
 
     def add(self, channel_id: str, profile: Profile, message_id: str) -> None:
-        """A message has passed."""
+        """Note that a message was seen."""
         place = hash((channel_id, profile, message_id))
         self._hashes[place] = None
         self._hashes.move_to_end(place)
@@ -62,7 +62,7 @@ class Passed:
 
 @dataclass(slots=True)
 class ChannelMembers:
-    """One channel, in one profile. Those who speak another profile under the same id are in another room."""
+    """Members of one channel in one profile. The same channel id in another profile is another channel."""
 
     channel_id: str
     profile: Profile
@@ -83,18 +83,18 @@ class ChannelMembers:
         return not self.full and not self.hosted
 
     def enter(self, member: Membership) -> None:
-        """Let somebody in."""
+        """Add a member."""
         (self.hosted if member.hosted else self.full)[id(member.link)] = member
 
     def leave(self, member: Membership) -> None:
-        """Somebody leaves."""
+        """Remove a member."""
         (self.hosted if member.hosted else self.full).pop(id(member.link), None)
 
     def note(self, message_id: str, lamport_timestamp: int) -> None:
-        """A message with content has passed."""
+        """Note that a message with content was seen."""
         self.passed.add(self.channel_id, self.profile, message_id)
         self.newest.add(lamport_timestamp, message_id)
 
     def has_passed(self, message_id: str) -> bool:
-        """Whether this message has passed lately."""
+        """Whether this message was seen recently."""
         return (self.channel_id, self.profile, message_id) in self.passed

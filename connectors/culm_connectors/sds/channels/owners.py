@@ -13,35 +13,38 @@ from culm_topics.sds.keys import split_owner_key
 from culm_topics.sds.records import SdsOwnerRecord
 
 Refusal = tuple[str, str]
-"""A stable code, and words for people."""
+"""A stable code and a text for people."""
 
 _CHANNEL: Final = ""
 
 
 class Owners:
-    """The newest rows by channel and participant id; those of whole partitions, as they are followed."""
+    """The newest rows by channel and participant id, complete for the partitions that are followed."""
 
     def __init__(self) -> None:
         self._channels: dict[str, dict[str, SdsOwnerRecord]] = {}
 
     def take(self, key: bytes, value: bytes) -> tuple[str, str]:
-        """A row; which channel, and id or "", it is about. Raises RecordError."""
+        """Store an encoded row; returns its channel id and participant id ("" for the channel's own row).
+
+        Raises RecordError: if the key or the row is malformed.
+        """
         channel_id, participant_id = split_owner_key(key)
         self.put(channel_id, participant_id, SdsOwnerRecord.decode(value))
         return channel_id, participant_id
 
     def put(self, channel_id: str, participant_id: str, row: SdsOwnerRecord) -> None:
-        """The newest row of an id, or with "" of a channel."""
+        """Store the newest row of a participant id, or of the channel itself ("")."""
         self._channels.setdefault(channel_id, {})[participant_id] = row
 
     def channel(self, channel_id: str) -> SdsOwnerRecord | None:
-        """The channel's own row; None: nobody has been in it yet."""
+        """Return the channel's own row; None if the channel has had no members yet."""
         return self._channels.get(channel_id, {}).get(_CHANNEL)
 
     def refusal(
         self, channel_id: str, profile: Profile, participant_id: str, peer_id: bytes, *, hosted: bool
     ) -> Refusal | None:
-        """Why a key may not be in a channel as this participant; None where nothing is known against it."""
+        """Return why a key may not be in a channel as this participant; None if no known row forbids it."""
         rows = self._channels.get(channel_id, {})
         channel, owned = rows.get(_CHANNEL), rows.get(participant_id)
         if channel is not None and channel.profile != profile:
@@ -55,11 +58,11 @@ class Owners:
         return None
 
     def is_admitted(self, channel_id: str, participant_id: str, peer_id: bytes) -> bool:
-        """Whether a hosted participant is this key's."""
+        """Whether a hosted participant belongs to this key."""
         owned = self._channels.get(channel_id, {}).get(participant_id)
         return owned is not None and owned.role == "hosted" and owned.peer_id == peer_id
 
     def may_speak(self, channel_id: str, sender_id: str, peer_id: bytes) -> bool:
-        """Whether what a full participant says under a sender id may be new."""
+        """Whether a full participant may send new messages under a sender id."""
         owned = self._channels.get(channel_id, {}).get(sender_id) if sender_id else None
         return owned is None or (owned.role == "bound" and owned.peer_id == peer_id)

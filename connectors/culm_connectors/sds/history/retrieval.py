@@ -1,4 +1,4 @@
-"""Looking for messages that somebody lacks: in the store, then at peers that are in the channel.
+"""Search for missing messages: in the store, then at peers that are in the channel.
 
 What peers answer is taken only where it was asked for: a message of this channel with a wanted id.
 """
@@ -28,7 +28,7 @@ Wire = tuple[bytes, bytes | None]
 
 
 class Found(NamedTuple):
-    """A message, the hint under which the store has it, and the peer that gave it; None: the store."""
+    """A message, the hint under which the store has it, and the peer that sent it (None: the store)."""
 
     wire: bytes
     hint: bytes | None
@@ -53,7 +53,7 @@ class _Asked:
 
 
 class Retrieval:
-    """Answers questions for messages; bounded by the settings in how many are under way."""
+    """Answers requests for messages; the number of requests under way is bounded."""
 
     def __init__(self, backbone: Backbone, settings: SdsEdgeSettings, metrics: SdsMetrics) -> None:
         self._backbone = backbone
@@ -112,14 +112,14 @@ class Retrieval:
     def _whom(
         self, room: ChannelMembers, entries: Iterable[HistoryEntry], but: MemberLink | None
     ) -> list[Membership]:
-        """Their writers first, then whoever has been in the channel the longest."""
+        """Return the members to ask: first the writers of the messages, then the oldest members."""
         writers = {entry.sender_id for entry in entries}
         others = [member for member in room.full.values() if member.link is not but]
         others.sort(key=lambda member: member.participant_id not in writers)
         return others[: self._settings.asked_peers]
 
     def answered(self, link: MemberLink, frame: Fetched) -> bool:
-        """A peer answers; False where nobody asked it."""
+        """Take a peer's answer; returns False if the peer was not asked."""
         asked = self._asked.get(frame.request)
         if asked is None or id(link) not in asked.links or asked.room.channel_id != frame.channel_id:
             return False
@@ -148,7 +148,7 @@ class Retrieval:
         return True
 
     def gone(self, link: MemberLink) -> None:
-        """A peer has left: nobody waits for its answers."""
+        """Stop waiting for answers of a peer that has left."""
         for asked in self._asked.values():
             asked.links.discard(id(link))
             if not asked.links:
@@ -163,7 +163,7 @@ def cut(
     *,
     more: bool = False,
 ) -> list[Fetched]:
-    """An answer as frames that fit, by default those that every reader takes; what fits in none is left out.
+    """Split an answer into frames of at most `max_bytes`; a message that fits in no frame is left out.
 
     `more`: another part of it follows.
     """
