@@ -1,15 +1,15 @@
 """Kafka from an event loop.
 
-| module | what it holds |
+| module | content |
 |---|---|
-| producer | many records in, one wait until Kafka has acknowledged all of them |
-| backlog | records that wait for a batch, bounded; who sends them |
-| consumer | a topic read in a thread, handed over in bounded batches |
-| partition_follower | partitions of several topics, followed as somebody wants them |
-| errors | what can go wrong |
-| topic_readers | opens readers of topics as a connector does; how errors of its Kafka clients are logged |
-| health | whether Kafka answers, and where topics end |
-| origin | which cluster and which incarnation of a topic the offsets count in |
+| producer | produces records and waits until Kafka has acknowledged all of them |
+| backlog | bounded queue of records that wait for a batch, and the task that sends them |
+| consumer | reads a topic in a thread and hands it over in bounded batches |
+| partition_follower | follows partitions of several topics while they are requested |
+| errors | the errors of this package |
+| topic_readers | opens a connector's readers of topics; logs the errors of its Kafka clients |
+| health | detects whether Kafka answers; the ends of topics |
+| origin | the cluster and the incarnations of topics to which offsets belong |
 """
 
 from culm_connectors.kafka.consumer import Progress, TopicReader

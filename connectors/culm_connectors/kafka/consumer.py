@@ -1,8 +1,8 @@
 """Reading Kafka from an event loop: a thread consumes, a bounded queue hands over batches.
 
 Partitions are assigned with explicit offsets and never reset by themselves: an offset that is out of range
-is an error (`OffsetLost`), because what lies between was lost to this reader. `read_to_end` is the first
-part of every start: it gives batches until the end that existed when it was called.
+is an error (`OffsetLost`), because the records in between are lost to this reader. `read_to_end` is the first
+part of every start: it yields batches until the end that existed when the reader was started.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _OPEN_TIMEOUT_S = 30.0
 _QUEUED_BATCHES = 4
 
 Progress = Callable[[str, int, int], None]
-"""Told while a topic is read to its end: what is done, how much of it, of how much."""
+"""Callback for progress while a topic is read to its end: activity, amount done, total amount."""
 
 
 class TopicReader:
     """Reads all partitions of one topic in a thread; an asynchronous context manager.
 
     `consumer` makes a `confluent_kafka.Consumer` with `enable.partition.eof` and without an offset reset.
-    `skip_lost` passes over what retention has removed, where another topic makes up for it.
+    `skip_lost` skips records that retention has removed; use it if another topic replaces them.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TopicReader:
         self.ends: dict[Partition, int] = {}
         """The end of every partition when this reader started."""
         self.positions: dict[Partition, int] = {}
-        """The next offset of every partition, as far as batches were taken."""
+        """The next offset of every partition after the batches taken so far."""
         self.taken_at_s: float | None = None
         """Wall-clock time of the latest batch that was taken."""
 
@@ -83,7 +83,7 @@ class TopicReader:
         thread = self._thread
         assert thread is not None, "entered before it is left"
         while thread.is_alive():
-            # Unblock a thread that waits for room in the queue.
+            # Unblock a thread that waits for capacity in the queue.
             with contextlib.suppress(asyncio.QueueEmpty):
                 self._queue.get_nowait()
             await asyncio.to_thread(thread.join, _POLL_S)
@@ -97,7 +97,7 @@ class TopicReader:
                     self._assign(consumer)
                     break
                 except KafkaException as error:
-                    # A broker that has just started, or a topic just made, needs a moment.
+                    # A broker that has just started, or a topic just created, needs a moment.
                     if time.monotonic() > deadline_s:
                         raise ConsumeFailed(f"{self.topic}: {error.args[0].str()}") from error
                     time.sleep(_POLL_S)
@@ -136,9 +136,9 @@ class TopicReader:
         consumer.assign(assignment)
 
     async def get(self) -> Batch:
-        """The next records.
+        """Wait for the next batch and return it.
 
-        Raises OffsetLost or ConsumeFailed; the reader is of no use afterwards.
+        Raises OffsetLost or ConsumeFailed; the reader cannot be used afterwards.
         """
         taken = await self._queue.get()
         if isinstance(taken, Exception):
@@ -148,16 +148,16 @@ class TopicReader:
         return taken
 
     async def read_to_end(self) -> AsyncIterator[Batch]:
-        """Batches until every partition stands at the end that it had when the reader started."""
+        """Yield batches until every partition has reached the end that it had when the reader started."""
         while any(self.positions[partition] < end for partition, end in self.ends.items()):
             yield await self.get()
 
     def remaining(self) -> int:
-        """Records between where we stand and the end at the start; for showing progress."""
+        """Return the number of records left before the ends at the start; for showing progress."""
         return sum(max(0, end - self.positions[partition]) for partition, end in self.ends.items())
 
     def lag(self, ends: Mapping[Partition, int]) -> int:
-        """Records between where we stand and these ends; partitions that are not read do not count."""
+        """Return the number of records left before these ends; partitions that are not read do not count."""
         return sum(
             max(0, ends.get(partition, 0) - position) for partition, position in tuple(self.positions.items())
         )
@@ -173,7 +173,7 @@ class TopicReader:
         except OffsetOutOfRange as error:
             self._hand_over(OffsetLost(str(error)))
         except Exception as error:
-            # Whatever it is: who waits for records would wait for ever.
+            # Hand over any error: otherwise the caller of `get` would wait for ever.
             self._hand_over(ConsumeFailed(f"{self.topic}: {error}"))
         finally:
             consumer.close()

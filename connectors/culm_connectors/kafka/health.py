@@ -1,8 +1,8 @@
 """Kafka's health: a background thread asks the brokers for the ends of topics.
 
-A client of Kafka retries in silence, and remembers the ends that it saw last: from inside, a cluster without
-a quorum looks like one where nothing happens. So a thread asks every few seconds where every partition ends,
-which its leader must answer; what was not answered lately is unknown, never zero.
+A Kafka client retries silently and remembers the ends that it saw last: to the client, a cluster without a
+quorum looks like an idle one. So a thread asks every few seconds for the end of every partition, which the
+partition's leader must answer. An end without a recent answer is unknown, never zero.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Ends:
 
 
 class KafkaHealth:
-    """Asks while the context lasts, about all partitions of the topics that `topics` returns (full names).
+    """Asks for the ends of all partitions of `topics()` (full names) while the context lasts.
 
-    Before the first answer Kafka counts as away. Its methods may be called from any thread.
+    Before the first answer Kafka counts as away. The methods may be called from any thread.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class KafkaHealth:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # An answer that is under way is not waited for: it may take as long as the broker is away.
+        # Do not wait for a pending answer: it may take as long as the broker is away.
         self._stopping.set()
 
     @property
     def away(self) -> str | None:
-        """Since when Kafka does not answer, and why, in words; None while it does."""
+        """Text that says how long Kafka has not answered, and why; None while it answers."""
         with self._lock:
             silent_s = time.monotonic() - self._answered_s
             if self._reason is not None:
@@ -91,7 +91,7 @@ class KafkaHealth:
         try:
             offsets = self._ask_ends()
         except Exception as error:
-            # Whatever it is: a thread that ends here would say for ever that Kafka is away.
+            # Catch everything: if the thread ended here, Kafka would be reported as away for ever.
             self._note(_words(error))
         else:
             with self._lock:

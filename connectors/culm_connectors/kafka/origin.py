@@ -1,4 +1,4 @@
-"""The origin of Kafka's offsets (`culm_topics.kafka.origin`), asked for and watched by a connector."""
+"""Requests and watches the origin of Kafka's offsets (`culm_topics.kafka.origin`) for a connector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
-    """The origin of the cluster and of these topics; blocks.
+    """Return the origin of the cluster and of these topics; blocks.
 
     Raises ConsumeFailed when Kafka does not answer or a topic does not exist.
     """
@@ -31,17 +31,17 @@ def ask_origin(admin: AdminClient, topics: Iterable[str]) -> Origin:
 
 
 async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float = 30.0) -> None:
-    """Ask again until cancelled.
+    """Ask for the origin every `interval_s` seconds until cancelled.
 
     Raises `TopicRecreated` if an answer differs, and `PartitionsAdded` if a topic has more partitions than
-    `known` says: what is written to those would never be read.
+    in `known`: records in the added partitions would never be read.
     """
     while True:
         await asyncio.sleep(interval_s)
         try:
             found = await asyncio.to_thread(ask_origin, admin, known.topic_ids)
         except ConsumeFailed as error:
-            # That Kafka is away is logged by `health`.
+            # `health` logs that Kafka is away.
             logger.debug("the origin cannot be asked for: %s", error)
             continue
         if changed := known.differences(found):

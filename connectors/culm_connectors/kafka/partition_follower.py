@@ -1,8 +1,8 @@
-"""Following partitions of several topics from the present on, as channels are joined and left.
+"""Follows partitions of several topics from their current ends, as channels are joined and left.
 
-One thread, one Kafka client, made when the first channel is joined: a connector without SDS peers reads
-nothing of it. Of each topic only the partitions are read whose channels somebody here has joined. Records go
-to the event loop batch by batch, and the next batch is taken when it has dealt with the last.
+One thread with one Kafka client, created when the first channel is joined: a connector without SDS peers
+reads nothing from these topics. A partition is read only while a channel in it is joined on this connector.
+Records go to the event loop batch by batch; the next batch is read once the last is processed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FollowedRecord:
 
 
 Deliver = Callable[[Sequence[FollowedRecord]], None]
-"""Deals with records, on the event loop."""
+"""Callback that processes records on the event loop."""
 
 
 @dataclass(slots=True)
@@ -64,18 +64,18 @@ class _Request:
     deadline_s: float
     """Deadline for the broker's answer with the end of the partition."""
     left_s: float | None = None
-    """Since when nobody has wanted it any more; None while somebody does."""
+    """Time since which the partition is no longer requested; None while it is requested."""
 
 
 class Following:
-    """Follows partition n of every topic for whoever asks for n. `topics`: names by the topics' full names.
+    """Follows partition n of every topic while n is requested. `topics`: names by the topics' full names.
 
-    What is wanted is a state, not a queue: a request that is taken back before it was granted costs
-    nothing, and a partition that nobody wants any more is followed for `linger_s` longer, so that joining
-    and leaving in a loop asks the broker no more than joining once. `consumer` makes a client that begins
-    at the end where an offset is out of range, with `enable.partition.eof`. Of topics in `whole`
-    everything is read: a partition is followed when what was in them has been dealt with. `failure` is
-    done when the thread has ended in an error.
+    Requests are a state, not a queue: a request that is withdrawn before it was granted costs nothing. A
+    partition that is no longer requested is followed for `linger_s` longer, so that joining and leaving in a
+    loop asks the broker no more than joining once. `consumer` makes a client with `enable.partition.eof`
+    that starts at the end if an offset is out of range. Topics in `whole` are read from the beginning: the
+    request for a partition is granted once their existing records are processed. `failure` completes when
+    the thread has ended with an error.
     """
 
     def __init__(
@@ -93,17 +93,17 @@ class Following:
         self._linger_s = linger_s
         self._whole = frozenset(whole)
         self._reading: list[tuple[concurrent.futures.Future[None], Mapping[tuple[str, int], int]]] = []
-        """Requests that wait for what was there before: on the event loop, with the offsets behind it."""
+        """Requests that wait for existing records, with the end offsets of those; used on the event loop."""
         self._wanted: Counter[int] = Counter()
         self._changed = threading.Condition()
-        """Guards the requests; notified when one is new or taken back."""
+        """Guards the requests; notified when a request is added or withdrawn."""
         self._requests: dict[int, _Request] = {}
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._loop = asyncio.get_running_loop()
         self.failure: asyncio.Future[None] = self._loop.create_future()
         self.positions: dict[tuple[str, int], int] = {}
-        """The next offset of each followed partition by its topic's name: what is before was dealt with."""
+        """The next offset of each followed partition by its topic's name; earlier records are processed."""
 
     async def follow(self, partition: int) -> None:
         """Start to deliver the records of a partition to `deliver`; return once this has begun.
@@ -112,14 +112,14 @@ class Following:
         """
         self._wanted[partition] += 1
         try:
-            # Others may wait for the same.
+            # Other callers may wait for the same future.
             await asyncio.shield(asyncio.wrap_future(self._requested(partition), loop=self._loop))
         except BaseException:
             self.unfollow(partition)
             raise
 
     def unfollow(self, partition: int) -> None:
-        """One less wants the partition."""
+        """Withdraw one request for the partition."""
         self._wanted[partition] -= 1
         if self._wanted[partition] > 0:
             return
@@ -169,7 +169,7 @@ class Following:
             with self._changed:
                 requests = tuple(self._requests.values())
             for request in requests:
-                # Who waits for one of them must not wait for ever.
+                # Callers that wait for these requests must not wait for ever.
                 if not request.done.done():
                     request.done.set_exception(error)
             self._on_loop(lambda: self._fail(error))
@@ -186,7 +186,7 @@ class Following:
         assigned: set[int] = set()
         while not self._stopping.is_set():
             with self._changed:
-                # Without anything to follow there is nothing to do but to wait for a request.
+                # Without partitions to follow, only wait for a request.
                 while not assigned and not self._requests and not self._stopping.is_set():
                     self._changed.wait()
             self._unassign(consumer, assigned)
@@ -198,7 +198,7 @@ class Following:
                 self._hand_over(batch)
 
     def _unassign(self, consumer: Consumer, assigned: set[int]) -> None:
-        """Forget requests that were taken back: at once where they were not granted, else after a while."""
+        """Drop withdrawn requests: at once if they were not granted, otherwise after `linger_s`."""
         before_s = time.monotonic() - self._linger_s
         with self._changed:
             over = [
@@ -216,7 +216,7 @@ class Following:
             assigned -= unwanted
 
     def _assign(self, consumer: Consumer, assigned: set[int]) -> None:
-        """Follow what is newly wanted, all of it at once, from where it ends now."""
+        """Start to follow all newly requested partitions, from their current ends."""
         with self._changed:
             new = {
                 partition: request
@@ -249,7 +249,7 @@ class Following:
                 ConsumeFailed("following channels: the broker does not tell where they end")
             )
         if new:
-            # A broker that has just started, or a topic just made, needs a moment.
+            # A broker that has just started, or a topic just created, needs a moment.
             self._stopping.wait(_POLL_S)
 
     def _grant_after(
@@ -271,7 +271,7 @@ class Following:
     def _ends(self, consumer: Consumer, partitions: Collection[int]) -> dict[tuple[str, int], int]:
         """Return the ends of the partitions by the topics' full names, as far as the broker reports them."""
         asked = [
-            # The offset stands for a time here; this one means: behind the last record.
+            # The offset field carries a time here; this value means: behind the last record.
             TopicPartition(topic, one, OFFSET_END)
             for topic in self._topics
             for one in partitions
@@ -311,7 +311,7 @@ class Following:
         done: concurrent.futures.Future[None],
     ) -> None:
         try:
-            # One record of another kind than expected is the receiver's business; a defect of ours is not.
+            # The receiver handles unexpected records itself; any other exception is our defect.
             self._deliver(records)
             self.positions.update(ends)
             self._settle()

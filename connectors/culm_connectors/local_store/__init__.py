@@ -1,21 +1,21 @@
-"""Local state of the edge, filled from topics: what the index of logs and stores of protocols have in common.
+"""Local state of the edge, filled from topics: the common part of the log index and the protocols' stores.
 
-| module | what it holds |
+| module | content |
 |---|---|
-| folder_lock | one process at a time over a folder |
-| lmdb_file | the file: owned by one process, opened with doubt, grown when full, its errors translated |
+| folder_lock | lock that gives a folder to one process at a time |
+| lmdb_file | the file: owned by one process, checked when opened, grown when full, its errors translated |
 | long_read | a read transaction that outlives one call |
-| opening | trust, or drop and start anew; the mark of a store that was closed |
-| sizes | with how large a file it begins, and how large it may get |
+| opening | opens a store that can be trusted, or drops it and starts anew; the mark of a closed store |
+| sizes | initial and maximum size of the file |
 | writer | the one writing thread, for programs on an event loop |
-| errors | what can go wrong |
+| errors | the errors of this package |
 
-All that is in lmdb; and in SQLite, for the folders of protocols whose edges keep files, too:
+These modules are for lmdb. The folders of protocols whose edges keep files use SQLite, too:
 
-| module | what it holds |
+| module | content |
 |---|---|
 | sqlite_file | a connection, which is closed if opening the store fails |
-| topic_offsets | origin and offsets of topics, in the database of what they brought |
-| store_guard | a store that cannot be written or is damaged is recognised, and worked on no more |
-| refilled_folder | opening such a folder: trust, refuse, or drop and start anew |
+| topic_offsets | origin and offsets of topics, in the same database as their data |
+| store_guard | detects a store that is damaged or cannot be written, and stops all work on it |
+| refilled_folder | opens such a folder: it is trusted, refused, or set aside and filled again |
 """

@@ -15,7 +15,7 @@ class LocalStoreError(ConnectorError):
 
 
 class StoreDamaged(LocalStoreError):
-    """The file is not what we wrote: torn, truncated, overwritten or of an unknown format."""
+    """The file differs from what was written: torn, truncated, overwritten or of an unknown format."""
 
     code: ClassVar[str] = "local_store.damaged"
 
@@ -33,26 +33,26 @@ class StoreBusy(LocalStoreError):
 
 
 class StoreFull(LocalStoreError):
-    """The disk is full, or the store has the size that it may have; what it holds is as it was."""
+    """The disk is full, or the store has reached its maximum size; its content is unchanged."""
 
     code: ClassVar[str] = "local_store.full"
 
 
 class StoreUnusable(LocalStoreError):
-    """The system refused what the file needs (memory, rights, a write); its content is not doubted."""
+    """The system refused an operation on the file (memory, rights, a write); its content stays trusted."""
 
     code: ClassVar[str] = "local_store.unusable"
 
 
 class SnapshotLost(LocalStoreError):
-    """A snapshot was taken back, since the file had to grow or was closed, or it was released before."""
+    """A snapshot was ended because the file had to grow or was closed, or it was released before."""
 
     code: ClassVar[str] = "local_store.snapshot_lost"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFamily:
-    """The errors of one kind of store, where they have names and codes of their own."""
+    """The error classes of one kind of store, which may have their own names and codes."""
 
     damaged: type[StoreDamaged] = StoreDamaged
     busy: type[StoreBusy] = StoreBusy

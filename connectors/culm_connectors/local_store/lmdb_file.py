@@ -1,4 +1,4 @@
-"""One lmdb file: opened with doubt, grown when full, its errors translated.
+"""One lmdb file: checked when opened, grown when full, its errors translated.
 
 Writes are not flushed one by one (`sync=False`), but their order is kept (no write map): a killed process
 loses nothing, and after a power failure the file is either an older state of itself or is refused here.
@@ -37,7 +37,7 @@ _READER_BYTES = 64
 _SPACE_HINT = "make room on this disk, or replace it where it has room"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL = tuple(os.strerror(code) for code in _NO_SPACE)
-# What lmdb says when only a part of what it wrote had room.
+# The message of lmdb if only a part of a write fitted on the disk.
 _CUT_SHORT = (os.strerror(errno.EIO),)
 _NO_DAMAGE = (
     lmdb.PanicError,  # writing the head of the file failed: it must be opened anew
@@ -52,7 +52,7 @@ Result = TypeVar("Result")
 
 
 class _Gate:
-    """Lets readers through until the map must be resized, when no transaction may be open."""
+    """Admits readers, except while the map is resized, when no transaction may be open."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -90,11 +90,11 @@ class _Gate:
 class LmdbFile:
     """The lmdb environment of one folder, owned by this process until `close`.
 
-    The map grows as it must, up to `max_size_bytes`; `full_hint` says what to do when it may not.
-    `durable` flushes every transaction; `check` walks every page before lmdb opens the file. `errors` are
-    what is raised: `busy` when another process owns the folder, `damaged` when its file is not sound, `full`
-    when the disk is full, `unusable`. `lock` is the folder's lock if the caller
-    holds it already; `close` releases it.
+    The map grows as needed up to `max_size_bytes`; `full_hint` is the hint of the error at that size.
+    `durable` flushes every transaction; `check` walks every page before lmdb opens the file. `errors` are the
+    errors raised: `busy` when another process owns the folder, `damaged` when its file is not sound, `full`
+    when the disk is full or the maximum size is reached, `unusable`. `lock` is the folder's lock if the
+    caller holds it already; `close` releases it.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class LmdbFile:
         self._errors = errors
         self._long_reads: set[LongRead] = set()
         self.damage: StoreDamaged | None = None
-        """The latest damage that a transaction met."""
+        """The latest damage that a transaction found."""
         self._is_flushed = True
         self._gate = _Gate()
         self._lock = lock or lock_store(folder, errors)
@@ -154,9 +154,9 @@ class LmdbFile:
             raise
 
     def _allocate_lock_file(self) -> None:
-        """Write the file of lmdb's reader slots, where one of a crashed process is of no use.
+        """Write the file of lmdb's reader slots anew; the file of a crashed process is not reused.
 
-        lmdb maps it without writing it before: on a full disk the first touch would kill the process.
+        lmdb maps it without writing it first: on a full disk the first access would kill the process.
         """
         path = self.folder / "lock.mdb"
         path.unlink(missing_ok=True)
@@ -175,12 +175,12 @@ class LmdbFile:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Any]:
-        """A short read transaction (an lmdb `Transaction`); usable from any thread."""
+        """Open a short read transaction (an lmdb `Transaction`); usable from any thread."""
         with self._gate.reader(), self._noting(), self._translated(), self._env.begin() as transaction:
             yield transaction
 
     def read_long(self) -> LongRead:
-        """A read transaction that may last: it is taken back when the map must grow, or is closed."""
+        """Open a long read transaction; it is ended when the map must grow or the file is closed."""
         with self._gate.reader(), self._translated():
             long_read = LongRead(self._env.begin(), self._reading, self._long_reads.discard)
             self._long_reads.add(long_read)
@@ -200,9 +200,9 @@ class LmdbFile:
             raise
 
     def scan(self, database: bytes, prefix: bytes, chunk: int) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values whose key has a prefix, in order; usable from any thread.
+        """Yield keys with a prefix and their values, in order; usable from any thread.
 
-        Read transactions stay short, however slowly the caller takes what it asked for: one a chunk.
+        Each chunk has its own read transaction, so transactions stay short even if the caller is slow.
         """
         position = prefix
         while True:
@@ -219,7 +219,7 @@ class LmdbFile:
             position = found[-1][0] + b"\x00"
 
     def write(self, work: Callable[[Any], Result]) -> Result:
-        """Run `work` in one write transaction, again in a larger map when it did not fit.
+        """Run `work` in one write transaction, and again in a larger map if it did not fit.
 
         `work` must have no effect outside of the transaction. Raises `full`, `damaged`, `unusable`.
         """
@@ -245,7 +245,7 @@ class LmdbFile:
                 f"{self.folder} has the {self._max_size_bytes} bytes that it may have", hint=self._full_hint
             )
         with self._gate.alone(), self._translated():
-            # The map cannot move below a transaction, and one that lasts may last for minutes.
+            # The map cannot move while a transaction is open, and a long read may last for minutes.
             self._end_long_reads()
             self._env.set_mapsize(size)
 
@@ -260,11 +260,11 @@ class LmdbFile:
 
     @property
     def revision(self) -> int:
-        """The number of the newest transaction that was committed."""
+        """The number of the latest committed transaction."""
         return int(self._env.info()["last_txnid"])
 
     def size_bytes(self) -> int:
-        """The size of the file."""
+        """Return the size of the file in bytes."""
         return (self.folder / DATA_FILE).stat().st_size
 
     def sync(self) -> None:
@@ -273,13 +273,13 @@ class LmdbFile:
             with self._noting(), self._translated():
                 self._env.sync(True)
         except LocalStoreError:
-            # The system forgets what it could not flush: a later flush proves nothing of it.
+            # The system forgets data that it could not flush: a later flush proves nothing about it.
             self._is_flushed = False
             raise
 
     @contextlib.contextmanager
     def _translated(self, full: tuple[str, ...] = _FULL) -> Iterator[None]:
-        """Turn lmdb's errors into ours, except the one that growing the map answers.
+        """Translate lmdb's errors, except MapFullError, which `write` handles by growing the map.
 
         `full` are the system's messages that mean a full disk.
         """
@@ -296,7 +296,7 @@ class LmdbFile:
             raise self._errors.damaged(text) from error
 
     def close(self, then: Callable[[], None] = lambda: None) -> None:
-        """Flush, close the file, call `then` if every flush succeeded, and give the folder free."""
+        """Flush, close the file, call `then` if every flush succeeded, and unlock the folder."""
         try:
             with self._gate.alone():
                 self._end_long_reads()

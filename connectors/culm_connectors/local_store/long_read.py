@@ -1,6 +1,6 @@
 """A read transaction that outlives one call: everything that it reads is of one moment.
 
-While it lasts, lmdb gives no page free that it sees: whoever has one lets go of it soon.
+While it lasts, lmdb frees none of the pages that it sees, so it should be ended soon.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from culm_connectors.local_store.errors import SnapshotLost
 class LongRead:
     """A transaction that any thread may use, one at a time, until it is ended here or by its file.
 
-    `guard` surrounds every use of it; `ended` is told at the end.
+    `guard` makes the context of every use; `ended` is called at the end.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class LongRead:
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Any]:
-        """The transaction, for a moment: whoever wants to end it waits. Raises SnapshotLost at its end."""
+        """Yield the transaction; `end` waits for the context to finish. Raises SnapshotLost once ended."""
         with self._lock:
             if self._transaction is None:
                 raise SnapshotLost("a snapshot that is over was read", hint="take another one")
@@ -40,7 +40,7 @@ class LongRead:
                 yield self._transaction
 
     def end(self) -> None:
-        """Let go of it; again does nothing."""
+        """End the transaction. Harmless when repeated."""
         with self._lock:
             if self._transaction is not None:
                 self._transaction.abort()

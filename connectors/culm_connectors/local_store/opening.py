@@ -1,12 +1,12 @@
-"""Opens a local store with doubt: what is not surely ours and whole is dropped, loudly.
+"""Opens a local store only if it can be trusted; otherwise the store is dropped with a warning in the log.
 
 A local store is a cache of topics, so dropping it costs time and no data. It is dropped when its file is
 damaged or of an unknown format, and when it was filled from another Kafka cluster or from a topic that was
 created anew since.
 
-Closing a store leaves a mark with the digest of the file, which opening compares and removes. A file
-without a mark was not closed (the process was killed, the machine went down): every page of it is walked, and
-its records are looked at by their owner, before any of it is believed.
+Closing a store leaves a mark with the digest of the file, which opening compares and removes. A file without
+a mark was not closed (the process was killed, the machine went down): every page is walked, and the owner
+checks the records, before the file is trusted.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def open_or_drop(
     what: str,
     errors: ErrorFamily = STORE_ERRORS,
 ) -> Store:
-    """The store of this folder if it can be trusted, else an empty one in its place.
+    """Return the store of this folder if it can be trusted, else an empty store in its place.
 
     The folder is locked before anything in it is read or removed: another process may be using it.
     `open_store` receives that lock and whether the file is in doubt; it raises StoreDamaged or StoreForeign,
-    with the file closed, if the contents cannot be trusted. `what` says in the log what is dropped, and
-    what it is rebuilt from. Raises `errors.busy`, and what opening an empty store raises.
+    with the file closed, if the contents cannot be trusted. `what` is the log's description of the dropped
+    store and of its source. Raises `errors.busy`, and the errors of opening an empty store.
     """
     lock = lock_store(folder, errors)
     try:
@@ -105,12 +105,12 @@ def in_doubt(folder: Path, errors: ErrorFamily = STORE_ERRORS) -> bool:
 
 
 def mark_open(folder: Path) -> None:
-    """From now on the file is not what it was when it was closed."""
+    """Remove the mark of a closed store, since the file may change from now on."""
     mark = folder / _STATE_FILE
     if _state(folder).get("condemned") or not mark.exists():
         return
     mark.unlink(missing_ok=True)
-    # A mark that came back after a power failure would be of another state of the file.
+    # A mark that came back after a power failure would describe another state of the file.
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -119,7 +119,7 @@ def mark_open(folder: Path) -> None:
 
 
 def close_marked(store: Closable) -> None:
-    """Flush, close and remember that this was done, and with what in the file."""
+    """Flush and close the store, and write the mark with the digest of the file."""
     folder = store.folder
 
     def mark() -> None:
@@ -129,17 +129,17 @@ def close_marked(store: Closable) -> None:
     try:
         store.close(mark)
     except (LocalStoreError, OSError) as error:
-        # As after a crash: without a whole mark the next opening looks through all of it.
+        # As after a crash: without a complete mark the next opening checks the whole file.
         logger.warning("%s is not marked as closed: %s", folder, error)
 
 
 def _digest(data: Path) -> str:
-    """BLAKE3 of the file: half a gigabyte a second and more."""
+    """Return the BLAKE3 of the file (half a gigabyte per second and more)."""
     return blake3(max_threads=blake3.AUTO).update_mmap(data).hexdigest()
 
 
 def condemn(folder: Path) -> None:
-    """Have the next opening drop the store: this process met damage in it, or what its topic contradicts."""
+    """Make the next opening drop the store because it is damaged or contradicts its topic."""
     try:
         (folder / _STATE_FILE).write_text(json.dumps({"condemned": True}))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Opens a folder in SQLite that is filled from topics: it is trusted, refused, or set aside and made anew."""
+"""Opens a SQLite folder that is filled from topics: it is trusted, refused, or set aside and recreated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_or_refill(folder: Path, open_once: Callable[[], Opened], error: type[Co
 
 
 def condemn_folder(folder: Path) -> None:
-    """Have the next opening set the folder aside: damage was met in it after it had been opened."""
+    """Make the next opening set the folder aside, because damage was found after it had been opened."""
     try:
         (folder / _CONDEMNED).touch()
     except OSError as error:

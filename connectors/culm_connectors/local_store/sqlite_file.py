@@ -1,4 +1,4 @@
-"""A database in SQLite of one folder, opened so that nobody is kept waiting by one that cannot be used."""
+"""Opens the SQLite database of a folder, and closes it at once if it cannot be used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from culm_connectors.errors import ConnectorError
 def opened_database(
     path: Path, busy_timeout_s: float, refused: type[ConnectorError]
 ) -> Iterator[sqlite3.Connection]:
-    """A connection, made with its folder, that stays open unless what prepares it within the context fails.
+    """Yield a connection that stays open after the context unless the code in the context raises.
 
-    It begins its transactions by itself, and is for one thread at a time. Raises `refused`: the database, or
-    what is read of it within the context, cannot be used.
+    The folder is created if it does not exist. The connection is in autocommit mode and is for one thread at
+    a time. Raises `refused`: the database, or data read in the context, cannot be used.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -29,7 +29,7 @@ def opened_database(
             database.execute("PRAGMA synchronous = NORMAL")
             yield database
         except BaseException:
-            # Its transaction would keep whoever opens it next waiting.
+            # An open transaction would block the next opening.
             database.close()
             raise
     except (OSError, sqlite3.Error) as error:

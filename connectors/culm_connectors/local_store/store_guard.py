@@ -1,7 +1,7 @@
-"""Recognises that a store in SQLite can no longer be written, or is damaged, and stops all work on it.
+"""Detects that a SQLite store can no longer be written, or is damaged, and stops all work on it.
 
-What was in memory may be ahead of the file once a commit has failed, so no further step may run. The store is
-closed then and opened again (`edge.opening`): when there is space, or as a new one that topics refill.
+Once a commit has failed, the state in memory may be ahead of the file, so no further step may run. The store
+is then closed and opened again (`edge.opening`): when there is space, or as a new store filled from topics.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Watching = Callable[[], AbstractContextManager[None]]
 
 
 class StoreGuard:
-    """Guards one store, whose work is done in one thread; made on the event loop that waits for `failed`.
+    """Guards one store whose work runs in one thread; create it on the event loop that waits for `failed`.
 
-    `on_damage` is called in that thread as soon as damage is met.
+    `on_damage` is called in that thread as soon as damage is detected.
     """
 
     def __init__(self, folder: Path, on_damage: Callable[[], None]) -> None:
         self.error: LocalStoreError | None = None
-        """Why no more work is done on the store."""
+        """The error that stopped all work on the store; None while the store is usable."""
         self._folder = folder
         self._on_damage = on_damage
         self._loop = asyncio.get_running_loop()
@@ -44,7 +44,7 @@ class StoreGuard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Do a step of work on the store. Raises StoreFull, StoreDamaged; from then on for every step."""
+        """Run a step of work on the store. Raises StoreFull, StoreDamaged, and again for every later step."""
         if self.error is not None:
             raise self.error
         try:
@@ -60,14 +60,14 @@ class StoreGuard:
             raise failure from error
 
     async def failed(self) -> None:
-        """Wait until the store has failed, and raise why. Raises StoreFull, StoreDamaged."""
+        """Wait until the store has failed, and raise the error: StoreFull or StoreDamaged."""
         await self._has_failed.wait()
         assert self.error is not None, "set before the event"
         raise self.error
 
 
 def store_failure(folder: Path, error: BaseException) -> LocalStoreError | None:
-    """The error of the store for an error of SQLite or of the system; None if it is about something else."""
+    """Return the store's error for an error of SQLite or the system; None if the store is not affected."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in _FULL:

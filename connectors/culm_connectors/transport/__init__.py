@@ -1,11 +1,12 @@
 """The edge's transports, behind two small interfaces.
 
-- `principal`: who is behind a connection; `reconnect`: calls made again, after pauses
-- `interface`: what a driver sees: `ByteChannel`, one duplex of bytes; `Connection`, streams with a peer
-- `identity`: one Ed25519 key a side; `codes`: the close codes on the wire; `errors`; `settings`
-- `quic/`: QUIC: `serve`, the accepting side, and `connect`, the calling one
-- `libp2p/`: libp2p over QUIC, as p2panda's nodes speak it
-- `tcp/`: TCP and TLS over TCP. `stream_channel`: one stream as a channel; `memory`: a pair of them; `end`
+- `interface`: the drivers' interfaces: `ByteChannel`, one duplex of bytes; `Connection`, streams with a peer
+- `principal`: the identity behind a connection; `identity`: one Ed25519 key per side
+- `codes`: the close codes on the wire; `errors`; `settings`; `reconnect`: repeated dialling with backoff
+- `quic/`: QUIC: `serve`, the accepting side, and `connect`, the dialling side
+- `libp2p/`: libp2p over QUIC, as p2panda's nodes use it
+- `tcp/`: TCP and TLS over TCP
+- `stream_channel`: one stream as a channel; `memory`: a channel in memory; `end`: the end of a channel
 """
 
 from culm_connectors.transport.codes import CloseCode

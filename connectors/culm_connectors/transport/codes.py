@@ -13,10 +13,10 @@ _OTHER = "other"
 
 @unique
 class CloseCode(IntEnum):
-    """Why one side of a connection ended it."""
+    """The reason for which one side ended a connection."""
 
     NORMAL = 0x100
-    """All was said; what was written before has been acknowledged."""
+    """The exchange is complete; all data written before has been acknowledged."""
     SHUTTING_DOWN = 0x101
     """The process ends; come back later or go elsewhere."""
     INTERNAL = 0x102
@@ -27,13 +27,13 @@ class CloseCode(IntEnum):
     """The local store of this protocol is full or damaged: come back later, or go elsewhere."""
 
     PROTOCOL = 0x110
-    """The remote broke a rule of the protocol spoken on the streams."""
+    """The remote broke a rule of the protocol on the streams."""
     TOO_LARGE = 0x111
-    """A message was larger than the receiver takes."""
+    """A message was larger than the receiver accepts."""
     TOO_MANY_STREAMS = 0x112
     """More streams were open at once than granted."""
     OVERLOADED = 0x113
-    """The remote asks for more than its share, or the process has none left to give."""
+    """The remote exceeds its budget, or the process has no capacity left."""
 
     IDENTITY = 0x130
     """No usable certificate, or a key that the allow-list does not name."""
@@ -41,11 +41,11 @@ class CloseCode(IntEnum):
     """The server proved another key than the one that was dialled."""
     REVOKED = 0x132
     """The key was allowed when the connection began and is no longer."""
-    # 0x133 stays free: in QUIC's own space it is "decrypt_error", what a stolen certificate ends in.
+    # 0x133 stays free: in QUIC's own space it is "decrypt_error", the result of a stolen certificate.
     SUPERSEDED = 0x134
-    """The same key has newer connections, more than it may hold."""
+    """The key has more connections than it may hold; this is the oldest."""
     HANDSHAKE_TIMEOUT = 0x135
-    """The handshake, or the server's first bytes, did not come in time."""
+    """The handshake, or the server's first bytes, did not arrive in time."""
 
 
 def describe(code: int, *, application: bool) -> str:
@@ -57,7 +57,7 @@ def describe(code: int, *, application: bool) -> str:
 
 
 def name_of(code: int) -> str:
-    """The name of a close code of ours, as metrics have it: `"wrong_peer"`; `"other"` for any other."""
+    """Return the name of a `CloseCode` as in metrics, such as `"wrong_peer"`; `"other"` for other codes."""
     try:
         return CloseCode(code).name.lower()
     except ValueError:

@@ -15,11 +15,11 @@ class AddressError(TransportError, code="transport.address"):
 
 
 class IdentityError(TransportError, code="transport.identity"):
-    """A certificate that proves no peer id, or a private key that is none."""
+    """A certificate that proves no peer id, or a malformed private key."""
 
 
 class ConnectionClosedError(TransportError, code="transport.closed"):
-    """The connection ended; `reason` says how."""
+    """The connection ended with `reason`."""
 
     def __init__(self, reason: CloseReason) -> None:
         super().__init__(f"connection closed ({reason})")
@@ -27,7 +27,7 @@ class ConnectionClosedError(TransportError, code="transport.closed"):
 
 
 class ConnectError(TransportError, code="transport.connect"):
-    """A dialled server did not accept us; `reason` says how the attempt ended, where there was an answer."""
+    """A dialled server did not accept the connection; `reason` is its answer, if there was one."""
 
     def __init__(self, message: str, reason: CloseReason | None = None, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -35,7 +35,7 @@ class ConnectError(TransportError, code="transport.connect"):
 
 
 class StreamResetError(TransportError, code="transport.stream_reset"):
-    """The remote gave up a stream that we read; `stream_code` is the code it sent."""
+    """The remote reset a stream that we read; `stream_code` is the code that it sent."""
 
     def __init__(self, stream_id: int, stream_code: int) -> None:
         super().__init__(f"stream {stream_id} was reset by the remote (0x{stream_code:x})")
@@ -43,7 +43,7 @@ class StreamResetError(TransportError, code="transport.stream_reset"):
 
 
 class StreamStoppedError(TransportError, code="transport.stream_stopped"):
-    """The stream takes no more bytes: the remote stopped it, or we reset or finished it."""
+    """The stream accepts no more bytes: the remote stopped it, or this side reset or finished it."""
 
     def __init__(self, stream_id: int, text: str) -> None:
         super().__init__(f"stream {stream_id} {text}")

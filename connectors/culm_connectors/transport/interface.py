@@ -186,7 +186,7 @@ class Connection(Protocol):
         ...
 
     async def wait_closed(self) -> CloseReason:
-        """Wait until the connection has ended, whoever ended it."""
+        """Wait until either side has ended the connection."""
         ...
 
     async def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
@@ -272,7 +272,7 @@ class ByteChannel(Protocol):
         ...
 
     async def wait_closed(self) -> CloseReason:
-        """Wait until both directions have ended, whoever ended them."""
+        """Wait until both directions have ended, for any reason."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Two ends of a channel in one process, with the bounds and ends of real ones: for tests, simulations."""
+"""A channel within one process that is bounded and ends like a real one; for tests and simulations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOWHERE: Address = ("127.0.0.1", 0)
 
 
 class _Pipe:
-    """One direction: bytes that were written and are not yet read, at most the bound."""
+    """One direction: bytes that were written and are not read yet, at most `bound_bytes`."""
 
     def __init__(self, bound_bytes: int) -> None:
         self.bound_bytes = bound_bytes
@@ -85,7 +85,7 @@ class MemoryChannel:
             self._out.changed.set()
 
     def finish(self) -> None:
-        """Say that no more comes."""
+        """End this side's direction."""
         if self._end.reason is None:
             self._out.is_finished = True
             self._out.changed.set()
@@ -97,7 +97,7 @@ class MemoryChannel:
             self._other.set(CloseOrigin.REMOTE)
 
     async def close(self) -> None:
-        """Finish, and wait until the other end has read all."""
+        """Finish, and wait until the other end has read everything."""
         self.finish()
         while self._out.held and self._end.reason is None:
             self._out.changed.clear()
@@ -111,7 +111,7 @@ class MemoryChannel:
         self.vanish("aborted by the remote")
 
     def vanish(self, reason: str = "the remote answers no more") -> None:
-        """The other end notices that nobody is here any more."""
+        """End the channel for the other end as if this end had disappeared."""
         self._other.set(CloseOrigin.LOST, reason, CloseCode.INTERNAL)
         for pipe in (self._in, self._out):
             pipe.changed.set()
@@ -122,7 +122,7 @@ class MemoryChannel:
 
 
 def memory_pair(bound_bytes: int = DEFAULT_BOUND_BYTES) -> tuple[MemoryChannel, MemoryChannel]:
-    """Two ends of one channel, each direction with a bound."""
+    """Return the two ends of one channel with at most `bound_bytes` unread bytes in each direction."""
     there, back = _Pipe(bound_bytes), _Pipe(bound_bytes)
     one, other = ChannelEnd(), ChannelEnd()
     return MemoryChannel(back, there, one, other), MemoryChannel(there, back, other, one)

@@ -1,7 +1,7 @@
-"""Keeps calling an address: again and again, after a pause that grows with every attempt that went wrong.
+"""Reconnects to an address, with a pause that grows with every failed attempt.
 
-The pause grows until an attempt goes well, by the word of the protocol that speaks: a remote that takes
-connections and drops them is not asked more often than one that does not answer.
+The pause grows until an attempt succeeds, and the protocol decides whether it did: a remote that accepts
+connections and drops them is not dialled more often than a remote that does not answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _JITTER = (0.5, 1.0)
 
 @dataclass(slots=True)
 class Backoff:
-    """Pauses between attempts at one thing: from `first_s`, doubled each time up to `max_s`, with jitter."""
+    """Pauses between attempts: from `first_s`, doubled each time up to `max_s`, with jitter."""
 
     first_s: float = FIRST_PAUSE_S
     max_s: float = MAX_PAUSE_S
@@ -47,19 +47,19 @@ class Backoff:
         assert 0 < self.first_s <= self.max_s, "a pause has a length, and grows"
 
     def pause_s(self) -> float:
-        """The next pause."""
-        # Beyond some hundred doublings a float is no number any more.
+        """Return the next pause in seconds, and count a failure."""
+        # After about a thousand doublings a float would overflow.
         full_s = self.first_s * _GROWTH ** min(self.failures, 64)
         self.failures += 1
         return min(self.max_s, full_s) * self.uniform(*_JITTER)
 
     def succeeded(self) -> None:
-        """It went well: the next failure is the first one again."""
+        """Reset the pause after a success."""
         self.failures = 0
 
 
 async def keep_trying(attempt: Callable[[], Awaitable[bool]], backoff: Backoff | None = None) -> None:
-    """Make one attempt after the other until cancelled; each says whether it went well."""
+    """Make one attempt after the other until cancelled; an attempt returns whether it succeeded."""
     backoff = backoff or Backoff()
     while True:
         if await attempt():
@@ -68,14 +68,14 @@ async def keep_trying(attempt: Callable[[], Awaitable[bool]], backoff: Backoff |
 
 
 class Speaker(Protocol):
-    """A protocol's driver, as far as calls concern it."""
+    """The part of a protocol's driver that outgoing connections need."""
 
     async def speak(self, connection: Connection) -> bool:
-        """Speak on a connection until it ends; whether that went well."""
+        """Run the protocol on a connection until it ends. Returns whether that succeeded."""
         ...
 
     async def until_gone(self, remote: bytes) -> bool | None:
-        """Wait for the end of the connection to a remote; whether it went well, None without one."""
+        """Wait until the connection to a remote ends. Returns its success; None without a connection."""
         ...
 
 
@@ -88,7 +88,7 @@ async def keep_connected(
     alpn: str,
     expected_peer_id: bytes | None = None,
 ) -> None:
-    """Hold a connection over QUIC to a peer for as long as this task runs."""
+    """Keep a QUIC connection to a peer for as long as this task runs."""
     call = partial(connect, address, identity, expected_peer_id, settings, alpn=alpn)
     name = f"{address[0]}:{address[1]}"
     await keep_calling(speaker, call, name=name, expected_peer_id=expected_peer_id)
@@ -101,12 +101,12 @@ async def keep_calling(
     name: str,
     expected_peer_id: bytes | None = None,
 ) -> None:
-    """Hold a connection to a peer that is reached by `call`; `name` is what the log calls it."""
+    """Keep a connection to a peer that `call` dials; `name` is the peer's name in the log."""
     remote = expected_peer_id
 
     async def attempt() -> bool:
         nonlocal remote
-        # Where the peer has dialled us meanwhile, one connection is enough.
+        # If the peer has dialled us meanwhile, one connection is enough.
         if remote is not None and (went_well := await speaker.until_gone(remote)) is not None:
             return went_well
         try:

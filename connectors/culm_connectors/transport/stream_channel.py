@@ -21,7 +21,7 @@ from culm_connectors.transport.principal import Principal
 
 
 class StreamChannel:
-    """Implements `ByteChannel` over a bidirectional stream. Its end leaves the connection as it is."""
+    """Implements `ByteChannel` over a bidirectional stream. The connection outlives the channel."""
 
     def __init__(
         self, connection: Connection, send: SendStream, receive: ReceiveStream, close_timeout_s: float = 5.0
@@ -47,7 +47,7 @@ class StreamChannel:
         return self._end.reason or self._connection.close_reason
 
     def statistics(self) -> ChannelStatistics:
-        """Counters of this moment; what is unread is counted for the whole connection."""
+        """Counters of this moment; unread bytes are counted for the whole connection."""
         return ChannelStatistics(
             self._received_bytes,
             self._send.written,
@@ -77,7 +77,7 @@ class StreamChannel:
         await self._send.write(data)
 
     def finish(self) -> None:
-        """Say that no more comes."""
+        """End this side's direction."""
         self._finished = True
         self._send.finish()
         self._settle()
@@ -87,7 +87,7 @@ class StreamChannel:
             self._end.set(CloseOrigin.REMOTE)
 
     async def close(self) -> None:
-        """Finish, and wait (bounded) until the remote has what was written."""
+        """Finish, and wait (bounded) until the remote has received all data."""
         if self.close_reason is None:
             self.finish()
             try:

@@ -52,7 +52,7 @@ class Libp2pIdentity:
             host.public_key().public_bytes_raw(),
             certificate_key,
             certify(host, certificate_key),
-            # Another than plain QUIC has under this host key: neither server may give out the other's tokens.
+            # A different key than plain QUIC uses: neither server may give out the other's tokens.
             hmac.digest(private_key, _RESET_PURPOSE, "sha256"),
         )
 
@@ -69,7 +69,7 @@ class Libp2pIdentity:
 
 
 def certify(host: Ed25519PrivateKey, certificate_key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    """The self-signed certificate of a key, with the host's word for it."""
+    """Return the self-signed certificate of a key, with the host's signature over the key."""
     host_key = HostKey.ed25519(host.public_key().public_bytes_raw())
     signature = host.sign(_signed(certificate_key.public_key()))
     extension = wire.encode_der_strings(host_key.encode(), signature)

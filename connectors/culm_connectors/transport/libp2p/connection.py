@@ -1,8 +1,8 @@
-"""A libp2p connection as a protocol driver sees it: one plain stream a side, everything else answered here.
+"""A libp2p connection for a protocol driver: one plain stream per side; everything else is answered here.
 
 libp2p's streams are bidirectional and begin with a negotiation. p2panda uses two of them, each in one
-direction: what we say goes out on the stream that we opened, what the remote says comes on the one that it
-opened, and nothing is ever written on that but the answer to its proposal.
+direction: our data goes out on the stream that we opened, and the remote's data arrives on the stream that
+the remote opened. On the latter only the answer to the remote's proposal is written.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Libp2pConnection:
         return await self._inner.wait_closed()
 
     async def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
-        """Close in good order."""
+        """Close in an orderly way."""
         await self._inner.close(code, reason)
 
     def abort(self, code: int, reason: str = "") -> None:
@@ -131,7 +131,7 @@ class Libp2pConnection:
     # --- the streams that we open
 
     async def _confirm(self, stream: SendStream, proposing: Proposing) -> None:
-        """Read the answer to our proposal; without a yes the connection is of no use."""
+        """Read the answer to our proposal; without agreement the connection is unusable."""
         assert stream.receive is not None, "a bidirectional stream"
         with contextlib.suppress(TransportError):
             try:
@@ -204,7 +204,7 @@ class Libp2pConnection:
 
 
 async def _negotiate(listening: Listening, stream: ReceiveStream, answers: SendStream) -> None:
-    """Until agreed, or until the remote ends the stream without a protocol that is spoken here."""
+    """Negotiate until a protocol is agreed on, or the remote ends the stream without a supported one."""
     while listening.agreed is None:
         data = await stream.read()
         if not data:
@@ -274,6 +274,6 @@ async def serve_libp2p(
 async def dial_libp2p(
     to: Multiaddr, identity: Libp2pIdentity, settings: TransportSettings, *, protocol: bytes
 ) -> Connection:
-    """Dial a libp2p peer; as `connect` otherwise. The peer id is checked where the address names one."""
+    """Dial a libp2p peer; as `connect` otherwise. The peer id is checked if the address names one."""
     connection = await connect(to.address, identity, to.peer_id, settings, alpn=ALPN)
     return Libp2pConnection(connection, identity.peer_id, protocol)

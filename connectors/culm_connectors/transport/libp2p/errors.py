@@ -10,15 +10,15 @@ class Libp2pError(TransportError, code="transport.libp2p"):
 
 
 class MultiaddrError(Libp2pError, code="transport.libp2p.address"):
-    """A text that is no address of a libp2p peer over QUIC."""
+    """A text that is not an address of a libp2p peer over QUIC."""
 
 
 class WireError(Libp2pError, code="transport.libp2p.wire"):
-    """Bytes that are no base58, protobuf or DER of the kind that is needed."""
+    """Malformed base58, protobuf or DER."""
 
 
 class NegotiationError(Libp2pError, code="transport.libp2p.negotiation"):
-    """The remote breaks multistream-select, or does not speak the protocol that was asked for."""
+    """The remote breaks multistream-select, or does not support the requested protocol."""
 
 
 class CertificateError(IdentityError, code="transport.libp2p.certificate"):

@@ -75,7 +75,7 @@ class HostKey:
 
     @property
     def multihash(self) -> bytes:
-        """The bytes of the peer id: the encoded key where it is short, else its SHA-256."""
+        """The bytes of the peer id: the encoded key if it is short, else its SHA-256."""
         encoded = self.encode()
         if len(encoded) <= _MAX_INLINE_BYTES:
             return bytes((_IDENTITY_MULTIHASH, len(encoded))) + encoded

@@ -1,6 +1,6 @@
 """Addresses of libp2p peers over QUIC: `/ip4/127.0.0.1/udp/2022/quic-v1`, with `/p2p/PEER_ID` or without.
 
-Host parts are `ip4`, `ip6`, `dns`, `dns4` and `dns6`; other transports and relays are not spoken here.
+Host parts are `ip4`, `ip6`, `dns`, `dns4` and `dns6`; other transports and relays are not supported.
 """
 
 from __future__ import annotations

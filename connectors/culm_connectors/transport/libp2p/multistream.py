@@ -1,7 +1,7 @@
-"""multistream-select 1.0: how the two ends of a stream agree on the protocol spoken on it. No I/O.
+"""multistream-select 1.0: agreement between the two ends of a stream on its protocol. No I/O.
 
-Every line is its length as a varint, a text and a newline. The side that opened the stream says the
-header and the protocol it wants; the other side says the header and repeats the protocol, or says `na`.
+Every line is its length as a varint, a text and a newline. The side that opened the stream sends the header
+and the protocol that it wants; the other side sends the header and repeats the protocol, or sends `na`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NOT_AVAILABLE = b"na"
 LIST = b"ls"
 MAX_LINE_BYTES = 1_024
 MAX_PROPOSALS = 16
-"""A remote that has proposed so many protocols in vain is given up."""
+"""After this many rejected proposals the negotiation fails."""
 
 
 def encode_line(text: bytes) -> bytes:
-    """One line."""
+    """Encode one line."""
     return write_varint(len(text) + 1) + text + b"\n"
 
 
@@ -33,11 +33,11 @@ class LineReader:
     rest: bytearray = field(default_factory=bytearray)
 
     def feed(self, data: bytes) -> None:
-        """More bytes have come."""
+        """Add received bytes."""
         self.rest += data
 
     def take(self) -> bytes | None:
-        """The next line without its newline; `None` where it is not complete. Error: `NegotiationError`."""
+        """Return the next line without its newline; `None` if it is incomplete. Error: `NegotiationError`."""
         try:
             found = wire.decode_varint(self.rest)
         except WireError as error:
@@ -57,7 +57,7 @@ class LineReader:
 
 
 class Listening:
-    """The side that was asked: feed it what comes and write what it answers, until `agreed` is set."""
+    """The answering side: feed it received bytes and write its answers until `agreed` is set."""
 
     def __init__(self, protocols: Collection[bytes]) -> None:
         self._protocols = protocols
@@ -72,7 +72,7 @@ class Listening:
         return bytes(self._reader.rest)
 
     def feed(self, data: bytes) -> bytes:
-        """Take bytes; returns what is to be written. Error: `NegotiationError`."""
+        """Process received bytes and return the bytes to write. Error: `NegotiationError`."""
         self._reader.feed(data)
         return b"".join(self._answers())
 
@@ -97,13 +97,13 @@ class Listening:
 
 
 class Proposing:
-    """The side that opened the stream; it wants one protocol and may speak it before the answer comes."""
+    """The side that opened the stream; it may use its one protocol before the answer arrives."""
 
     def __init__(self, protocol: bytes) -> None:
         self._reader = LineReader()
         self._expected = [HEADER, protocol]
         self.opening = encode_line(HEADER) + encode_line(protocol)
-        """To be written first."""
+        """The bytes to write first."""
 
     @property
     def agreed(self) -> bool:
@@ -111,7 +111,7 @@ class Proposing:
         return not self._expected
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the answer. Error: `NegotiationError` if the remote does not agree."""
+        """Process bytes of the answer. Error: `NegotiationError` if the remote does not agree."""
         self._reader.feed(data)
         while self._expected and (line := self._reader.take()) is not None:
             if line != self._expected[0]:

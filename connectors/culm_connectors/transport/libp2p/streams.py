@@ -1,4 +1,4 @@
-"""Streams behind a negotiation: the protocol's bytes and offsets begin where the negotiation ended."""
+"""Streams after a negotiation: the protocol's bytes and offsets begin at the end of the negotiation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from culm_connectors.transport.interface import Buffer
 
 
 class FollowingSendStream:
-    """Implements `SendStream`: offset 0 is the first byte behind what was written before.
+    """Implements `SendStream`: offset 0 is the first byte after the negotiation.
 
-    A remote that stops the stream could not read what we said, and nothing else carries it: the connection
-    ends, so that the next one starts afresh.
+    If the remote stops the stream, it cannot read our data, and no other stream carries it: the connection
+    ends, so that the next connection starts afresh.
     """
 
     receive: ReceiveStream | None = None
@@ -50,11 +50,11 @@ class FollowingSendStream:
             await self._stream.wait_acknowledged(self._start + offset)
 
     def finish(self) -> None:
-        """Say that no more comes."""
+        """End this direction."""
         self._stream.finish()
 
     def reset(self, code: int) -> None:
-        """Give the stream up."""
+        """Abandon the stream."""
         self._stream.reset(code)
 
     @contextmanager
@@ -88,6 +88,6 @@ class FollowingReceiveStream:
         return await self._stream.read(max_bytes)
 
     def stop(self, code: int) -> None:
-        """Ask the remote to stop; drop what waits and what still comes."""
+        """Ask the remote to stop; drop waiting data and data that still arrives."""
         self._first = b""
         self._stream.stop(code)

@@ -1,6 +1,6 @@
 """The small encodings that libp2p is made of: unsigned varints, base58btc, protobuf fields, DER strings.
 
-Every reader is strict and bounded by the length of what it is given. Errors: `WireError`.
+Every reader is strict and bounded by the length of its input. Errors: `WireError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DER_SEQUENCE = 0x30
 
 
 def decode_varint(data: bytes | bytearray, start: int = 0) -> tuple[int, int] | None:
-    """The number at `start` and the offset behind it; `None` where its end has not come yet."""
+    """Return the number at `start` and the offset behind it; `None` if the number is incomplete."""
     try:
         number, end = read_varint(data, start, MAX_VARINT_BYTES)
     except VarintCutOff:

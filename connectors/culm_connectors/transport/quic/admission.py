@@ -51,7 +51,7 @@ class FirstDatagram:
 
 
 class Admission:
-    """Decides which first datagrams begin a connection; `counts` tells how many did not, by reason."""
+    """Decides which first datagrams begin a connection; `counts` has the number of refused, by reason."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class Admission:
         connections: int,
         from_address: int,
     ) -> FirstDatagram | None:
-        """Judge a datagram of no known connection, of full size; answers it itself where it is turned away.
+        """Check a full-size datagram of no known connection; None if it is refused (and answered, if due).
 
         `packet` is its first packet, whose header ends at `payload_offset`. `half_open`, `connections` and
-        `from_address` count what is there already: handshakes under way, all connections, and those from the
+        `from_address` are the present numbers: handshakes under way, all connections, and those from the
         same source host.
         """
         if header.version is not None and header.version not in SUPPORTED_VERSIONS:
@@ -114,7 +114,7 @@ class Admission:
         return first
 
     def count_failure(self) -> None:
-        """A first datagram was noise, or a handshake failed: after many, clients prove their addresses."""
+        """Count a malformed first datagram or a failed handshake; many of them make Retry required."""
         now_s = self._loop.time()
         if not self._failures.take(1, now_s):
             if now_s >= self._retry_until_s:

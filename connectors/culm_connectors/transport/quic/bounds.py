@@ -40,7 +40,7 @@ FrameHandler = Callable[[QuicReceiveContext, int, Buffer], None]
 
 
 class ReceivedRanges:
-    """Which bytes of a stream have come out of order, with a bound on the gaps between them.
+    """The ranges of a stream that were received out of order, with a bound on the gaps between them.
 
     The library keeps them in a list that every frame searches from its start, as long as a remote likes to
     make it. This is the part of the library's `RangeSet` that a receiver of a stream uses, for at most `most`
@@ -68,7 +68,7 @@ class ReceivedRanges:
         return range(self._starts[index], self._stops[index])
 
     def add(self, start: int, stop: int) -> None:
-        """Bytes from offset `start` up to `stop` have come. Error: `QuicConnectionError`."""
+        """Record the received bytes from offset `start` up to `stop`. Error: `QuicConnectionError`."""
         first = bisect_left(self._stops, start)
         end = bisect_right(self._starts, stop)
         if first < end:
@@ -87,7 +87,7 @@ class ReceivedRanges:
         self._stops[first:end] = [stop]
 
     def shift(self) -> range:
-        """Take the first range out."""
+        """Remove and return the first range."""
         return range(self._starts.pop(0), self._stops.pop(0))
 
 

@@ -1,4 +1,4 @@
-"""One connection as its driver sees it, on top of the library: identity, streams, the end.
+"""One connection on top of the library, with the driver's interface: identity, streams, the end.
 
 The owner (listener or dialler) hands datagrams to `receive` and calls `settle` after a batch of them, so that
 many datagrams cost one round of events, one transmission and one wake-up of the driver.
@@ -37,7 +37,7 @@ _MAX_SHOWN_REASON = 200
 _CLOSE_PATIENCE = 4
 
 Admit = Callable[["QuicTransportConnection"], Refusal | None]
-"""The owner's judgement of a proven peer id, asked once, before any stream byte is handed on."""
+"""The owner's decision on a proven peer id, made once, before any stream byte is handed on."""
 
 
 class QuicTransportConnection:
@@ -62,11 +62,11 @@ class QuicTransportConnection:
         self.alpn = ""
         """The application protocol that was agreed upon, once it was."""
         self.is_established = False
-        """The remote's key is proven and admitted."""
+        """True once the remote's key is proven and admitted."""
         self.answered = asyncio.Event()
-        """The remote's first stream bytes came, or the connection ended before."""
+        """Set when the remote's first stream bytes arrive, or the connection ends before."""
         self.was_accepted = False
-        """The remote's first stream bytes came."""
+        """True once the remote's first stream bytes have arrived."""
         self.on_established: Callable[[], None] = lambda: None
         self.on_ended: Callable[[], None] = lambda: None
         self.on_terminated: Callable[[], None] = lambda: None
@@ -96,7 +96,7 @@ class QuicTransportConnection:
             settings.handshake_timeout_s, self._handshake_is_late
         )
 
-    # --- what the driver sees
+    # --- the driver's interface
 
     @property
     def remote_address(self) -> Address:
@@ -156,7 +156,7 @@ class QuicTransportConnection:
         return self._close_reason
 
     async def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
-        """Finish all our streams, wait (bounded) until the remote has what was written, then close."""
+        """Finish all our streams, wait (bounded) until the remote has received all data, then close."""
         try:
             if self.is_established and not self.is_ended:
                 await self._deliver_what_was_written()
@@ -172,7 +172,7 @@ class QuicTransportConnection:
         self.quic.close(error_code=int(code), reason_phrase=text)
         self._pump.transmit()
 
-    # --- what the owner calls
+    # --- called by the owner
 
     def dial(self, address: Address) -> None:
         """Begin the handshake with a server."""
@@ -196,27 +196,27 @@ class QuicTransportConnection:
         self._pump.transmit()
 
     def probe(self) -> None:
-        """The network says that the remote is not there: ask it, and believe only silence."""
+        """Probe the remote after the network reported it unreachable; only silence ends the connection."""
         self._liveness.probe()
 
     def terminate(self) -> None:
-        """Forget everything at once, without a word to the remote."""
+        """Drop all state at once without notifying the remote."""
         self._pump.terminate()
 
     def cancel_deadline(self) -> None:
-        """The handshake, and for a client the server's first bytes, came in time."""
+        """Cancel the deadline of the handshake (for a client: of the server's first bytes)."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    # --- what the streams call
+    # --- called by the streams
 
     def transmit_soon(self) -> None:
         """Transmit once, after everything that runs now has written what it has to write."""
         self._pump.transmit_soon()
 
     def taken(self, stream: QuicReceiveStream, count: int) -> None:
-        """The driver took bytes of a stream: grant the remote as many more."""
+        """Grant the remote as many bytes as the driver has read from a stream."""
         if self.quic.take(stream.stream_id, count):
             self._pump.transmit_soon()
 

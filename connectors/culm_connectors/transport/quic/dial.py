@@ -1,4 +1,4 @@
-"""The side that calls: `connect`, which returns only once the server has accepted us."""
+"""The dialling side: `connect`, which returns only once the server has accepted the client."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ async def connect(
 ) -> Connection:
     """Dial a server and return once its first stream bytes have come.
 
-    In TLS 1.3 a client ends its handshake before the server has judged the client's key, so only the server's
-    first bytes say that we are accepted. The server's driver must therefore write at once. Where it answers
-    only what the client writes, `speak_first` writes that, once the handshake is through. `expected_peer_id`
-    is the key (32 bytes) that the server must prove; `None` takes any proven key.
+    In TLS 1.3 a client ends its handshake before the server has checked the client's key, so only the
+    server's first bytes prove that the client is accepted. The server's driver must therefore write at once.
+    If it only answers data from the client, `speak_first` writes that data once the handshake is complete.
+    `expected_peer_id` is the key (32 bytes) that the server must prove; `None` accepts any proven key.
 
-    Errors: `AddressError`, `ConnectError` (refused, unreachable, silent, another peer). Where it raises or is
-    cancelled, nothing is left behind.
+    Errors: `AddressError`, `ConnectError` (refused, unreachable, silent, another peer). If it raises or is
+    cancelled, all resources are freed.
     """
     family, socket_address = await resolve(address, passive=False)
     remote: Address = (socket_address[0], socket_address[1])

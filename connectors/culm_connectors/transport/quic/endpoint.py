@@ -23,7 +23,7 @@ _MAX_UDP_BYTES = 65_536
 _BATCH_DATAGRAMS = 256
 _MAX_QUEUED_DATAGRAMS = 4_096
 
-# Linux, <linux/in.h> and <linux/in6.h>; the socket module lacks the names.
+# Linux, <linux/in.h> and <linux/in6.h>; the socket module does not define the names.
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
 
 _BIND_HINTS = {
@@ -65,7 +65,7 @@ class UdpEndpoint:
         self._connected = False
         self._closed = False
         self.dropped = 0
-        """Datagrams that the kernel did not take in time; QUIC repeats what they held."""
+        """Number of datagrams that the kernel did not accept in time; QUIC retransmits their content."""
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
@@ -101,7 +101,7 @@ class UdpEndpoint:
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
 
     def connect(self, socket_address: Any) -> None:
-        """Talk to one address alone; the kernel drops what comes from elsewhere. Error: `AddressError`."""
+        """Use only one address; the kernel drops datagrams from others. Error: `AddressError`."""
         try:
             self._socket.connect(socket_address)
         except OSError as error:
@@ -129,7 +129,7 @@ class UdpEndpoint:
         self._socket.close()
 
     def _try_send(self, data: bytes, target: Address | None) -> bool:
-        """True where the datagram is dealt with, sent or given up."""
+        """Return True if the datagram is done with: sent or dropped."""
         try:
             if target is None:
                 self._socket.send(data)

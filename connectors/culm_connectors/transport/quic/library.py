@@ -7,7 +7,7 @@ This module, `bounds` and `path_mtu` alone know the inside of the library. It ch
 - both sides show a certificate and no certification authority is asked (`identity` judges the key);
 - session tickets and early data stay off: a resumed handshake would prove no key;
 - a server's stateless reset tokens are derived, so that it can end a connection which it has forgotten, and a
-  client heeds such a reset (RFC 9000 section 10.3), which the library does not;
+  client obeys such a reset (RFC 9000 section 10.3), which the library does not;
 - datagrams are as large as the remote takes and the path carries. As shipped, the library sends what it is
   told to, whatever the remote announces.
 """
@@ -179,7 +179,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
         return self._get_or_create_stream_for_send(stream_id).sender
 
     def is_ours(self, stream_id: int) -> bool:
-        """True where this side opened the stream."""
+        """True if this side opened the stream."""
         return stream_id % 2 == (0 if self._is_client else 1)
 
     def close(self, error_code: int = 0, frame_type: int | None = None, reason_phrase: str = "") -> None:
@@ -189,7 +189,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
         super().close(error_code, frame_type, reason_phrase)
 
     def end_trace(self) -> None:
-        """Write the qlog trace, where one is kept."""
+        """Write the qlog trace if there is one."""
         if self._quic_logger is not None and self._configuration.quic_logger is not None:
             self._configuration.quic_logger.end_trace(self._quic_logger)
             self._quic_logger = None
@@ -201,7 +201,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
     # --- stateless reset
 
     def is_reset(self, data: bytes) -> bool:
-        """True for a datagram with which the remote says that it has forgotten this connection."""
+        """Return whether a datagram is the remote's stateless reset of this connection."""
         token = self._peer_cid.stateless_reset_token
         return bool(token) and len(data) >= MIN_RESET_BYTES and hmac.compare_digest(data[-16:], token)
 
@@ -217,7 +217,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
     # --- credit
 
     def take(self, stream_id: int, count: int) -> bool:
-        """The driver took `count` bytes. True where the remote should now be told of its new credit."""
+        """Record that the driver read `count` bytes. Returns True if new credit should be sent now."""
         self._taken += count
         taken = self._taken_of_stream[stream_id] = self._taken_of_stream.get(stream_id, 0) + count
         stream = self._streams.get(stream_id)
@@ -226,7 +226,7 @@ class CreditedQuicConnection(BoundedQuicConnection):
         )
 
     def release(self, stream_id: int) -> None:
-        """The driver is done with a stream that it read to the end, or that was reset or dropped."""
+        """Release a stream that the driver read to the end, or that was reset or dropped."""
         taken = self._taken_of_stream.pop(stream_id, 0)
         stream = self._streams.get(stream_id)
         if stream is not None:

@@ -1,4 +1,4 @@
-"""The side that is called: one UDP socket, many connections, and the limits on them.
+"""The accepting side: one UDP socket, many connections, and the limits on them.
 
 Connections are told apart by the connection ids in their datagrams (RFC 9000 section 5.2).
 """
@@ -78,9 +78,9 @@ class Listener:
         self._turns = Turns()
         self._strangers = _Strangers(self._stranger)
         self.refused: Counter[tuple[str, str]] = Counter()
-        """Connections that came to nothing, by their ALPN (empty before it was agreed on) and reason."""
+        """Number of refused or failed connections, by ALPN (empty before it was agreed on) and reason."""
         self.closed: Counter[tuple[str, str]] = Counter()
-        """Connections that were let in and that the listener ended later, likewise."""
+        """Number of accepted connections that the listener ended later, by ALPN and reason."""
 
     @property
     def address(self) -> Address:
@@ -90,7 +90,7 @@ class Listener:
 
     @property
     def connections(self) -> list[Connection]:
-        """The authorised connections that live, oldest first."""
+        """The authorised open connections, oldest first."""
         return list(self._live)
 
     @property
@@ -99,7 +99,7 @@ class Listener:
         return self._admission.counts
 
     def judge_again(self) -> int:
-        """Close the living connections that would not be let in any more; returns how many."""
+        """Close the open connections that would be refused now. Returns their number."""
         revoked = 0
         for connection in list(self._live):
             refusal = self._judge(connection)
@@ -121,7 +121,7 @@ class Listener:
         self._endpoint.bind(socket_address)
 
     async def stop(self) -> None:
-        """Accept no more, stop the handlers, close what lives in good order, free the socket."""
+        """Stop accepting, cancel the handlers, close the connections in an orderly way, free the socket."""
         self._accepting = False
         for task in self._tasks:
             task.cancel()
@@ -148,7 +148,7 @@ class Listener:
         self._turns.run()
 
     def _stranger(self, data: bytes, source: Address) -> None:
-        """Take a datagram that belonged to no connection when it came."""
+        """Process a datagram that belonged to no connection when it arrived."""
         connection = self._by_connection_id.get(destination_of(data)) or self._connection_for(data, source)
         if connection is not None:
             connection.receive(data, source)
@@ -288,12 +288,12 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Strangers:
-    """Takes the datagrams of all who have no connection: together they get the turns of one connection."""
+    """Takes all datagrams without a connection: together they get the turns of one connection."""
 
     receive: Callable[[bytes, Address], None]
 
     def settle(self) -> None:
-        """Nothing is left to do: each datagram is dealt with by itself."""
+        """Do nothing: each datagram is processed by itself."""
 
 
 def _why_refused(connection: QuicTransportConnection) -> str:

@@ -22,7 +22,7 @@ _PROBE_ROUND_TRIPS = 4
 
 
 class Liveness:
-    """Keeps a silent connection alive with PINGs, and calls `on_lost` once where nobody answers."""
+    """Keeps a silent connection alive with PINGs, and calls `on_lost` once if nothing answers."""
 
     def __init__(
         self,

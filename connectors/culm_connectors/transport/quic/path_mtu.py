@@ -28,7 +28,7 @@ class PathMtu:
     def __init__(self, limit: int) -> None:
         assert limit >= MIN_DATAGRAM_BYTES, "every path carries so much"
         self.limit = limit
-        """No datagram is larger, whatever the path carries."""
+        """The largest datagram size, whatever the path carries."""
         self.size = MIN_DATAGRAM_BYTES
         """The largest datagram that is known to pass."""
         self._too_large = limit + 1
@@ -46,7 +46,7 @@ class PathMtu:
             self.restart()
 
     def restart(self) -> None:
-        """Begin at the smallest size: the path is another one."""
+        """Start again at the smallest size, on a new path."""
         self.size = MIN_DATAGRAM_BYTES
         self._probe = None
         self._black_hole_losses = 0
@@ -65,7 +65,7 @@ class PathMtu:
         return self._candidate
 
     def probe_sent(self, number: int) -> None:
-        """The packet of this number is a probe of the size that was asked for."""
+        """Record the packet number of the probe."""
         self._probe = number
 
     def is_probe(self, number: int) -> bool:
@@ -73,7 +73,7 @@ class PathMtu:
         return number == self._probe
 
     def acknowledged(self, number: int, size: int) -> None:
-        """A packet of `size` bytes has arrived."""
+        """Record that a packet of `size` bytes was acknowledged."""
         if number == self._probe:
             self._probe = None
             self.size = self._candidate
@@ -83,7 +83,7 @@ class PathMtu:
             self._black_hole_losses = 0
 
     def lost(self, number: int, size: int) -> None:
-        """A packet of `size` bytes was lost, or an answer is overdue."""
+        """Record that a packet of `size` bytes was lost, or that its answer is overdue."""
         if number == self._probe:
             self._probe = None
             self._losses += 1
@@ -113,14 +113,14 @@ class PathMtu:
 
 
 class ProbingReno(RenoCongestionControl):
-    """Reno that tells a path's search what became of packets, and takes a lost probe for no congestion."""
+    """Reno that reports the fate of packets to the path's search; a lost probe does not mean congestion."""
 
     def __init__(self, path_mtu: PathMtu) -> None:
         super().__init__(max_datagram_size=path_mtu.size)
         self._path_mtu = path_mtu
 
     def resize(self, datagram_bytes: int) -> None:
-        """Datagrams are of another size now."""
+        """Set a new datagram size."""
         self._max_datagram_size = datagram_bytes
 
     def on_packet_acked(self, *, now: float, packet: QuicSentPacket) -> None:

@@ -69,7 +69,7 @@ class DatagramPump:
             return
         try:
             self._quic.receive_datagram(data, address, self.heard_at)
-        except Exception:  # whatever a remote manages to raise in the library must end with its connection
+        except Exception:  # any exception that a remote causes in the library must end only its connection
             _LOGGER.warning("the QUIC library failed on a datagram", exc_info=True)
             self._quic.close(error_code=int(CloseCode.INTERNAL))
 
@@ -92,7 +92,7 @@ class DatagramPump:
         closing = self._quic.is_ending
         try:
             datagrams = self._quic.datagrams_to_send(self._loop.time())
-        except Exception:  # as in `receive`: what a remote sent may first hurt here
+        except Exception:  # as in `receive`: received data may cause the exception only here
             _LOGGER.warning("the QUIC library failed to build a datagram", exc_info=True)
             self.terminate()
             return

@@ -34,7 +34,7 @@ class StreamOwner(Protocol):
         ...
 
     def taken(self, stream: QuicReceiveStream, count: int) -> None:
-        """The driver took bytes of a stream: grant the remote as many more."""
+        """Grant the remote as many bytes as the driver has read from a stream."""
         ...
 
     def release(self, stream: QuicReceiveStream) -> None:
@@ -47,7 +47,7 @@ class StreamOwner(Protocol):
 
 
 class QuicSendStream:
-    """Implements `SendStream`. What is not acknowledged lies in the library's buffer, at most the bound."""
+    """Implements `SendStream`. The library's buffer holds unacknowledged data, at most the send bound."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class QuicSendStream:
         await self._settled.wait()
 
     def finish(self) -> None:
-        """Say that no more comes. Harmless when repeated, or when the stream has ended."""
+        """End the stream. Harmless when repeated, or when the stream has ended."""
         if self._finished or self._ended_text is not None or self._connection.close_reason is not None:
             return
         self._finished = True
@@ -139,7 +139,7 @@ class QuicSendStream:
         self._connection.transmit_soon()
 
     def reset(self, code: int) -> None:
-        """Give the stream up."""
+        """Abandon the stream."""
         if self.is_settled or self._connection.close_reason is not None:
             return
         self._sender.reset(code)
@@ -147,13 +147,13 @@ class QuicSendStream:
         self._connection.transmit_soon()
 
     def end(self, text: str) -> None:
-        """The stream takes no more: wake whoever waits on it with `StreamStoppedError`."""
+        """End the stream for writing and wake its waiters with `StreamStoppedError`."""
         if self._ended_text is None:
             self._ended_text = text
         self._wake_all()
 
     def progress(self) -> None:
-        """Acknowledgements may have come: wake the writer that has room again, and due receipts."""
+        """Wake the writer, if it has capacity again, and waiters for data that is now acknowledged."""
         acknowledged = self.acknowledged
         while self._receipts and self._receipts[0][0] <= acknowledged:
             receipt = heapq.heappop(self._receipts)[2]
@@ -165,7 +165,7 @@ class QuicSendStream:
             self._settled.set()
 
     def connection_ended(self) -> None:
-        """The connection ended: wake everybody."""
+        """Wake all waiters after the end of the connection."""
         self._wake_all()
 
     def _check(self, *, may_be_finished: bool = False) -> None:
@@ -203,7 +203,7 @@ class QuicSendStream:
 
 
 class QuicReceiveStream:
-    """Implements `ReceiveStream`: holds what came in order until the driver takes it."""
+    """Implements `ReceiveStream`: holds data received in order until the driver reads it."""
 
     def __init__(self, connection: StreamOwner, stream_id: int) -> None:
         self._connection = connection
@@ -246,7 +246,7 @@ class QuicReceiveStream:
         return data
 
     def stop(self, code: int) -> None:
-        """Ask the remote to stop; drop what waits and what still comes."""
+        """Ask the remote to stop; drop waiting data and data that still arrives."""
         if self._dropping or self._reset_code is not None:
             return
         self._dropping = True
@@ -258,7 +258,7 @@ class QuicReceiveStream:
         self._wake()
 
     def feed(self, data: bytes, *, end: bool) -> None:
-        """Bytes came in order; `end` is set with the last ones."""
+        """Add bytes received in order; `end` is set with the last bytes."""
         if end:
             self._ended = True
         if data:
@@ -271,7 +271,7 @@ class QuicReceiveStream:
         self._wake()
 
     def reset(self, code: int) -> None:
-        """The remote gave the stream up: what was not taken is dropped."""
+        """Process the remote's reset of the stream: unread data is dropped."""
         self._reset_code = code
         self._chunks.clear()
         self._unread = self._head = 0
@@ -279,7 +279,7 @@ class QuicReceiveStream:
         self._wake()
 
     def connection_ended(self) -> None:
-        """The connection ended: wake the reader."""
+        """Wake the reader after the end of the connection."""
         self._wake()
 
     def _drop(self) -> None:

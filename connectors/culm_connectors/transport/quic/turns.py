@@ -26,14 +26,14 @@ _OVERHEAD_BYTES = 256
 
 
 class Taker(Protocol):
-    """Reads datagrams: a connection, or whoever deals with those of no connection."""
+    """Reader of datagrams: a connection, or the reader of datagrams without a connection."""
 
     def receive(self, data: bytes, address: Address) -> None:
         """Read one datagram."""
         ...
 
     def settle(self) -> None:
-        """Act on what the datagrams of one turn brought."""
+        """Act on the datagrams of one turn."""
         ...
 
 
@@ -44,7 +44,7 @@ class _Inbox:
 
 
 class Turns:
-    """Hands datagrams to their takers, in the order in which they came for each of them."""
+    """Hands datagrams to their takers, for each taker in the order of arrival."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -52,10 +52,10 @@ class Turns:
         self._size = 0
         self._next_round: asyncio.Handle | None = None
         self.dropped = 0
-        """Datagrams of takers that had too many waiting."""
+        """Number of datagrams dropped because their taker had too many bytes waiting."""
 
     def add(self, taker: Taker, data: bytes, address: Address) -> None:
-        """A datagram has come; `run` lets it be read."""
+        """Queue a received datagram; `run` has it read."""
         inbox = self._waiting.get(taker)
         if inbox is None:
             inbox = self._waiting[taker] = _Inbox()
@@ -69,12 +69,12 @@ class Turns:
         self._size += size
 
     def run(self) -> None:
-        """Read what waits, now where nobody waits for another round, and otherwise in that one."""
+        """Read the waiting datagrams: now, or in the next round if one is scheduled already."""
         if self._next_round is None:
             self._round()
 
     def forget(self, taker: Taker) -> None:
-        """Drop what waits for a taker that reads no more."""
+        """Drop the waiting datagrams of a taker that reads no more."""
         inbox = self._waiting.pop(taker, None)
         if inbox is not None:
             self._size -= inbox.size

@@ -1,4 +1,4 @@
-"""One TCP connection as a `ByteChannel`, with TLS in it where there is a session.
+"""One TCP connection as a `ByteChannel`, with TLS if there is a session.
 
 Reading stops at the receive bound, so that TCP's own window stops the remote; writing waits at the send
 bound.
@@ -33,8 +33,8 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class TcpChannel(asyncio.Protocol):
-    """Implements `ByteChannel`. `accept` judges it when the connection is there, before TLS; `established` is
-    called once the remote is known, `ended` once it is over."""
+    """Implements `ByteChannel`. `accept` decides about it when the connection is made, before TLS;
+    `established` is called once the remote is known, `ended` when the channel ends."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class TcpChannel(asyncio.Protocol):
         self._seen = (0, 0)
         self._active_s = self._loop.time()
 
-    # --- what the driver sees
+    # --- the driver's interface
 
     @property
     def principal(self) -> Principal:
@@ -123,7 +123,7 @@ class TcpChannel(asyncio.Protocol):
                 self._flush_tls()
 
     def finish(self) -> None:
-        """Say that no more comes."""
+        """End this side's direction."""
         if self._finished or self._end.reason is not None or self._transport is None:
             return
         self._finished = True
@@ -138,7 +138,7 @@ class TcpChannel(asyncio.Protocol):
         self._settle()
 
     async def close(self) -> None:
-        """Finish, wait (bounded) for the remote's end, then let go; what still comes is dropped."""
+        """Finish, wait (bounded) for the remote's end, then release; data that still arrives is dropped."""
         if self._end.reason is None:
             self._dropping = True
             self._unread.clear()
@@ -161,10 +161,10 @@ class TcpChannel(asyncio.Protocol):
         """Wait until both directions have ended."""
         return await self._end.wait()
 
-    # --- what asyncio calls
+    # --- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there: TLS begins, if there is any."""
+        """Start TLS, if it is used, on the new connection."""
         assert isinstance(transport, asyncio.Transport), "TCP has two directions"
         self._transport = transport
         peername = transport.get_extra_info("peername") or ("", 0)
@@ -197,7 +197,7 @@ class TcpChannel(asyncio.Protocol):
                 connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came from the network."""
+        """Process bytes from the network."""
         if self._end.reason is not None:
             return
         if self._tls is None:
@@ -207,7 +207,7 @@ class TcpChannel(asyncio.Protocol):
             for said in self._tls.receive(data):
                 self._take(said)
         except ssl.SSLError as error:
-            self._flush_tls()  # it says why
+            self._flush_tls()  # sends the TLS alert
             self._fail(f"TLS: {error.reason or error}")
             return
         self._flush_tls()
@@ -217,7 +217,7 @@ class TcpChannel(asyncio.Protocol):
             self._finished_by_remote()
 
     def eof_received(self) -> bool:
-        """The remote sends no more; true, since we may."""
+        """Process the remote's end of data. Returns True: this side may still send."""
         if self._tls is None or self._tls.remote_finished:
             self._finished_by_remote()
         else:
@@ -225,15 +225,15 @@ class TcpChannel(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """The send bound is reached."""
+        """Block writers: the send bound is reached."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """There is room again."""
+        """Wake writers: there is capacity again."""
         self._writable.set()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is over."""
+        """Record the end of the connection."""
         if self._finished and self._remote_finished:
             self._over(CloseOrigin.REMOTE, "", CloseCode.NORMAL)
         else:
@@ -261,7 +261,7 @@ class TcpChannel(asyncio.Protocol):
         self._on_established(self)
 
     def _look(self) -> None:
-        """End a channel on which nothing has moved for too long; what we do not read is no silence."""
+        """End a channel without progress for too long; while reading is paused, it does not count as idle."""
         now_s, seen = self._loop.time(), (self._received_bytes, self._sent_bytes - self._unsent_bytes())
         if seen != self._seen or self._reading_paused:
             self._seen, self._active_s = seen, now_s

@@ -1,4 +1,4 @@
-"""The side that calls: `connect_tcp`."""
+"""The dialling side: `connect_tcp`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from culm_connectors.transport.tcp.tls import TlsSession, client_context
 
 
 async def connect_tcp(address: Address, settings: TcpSettings, tls: TlsFiles | None = None) -> ByteChannel:
-    """Call a server; with `tls`, once its certificate has been believed.
+    """Connect to a server; with `tls`, return once its certificate has been verified.
 
-    In TLS 1.3 a client is done before the server has judged the client's certificate: a refusal shows at the
-    first read. Errors: `AddressError`, `ConnectError`, `IdentityError`.
+    In TLS 1.3 a client finishes before the server has checked the client's certificate: a refusal shows at
+    the first read. Errors: `AddressError`, `ConnectError`, `IdentityError`.
     """
     host, port = address
     loop = asyncio.get_running_loop()

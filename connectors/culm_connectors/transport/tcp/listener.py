@@ -1,4 +1,4 @@
-"""The side that is called: one TCP socket, many channels, and the limits on them."""
+"""The accepting side: one TCP socket, many channels, and the limits on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def allow_everybody(principal: Principal) -> Refusal | None:
-    """The authorisation that admits whoever comes."""
+    """Admit every principal."""
     return None
 
 
@@ -49,7 +49,7 @@ class TcpListener:
         self.refusals: Counter[str] = Counter()
         """Number of refused connections, by reason."""
         self.closed: Counter[str] = Counter()
-        """Channels that were let in and that the listener ended later, by reason."""
+        """Number of accepted channels that the listener ended later, by reason."""
 
     @property
     def address(self) -> Address:
@@ -64,7 +64,7 @@ class TcpListener:
         return [channel for channel in self._held if channel.is_established]
 
     def judge_again(self) -> int:
-        """End the channels that would not be let in any more; returns how many."""
+        """End the channels that would be refused now. Returns their number."""
         revoked = 0
         for channel in self.channels:
             if (refusal := self._authorise(channel.principal)) is not None:
@@ -85,7 +85,7 @@ class TcpListener:
             ) from error
 
     async def stop(self) -> None:
-        """Accept no more, stop the handlers, close what lives in good order."""
+        """Stop accepting, cancel the handlers, and close the open channels in an orderly way."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -160,9 +160,9 @@ async def serve_tcp(
     tls: TlsFiles | None = None,
     authorise: AuthorisePrincipal = allow_everybody,
 ) -> AsyncIterator[TcpListener]:
-    """Accept channels at `address` while the context lasts; `handler` runs as one task a channel.
+    """Accept channels at `address` while the context lasts; `handler` runs as one task per channel.
 
-    Errors: `AddressError`, `IdentityError` where TLS's files cannot be used.
+    Errors: `AddressError`; `IdentityError` if the TLS files cannot be used.
     """
     context = None if tls is None else followed_server_context(tls)
     listener = TcpListener(settings, handler, authorise, context)

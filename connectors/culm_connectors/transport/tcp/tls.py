@@ -1,7 +1,7 @@
 """TLS without a socket: bytes in, bytes out, and an end for each direction.
 
-TLS 1.3 by default, since each direction has an end of its own there (RFC 8446 section 6.1), as TCP's have; of
-1.2 that depends on the remote's library.
+TLS 1.3 is the default, since there each direction has its own end (RFC 8446 section 6.1), as in TCP. With
+TLS 1.2 that depends on the remote's library.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _Signature = tuple[tuple[int, int, int] | None, ...]
 
 
 def followed_server_context(tls: TlsFiles) -> FollowedContext:
-    """The context of a server, as its files are. Error: `IdentityError` if one cannot be used now."""
+    """Return a server's context that follows its files. Error: `IdentityError` if a file cannot be used."""
     return FollowedContext(lambda: server_context(tls), (tls.certificate, tls.private_key, tls.ca))
 
 
 def server_context(tls: TlsFiles) -> ssl.SSLContext:
-    """The context of a server. Error: `IdentityError` if a file is missing or cannot be used."""
+    """Return the context of a server. Error: `IdentityError` if a file is missing or cannot be used."""
     if tls.certificate is None:
         raise IdentityError(
             "TLS cannot be served without a certificate",
@@ -52,7 +52,7 @@ def server_context(tls: TlsFiles) -> ssl.SSLContext:
 
 
 def client_context(tls: TlsFiles) -> ssl.SSLContext:
-    """The context of a client. Error: `IdentityError` if a file cannot be used."""
+    """Return the context of a client. Error: `IdentityError` if a file cannot be used."""
     try:
         context = ssl.create_default_context(cafile=tls.ca)
         if tls.certificate is not None:
@@ -64,7 +64,7 @@ def client_context(tls: TlsFiles) -> ssl.SSLContext:
 
 
 class TlsSession:
-    """One side of one session. Errors of the remote are `ssl.SSLError`."""
+    """One side of one TLS session. Errors of the remote raise `ssl.SSLError`."""
 
     def __init__(self, context: ssl.SSLContext, *, server_side: bool, server_name: str | None = None) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -76,7 +76,7 @@ class TlsSession:
         self.remote_finished = False
 
     def receive(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes of the network; what the remote has said comes in pieces."""
+        """Process bytes from the network; yields the decrypted data in pieces."""
         self._incoming.write(data)
         if not self.is_established:
             self.handshake()
@@ -93,7 +93,7 @@ class TlsSession:
             yield said
 
     def handshake(self) -> None:
-        """Go on with the handshake as far as it goes; a client begins it so."""
+        """Advance the handshake as far as possible; a client starts it with this call."""
         try:
             self._session.do_handshake()
         except ssl.SSLWantReadError:
@@ -101,13 +101,13 @@ class TlsSession:
         self.is_established = True
 
     def send(self, data: memoryview) -> None:
-        """Have bytes encrypted into `outgoing`."""
+        """Encrypt `data` into `outgoing`."""
         while data:
             data = data[self._session.write(data) :]
 
     def finish(self) -> None:
-        """Say that no more comes."""
-        # Where the remote has not finished yet, it may go on.
+        """End this side's direction."""
+        # If the remote has not finished yet, it may go on.
         with contextlib.suppress(ssl.SSLWantReadError):
             self._session.unwrap()
 
@@ -116,7 +116,7 @@ class TlsSession:
         return self._outgoing.read()
 
     def fingerprint(self) -> bytes | None:
-        """The SHA-256 of the remote's public key; None where it has shown no certificate."""
+        """Return the SHA-256 of the remote's public key; None if it has shown no certificate."""
         certificate = self._session.getpeercert(binary_form=True)
         if certificate is None:
             return None
@@ -125,24 +125,24 @@ class TlsSession:
 
 
 class FollowedContext:
-    """Context that new sessions begin with, made anew when one of its files has changed.
+    """The context for new sessions, created again when one of its files has changed.
 
-    Sessions that live keep what they began with. Certificate and key are two files, replaced one after the
-    other: what does not fit together leaves the context as it was until it does.
+    Open sessions keep their context. Certificate and key are two files that are replaced one after the other:
+    while they do not match, the former context stays in use.
 
-    Error: `IdentityError` where the files cannot be used at the start; later it is a line in the log, one for
-    each change.
+    Error: `IdentityError` if the files cannot be used at the start; later the error is logged, once per
+    change.
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], files: Iterable[Path | None]) -> None:
         self._make = make
         self._files = tuple(file for file in files if file is not None)
-        # Looked at before it is read: what changes meanwhile is another change.
+        # Take the signature before reading the files: a change in between counts as another change.
         self._seen = self._signature()
         self._context = make()
 
     def current(self) -> ssl.SSLContext:
-        """The context for a session that begins now."""
+        """Return the context for a session that begins now."""
         found = self._signature()
         if found != self._seen:
             self._seen = found
