@@ -1,4 +1,4 @@
-"""p2panda at the edge, put together over the room of replicated logs."""
+"""Composition of p2panda at the edge, over the shared service of replicated logs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from culm_topics.kafka.clients import KafkaSettings
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Everything between peers and the room of logs; none of it runs yet."""
+    """All parts between peers and the shared service of logs; they do not run yet."""
 
     logs: ReplicatedLogs
     interest: Interest

@@ -70,11 +70,11 @@ SchemasOf = Callable[[bytes], Set[str] | None]
 
 
 def no_restriction(remote: bytes) -> None:
-    """Every schema, for everybody."""
+    """Allow every schema to every remote."""
 
 
 def nothing_to_settle(arrivals: Sequence[Arrival]) -> None:
-    """Nobody waits for what remotes brought to be stored."""
+    """Do nothing when arrivals are stored: the default of `settled`."""
 
 
 class Driver:
@@ -135,7 +135,7 @@ class Driver:
         self._turns = CatchUpLimiter(self.settings.max_catching_up, self.settings.catch_up_turn_s)
 
     async def run(self) -> None:
-        """Store what arrives and let the protocol's time pass, until cancelled."""
+        """Store arriving entries and run the protocol's timers, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._staged.run(), name="p2panda-store")
             group.create_task(self._tick(), name="p2panda-tick")
@@ -168,7 +168,7 @@ class Driver:
             self.pump()
 
     def on_stored(self, stored: Stored) -> None:
-        """Entries came into the store by another way than through this driver: live remotes get them."""
+        """Send entries to live remotes that came into the store by another way than through this driver."""
         now = self._now_ms()
         if stored.replacing:
             # What was staged on top of the other branch will not be stored.
@@ -185,22 +185,22 @@ class Driver:
             self.links.end(link, code, reason)
 
     async def finish(self, reason: str) -> None:
-        """Close every connection, and wait until all that was taken from them is stored."""
+        """Close every connection, and wait until all entries accepted from them are stored."""
         await self.links.finish(reason)
         await self.drained()
 
     async def store(self, entries: Sequence[SoundEntry]) -> None:
-        """Store entries that no remote brought and that are staged (`Peer.ingest`); live remotes get them."""
+        """Store staged local entries (`Peer.ingest`), which no remote sent; live remotes get them."""
         arrivals = [Arrival(checked, self.peer.peer_id, 0) for checked in entries]
         self._staged.add((arrival, arrival.size_bytes) for arrival in arrivals)
         await self.drained()
 
     async def drained(self) -> None:
-        """Wait until everything that was taken so far is stored."""
+        """Wait until all entries accepted so far are stored."""
         await self._staged.drained()
 
     def _blame(self, event: Rejected | LinkFailed) -> None:
-        """Disconnect a remote whose stream is broken, or which has brought too much that was refused.
+        """Disconnect a remote whose stream is broken, or of which too much was refused.
 
         What is the fault of an entry's author is not counted: whoever brings it can be honest.
         """
@@ -216,11 +216,11 @@ class Driver:
             self.links.end(link, CloseCode.PROTOCOL, "too many refused entries")
 
     async def serve(self, connection: Connection) -> None:
-        """Speak p2panda on a connection until it ends; never raises for what the remote does."""
+        """Serve p2panda on a connection until it ends; never raises for what the remote does."""
         await self.speak(connection)
 
     async def until_gone(self, remote: bytes) -> bool | None:
-        """Wait for the end of the connection to a remote; whether it went well, None without one."""
+        """Wait until the connection to a remote ends; returns whether it went well, None if there is none."""
         link = self.links.open.get(remote)
         if link is None:
             return None
@@ -228,7 +228,7 @@ class Driver:
         return link.went_well
 
     async def speak(self, connection: Connection) -> bool:
-        """Speak until the connection ends; True where a session came to its end or to live mode."""
+        """Serve a connection until it ends; returns True if a session finished or reached live mode."""
         now_s = time.monotonic()
         host = connection.remote_address[0]
         budget = self._budgets.of(connection.peer_id, host, now_s)
@@ -266,7 +266,7 @@ class Driver:
     # What the connections share.
 
     def pump(self) -> None:
-        """Tell the observer what happened and wake the writers that have something to write."""
+        """Report events to the observer, and wake the writers that have something to write."""
         for event in self.peer.take_events():
             self.metrics.count(event)
             self._note(event)
@@ -279,7 +279,7 @@ class Driver:
                 link.wake.set()
 
     def _note(self, event: Event) -> None:
-        """Keep up which sessions of a connection catch up; the last of them gives the turn back."""
+        """Track the sessions of a connection that catch up; the last one gives the turn back."""
         link = self.links.open.get(event.remote)
         if link is None:
             return
@@ -308,7 +308,7 @@ class Driver:
             closed.cancel()
 
     def turn_used(self, link: PeerLink) -> None:
-        """A remote in whose sessions nothing is left to catch up with needs its turn no longer."""
+        """Give back the turn of a remote if none of its sessions catches up any more."""
         if not link.catching_up and link.is_current:
             self._turns.give_back(link.remote, time.monotonic())
             self.metrics.waiting_for_turn = self._turns.waiting

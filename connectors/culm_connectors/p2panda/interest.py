@@ -76,7 +76,7 @@ class SchemaShares:
         return self._announcers.keys() != before
 
     def pass_time(self, now_s: float) -> bool:
-        """Forget schemas without a log that nobody has announced for long; True if there were any."""
+        """Forget schemas that have no log and were not announced for long; returns True if there were any."""
         late = [
             schema_id
             for schema_id, since_s in self._unannounced_since_s.items()

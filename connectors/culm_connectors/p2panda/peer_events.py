@@ -132,7 +132,7 @@ class PeerEvents:
             self.publisher.contradicted(refusal)
 
     def on_gone(self, remote: bytes) -> None:
-        """A peer that has left keeps nobody else from having schemas served."""
+        """Remove a peer that has left from the announcements and from the interest in schemas."""
         self.announcements.left(remote)
         self.interest.gone(remote, time.monotonic())
 

@@ -34,7 +34,7 @@ class PeerQuotaError(NotAdmittedError):
 
 
 class Quotas:
-    """The quotas of one index, in bytes of entries and operations; 0 is none. For one event loop.
+    """The quotas of one index, in bytes of entries and operations; 0 means unlimited. For one event loop.
 
     `admit` counts an entry as on its way, which `arrived` ends: what is admitted must be stored.
     """
@@ -47,7 +47,7 @@ class Quotas:
         self._by_peer: Counter[bytes] = Counter()
 
     def admit(self, checked: CheckedOperation, remote: bytes) -> None:
-        """Count an entry that a remote brings as on its way. Raises AuthorQuotaError, PeerQuotaError."""
+        """Count an entry from a remote as on its way. Raises AuthorQuotaError, PeerQuotaError."""
         author, size = checked.entry.public_key, checked.size_bytes
         of_author, of_peer = self._store.usage(author, remote)
         if 0 < self._author_bytes < of_author + self._by_author[author] + size:
@@ -70,7 +70,7 @@ class Quotas:
         self._by_peer[remote] += size
 
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
-        """These are in the index now, or could not be stored."""
+        """End the count of entries that are in the index now, or that could not be stored."""
         for arrival in arrivals:
             for counts, name in (
                 (self._by_author, arrival.checked.entry.public_key),

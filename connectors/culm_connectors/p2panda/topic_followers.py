@@ -30,7 +30,7 @@ Serve = Callable[[asyncio.TaskGroup], Coroutine[Any, Any, None]]
 
 @dataclass(slots=True)
 class TopicFollowers:
-    """The readers of one connector. `set_state` is given what peers wait for, None when they are served."""
+    """The readers of one connector. `set_state` receives what peers wait for, None once they are served."""
 
     room: ReplicatedLogs
     interest: Interest

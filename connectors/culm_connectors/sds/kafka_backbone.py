@@ -1,4 +1,4 @@
-"""The backbone in Kafka: channels are followed, spoken into, and read back from its topics.
+"""The backbone in Kafka: channels are followed, written, and read back through its topics.
 
 Live come `sds.in` (what other connectors' peers said), `sds.out` (what participants of the job say),
 `sds.events` and `sds.fetch`, of the partitions whose channels somebody here has joined. The past comes from
@@ -256,11 +256,11 @@ class KafkaBackbone:
         return await self._lookups.find(channel_id, entries)
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
-        """The newest messages of channels in the store."""
+        """Return the newest messages of channels in the store."""
         return await self._lookups.heads(channel_ids)
 
     def mark(self, channel_id: str) -> bytes | None:
-        """A cursor of the store before which everything has been heard live."""
+        """Return a cursor of the store before which all was received live; None if it is unknown."""
         if self._partitions is None:
             return None
         offset = self._lookups.settled(shard_of(channel_id, self._partitions))
@@ -268,7 +268,7 @@ class KafkaBackbone:
 
 
 def cursor_of(offset: int) -> bytes:
-    """The cursor of an offset: of the store, or of the events; of the channel's partition in any case."""
+    """Return the cursor of an offset in the channel's partition, of the store or of the events."""
     return offset.to_bytes(8, "big")
 
 

@@ -81,7 +81,7 @@ class NodeLinks:
         admit: Admit,
         settled: Callable[[Sequence[Arrival]], None],
     ) -> None:
-        """`schemas` tells what is to be announced now: the index is complete for them."""
+        """`schemas` returns the schemas to announce now, for which the index is complete."""
         self._schemas = schemas
         self._transport = transport
         self._identity = Libp2pIdentity.from_private_key(key_pair.private_key)

@@ -45,11 +45,11 @@ class Documents(Protocol):
         ...
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
-        """The schema and document of a log, None for an unknown one."""
+        """Return the schema and document of a log, None if the log is unknown."""
         ...
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
-        """The log in which an author writes to a document."""
+        """Return the log in which an author writes to a document."""
         ...
 
     def place_of(self, operation_id: bytes) -> Place | None:
@@ -57,7 +57,7 @@ class Documents(Protocol):
         ...
 
     def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
-        """The logs that delete a document, each with the sequence number where it does so first."""
+        """Yield the logs that delete a document, each with the sequence number of its first delete."""
         ...
 
 
@@ -141,10 +141,10 @@ class OperationOrder:
             ahead = deque(steps.get(log, ()))
             self._logs[log] = _Log(part, part.first_seq_num, plan.ends[log], ahead)
         self._waiting: defaultdict[LogKey, list[tuple[int, LogKey]]] = defaultdict(list)
-        """By log: those that wait for an entry of it, the lowest number first."""
+        """By log, the logs that wait for one of its entries, as a heap by sequence number."""
 
     async def ranges(self) -> AsyncIterator[list[EntryRange]]:
-        """The ranges in parts of at most 256, to be sent in this order, without what cannot be sent yet."""
+        """Yield the ranges in the order of sending, up to 256 at a time, without what cannot be sent yet."""
         parts: list[EntryRange] = []
         deletes: deque[LogKey] = deque()
         ready = deque(self._logs)
@@ -167,7 +167,7 @@ class OperationOrder:
             yield parts
 
     async def _go_on(self, key: LogKey, log: _Log) -> bool:
-        """Let a log go as far as it can; True where it stands at a delete that could be sent."""
+        """Advance a log as far as possible; returns True if it is at a delete that could be sent."""
         while log.next <= log.end:
             if not log.steps:
                 await self._read_on(key, log)
@@ -190,7 +190,7 @@ class OperationOrder:
         log.steps.extend((await self._read([cut(log.part, log.next, last)])).get(key, ()))
 
     def _behind(self, log: _Log, step: Step) -> Place | Verdict | None:
-        """Return what an operation waits for; None if it can be sent now, NEVER if not in this session."""
+        """Return what an operation waits for: None if nothing, NEVER if it is not sent in this session."""
         for operation_id in step.previous:
             found = predecessor(self._plan, self._documents, log.part, operation_id)
             if found is Verdict.NEVER:

@@ -36,12 +36,12 @@ class Refusals:
 
     name: str
     _sent: list[tuple[bytes, EntryRange]] = field(default_factory=list)
-    """Documents and ranges of the last session, in the order of sending: its beginning, where it was long."""
+    """Documents and ranges of the last session, in the order of sending; at most `_MAX_SENT`."""
     _refused: dict[LogKey, _Refused] = field(default_factory=dict)
     _sessions: int = 0
 
     def begin(self, lacking: Mapping[LogKey, EntryRange]) -> None:
-        """A session begins, in which the node lacks these ranges by log."""
+        """Begin a session in which the node is missing these ranges, by log."""
         self._sessions += 1
         for log, refused in tuple(self._refused.items()):
             if log not in lacking or lacking[log].first_seq_num > refused.seq_num:
@@ -83,7 +83,7 @@ class Refusals:
         return refused is not None and self._is_due(refused)
 
     def end_of(self, part: EntryRange) -> int:
-        """The last entry of a range that is worth sending now; one below its first where there is none."""
+        """Return the last entry of a range that is worth sending now; below its first if there is none."""
         refused = self._refused.get((part.public_key, part.log_id))
         return part.last_seq_num if refused is None or self._is_due(refused) else refused.seq_num - 1
 
@@ -91,7 +91,7 @@ class Refusals:
         return refused.attempts < MAX_ATTEMPTS and self._sessions >= refused.again_in_session
 
     def sent(self, document_id: bytes, part: EntryRange) -> None:
-        """A range of a document is about to be sent."""
+        """Note a range of a document that is about to be sent."""
         if len(self._sent) < _MAX_SENT:
             self._sent.append((document_id, part))
 

@@ -1,11 +1,11 @@
 """The connections of one driver: what is read, checked and applied, and what is written.
 
-| module | what it holds |
+| module | contents |
 |---|---|
 | connection, writer | the four tasks of one connection; the writer among them, with what it holds back |
-| leave | the end of a connection in good order: what the remote has taken |
-| link | what is known of each connection: its limits and queues |
-| duplicate_connections | which of two connections is kept when both peers dial |
-| shared | what every connection works with, and the interfaces of what stands behind it |
-| catch_up_limiter, budgets | who may catch up now; what one key may use |
+| leave | the orderly end of a connection |
+| link | the state of each connection: its limits and queues |
+| duplicate_connections | the choice between two connections when both peers dial |
+| shared | the state that all connections share, and the interfaces to the parts behind it |
+| catch_up_limiter, budgets | the limit on catch-up; the limits per key |
 """

@@ -46,15 +46,15 @@ class Budget:
         self.offences = Offences(settings.rejects_per_minute, settings.rejects_pause_s, now_s)
         self.connections = OpenConnections()
         self.is_trusted = False
-        """Whether something that it brought was sound."""
+        """Whether the key has sent at least one sound entry."""
 
     def refuse(self, count: float, now_s: float) -> bool:
-        """So much of what it sent was refused; False where that is too much."""
+        """Count refusals of this key's data; returns False if they are too many."""
         of_address = self.address.note(count, now_s)
         return self.offences.note(count, now_s) and (of_address or self.is_trusted)
 
     def is_barred(self, now_s: float) -> bool:
-        """Whether it is not served for now."""
+        """Whether the key is not served at present."""
         return self.offences.is_barred(now_s) or (not self.is_trusted and self.address.is_barred(now_s))
 
 
@@ -105,6 +105,6 @@ class Budgets:
         return budget
 
     def end(self, remote: bytes, host: str) -> None:
-        """A connection that was begun has ended."""
+        """End the use of a budget by a connection that has ended."""
         self._keys.end(remote)
         self._addresses.end(neighbourhood(host))

@@ -50,12 +50,12 @@ class CatchUpLimiter:
             raise
 
     def give_back(self, remote: bytes, now_s: float) -> None:
-        """The remote's turn is over; without effect where it has none."""
+        """End the remote's turn; without effect if it has none."""
         if self._holders.pop(remote, None) is not None:
             self._admit(now_s)
 
     def pass_time(self, now_s: float) -> None:
-        """Let those wait no longer who waited for a turn that lasts too long."""
+        """Give turns to waiting remotes in place of turns that have lasted too long."""
         while self._waiting and self._holders:
             oldest, began_s = next(iter(self._holders.items()))
             if now_s - began_s < self._turn_s:

@@ -36,7 +36,7 @@ from culm_models.reconciliation.messages import ReconciliationMessage
 # A message of this size is decoded in a few milliseconds.
 _DECODED_AT_ONCE_BYTES = 16 * 1024
 _DECODED_AT_ONCE = 256
-"""So many small messages are decoded before others have their turn on the event loop."""
+"""Number of small messages that are decoded before others have their turn on the event loop."""
 # Of a remote that has brought nothing sound yet, so few entries are checked before more of it is read.
 _STRANGER_CHUNK = 32
 
@@ -47,7 +47,7 @@ Task = Coroutine[None, None, None]
 
 
 async def exchange(link: PeerLink, shared: Shared) -> LinkEnded:
-    """Speak on a connection until it ends; returns what the remote is to be told.
+    """Serve a connection until it ends; returns the close code and reason to send to the remote.
 
     What had come before the end is still applied.
     """
@@ -76,7 +76,7 @@ async def exchange(link: PeerLink, shared: Shared) -> LinkEnded:
 
 
 def _until_closed(task: Callable[Arguments, Task]) -> Callable[Arguments, Task]:
-    """A closed connection ends a task quietly: the reader ends the rest after applying what had come."""
+    """End a task quietly if the connection is closed; the reader ends the others after applying all data."""
 
     @functools.wraps(task)
     async def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> None:
@@ -173,7 +173,7 @@ def _check_stream(link: PeerLink, shared: Shared) -> None:
 
 
 def _cut(messages: Sequence[Message], entries_at_once: int, ranges_at_once: int) -> Iterator[Work]:
-    """Runs of entries and of reconciliation messages in chunks, other messages one by one, in order."""
+    """Yield runs of entries and of reconciliation messages in chunks, other messages singly, in order."""
     entries: list[EntryMessage] = []
     ranges: list[ReconciliationMessage] = []
     for message in messages:
@@ -226,7 +226,7 @@ def _start(link: PeerLink, work: Work, shared: Shared) -> Work:
 
 
 async def _apply(link: PeerLink, shared: Shared, beside: Sequence[asyncio.Task[None]]) -> None:
-    """Apply what was read, up to the end of it, which ends the tasks `beside` this one."""
+    """Apply all that was read, in order. Its end ends the tasks `beside` this one."""
     while (work := await link.work.get()) is not None:
         link.applying = True
         if work.checking is not None:

@@ -1,4 +1,4 @@
-"""Leaving a remote in good order, so that it is known whether it has taken everything."""
+"""Orderly end of a connection, so that it is known whether the remote has received everything."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ class PeerLink(Link):
         self.outgoing: SendStream | None = None
         self.work: asyncio.Queue[Work | None] = asyncio.Queue(settings.check_chunks_ahead)
         self.applying = False
-        """Whether a part of what was read waits for room, for checks, or for what it follows on."""
+        """Whether data that was read waits for capacity, for checks, or for entries that it follows."""
         self.entries_in = 0
         self.entries_out = 0
 
     @property
     def is_behind(self) -> bool:
-        """Whether something that the remote has said was read and is not applied yet."""
+        """Whether a message of the remote was read and is not applied yet."""
         return self.applying or not self.work.empty()

@@ -1,4 +1,4 @@
-"""The writer of one connection: what is to be said goes out in order, ranges of logs read from the store.
+"""The writer of one connection: it sends messages in order, and reads ranges of logs from the store.
 
 A range that is not in the store yet, but on its way there, is held back, and with it what its session says
 behind it; everything else passes. So a connector can be asked for entries while it still fills its index.

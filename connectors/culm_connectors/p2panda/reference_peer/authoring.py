@@ -148,7 +148,7 @@ class Author:
 
 
 def document_tips(store: LmdbLogStore, document_id: bytes) -> tuple[bytes, ...]:
-    """The operations of a document that no held operation follows: what an update of it should follow."""
+    """Return a document's operations that no held operation follows: an update should follow them."""
     operations: set[bytes] = set()
     followed: set[bytes] = set()
     for public_key, log_id, height in store.log_heights(store.schema_ids()):

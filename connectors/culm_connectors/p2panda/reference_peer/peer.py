@@ -280,14 +280,14 @@ class ReferencePeer:
     # What the driver asks of its sink and observer.
 
     async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
-        """Keep what remotes brought; returns what could not be kept."""
+        """Store the entries that remotes sent; returns those that could not be stored."""
         commit = await self.index.write(arrival.checked for arrival in arrivals)
         lost = {id(checked) for checked in (*commit.conflicts, *commit.gaps)}
         self._notify_stored(commit.stored)
         return [arrival for arrival in arrivals if id(arrival.checked) in lost]
 
     def on_event(self, event: Event) -> None:
-        """The protocol has something to tell."""
+        """Pass an event of the protocol to the listeners."""
         if isinstance(event, Announced):
             self._interest(event.schema_ids)
         for listener in self.listeners:

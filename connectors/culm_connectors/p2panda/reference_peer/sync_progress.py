@@ -42,7 +42,7 @@ class SyncFailed(ConnectorError):
 
 @dataclass(frozen=True, slots=True)
 class EntryReport:
-    """An entry that was not taken or not sent, with the code that says why; its place as far as known."""
+    """An entry that was not accepted or not sent, with the code of the reason, and its place if known."""
 
     code: str
     public_key: bytes | None

@@ -1,5 +1,5 @@
-"""Channels that somebody at this edge has joined.
+"""Channels that have members at this edge.
 
-- `joined`: all of them, and what happens in them; `members`: who is in one; `join`: the way in.
-- `heads`: their trailing edge; `owners`: whose an id is.
+- `joined`: all channels and the exchange in them; `members`: the members of one channel; `join`: joining.
+- `heads`: their newest messages; `owners`: the owners of channels and participant ids.
 """

@@ -214,7 +214,7 @@ async def _pages(
 
 
 async def _undisturbed(work: Callable[[], Result]) -> Result:
-    """Do it in a thread and wait for its end, also when cancelled: nobody else may use the client before."""
+    """Run `work` in a thread and wait for its end, also when cancelled: until then the client is in use."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)
@@ -225,7 +225,7 @@ async def _undisturbed(work: Callable[[], Result]) -> Result:
 
 
 def _page(reader: TopicPartitions) -> list[TopicMessage]:
-    """The next records, until there are enough of them or bytes; none when none come in time."""
+    """Return the next records, up to a page's count and bytes; an empty list if no record comes in time."""
     records = reader.poll(_POLL_S, 1)
     size = sum(len(record.value) for record in records)
     while records and len(records) < _PAGE_RECORDS and size < _PAGE_BYTES:
@@ -239,7 +239,7 @@ def _page(reader: TopicPartitions) -> list[TopicMessage]:
 
 
 def _begin(reader: TopicPartitions, partition: int, start: int | None) -> int:
-    """Have a partition read from an offset, or its beginning; returns where it ends now."""
+    """Start reading a partition at an offset, or at its beginning; returns its end offset now."""
     low, high = reader.range_of(partition)
     first = low if start is None or not low <= start <= high else start
     reader.assign({partition: first})

@@ -123,7 +123,7 @@ class Lookups:
         return await self._ask(lambda: self._find(channel_id, entries), ())
 
     async def heads(self, channel_ids: Sequence[str]) -> Mapping[str, Sequence[tuple[int, str]]]:
-        """By channel (Lamport timestamp, id) of its newest messages, as far as they are in the index."""
+        """Return by channel the (Lamport timestamp, id) of its newest messages that are in the index."""
         return await self._ask(lambda: self._heads(channel_ids), {})
 
     async def _ask(self, question: Callable[[], Answer], nothing: Answer) -> Answer:

@@ -1,4 +1,4 @@
-"""The calling side of an edge connection: dial, be greeted, say and hear frames, dial again."""
+"""The calling side of an edge connection: dial, wait for the greeting, exchange frames, dial again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _JOIN_CODES = ("sds.join.", "sds.participant.", "sds.settings", "sds.bloom.")
 
 
 class Call:
-    """One connection to an edge. `say` never waits; what finds no room is not said."""
+    """One connection to an edge. `say` never waits; a frame is not sent if the outbox is full."""
 
     def __init__(self, connection: Connection, stream: SendStream, receive: ReceiveStream) -> None:
         self.connection = connection
@@ -64,7 +64,7 @@ class Call:
         return True
 
     async def write(self) -> None:
-        """Write what is said, for ever. Raises TransportError."""
+        """Write queued frames until cancelled. Raises TransportError."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -85,7 +85,7 @@ class Call:
                 yield frame
 
     async def flush(self) -> None:
-        """Wait until the edge's transport has what was said. Raises TransportError."""
+        """Wait until the edge's transport has acknowledged all frames. Raises TransportError."""
         while self._outbox_bytes:
             self._written.clear()
             await self._written.wait()
@@ -96,7 +96,7 @@ class Call:
 async def calling(
     address: Address, identity: Identity, expected_peer_id: bytes | None, settings: TransportSettings
 ) -> AsyncIterator[Call]:
-    """A connection to an edge that has greeted us. Raises ConnectError, SdsEdgeError."""
+    """Connect to an edge and wait for its greeting. Raises ConnectError, SdsEdgeError."""
     connection = await connect(address, identity, expected_peer_id, settings, alpn=ALPN)
     try:
         receive = await connection.accept_stream()
@@ -151,20 +151,20 @@ async def keep_calling(
 
 
 def refusal(frame: Refused) -> JoinRefusedError | None:
-    """The error of a join that will not be let in later either; None where it is worth trying again."""
+    """Return the error of a join that the edge will always refuse; None if another attempt may succeed."""
     if frame.token is None and frame.code.startswith(_JOIN_CODES):
         return JoinRefusedError(f"{frame.message} ({frame.code})")
     return None
 
 
 class Dials:
-    """The tasks that keep connections; what ends one of them is for whoever awaits it."""
+    """Tasks that keep connections. The error that ends a task goes to the caller that awaits it."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin one."""
+        """Start a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -176,7 +176,7 @@ class Dials:
             logger.error("not dialled again: %s", error)
 
     async def close(self) -> None:
-        """End all of them."""
+        """Cancel all tasks and wait until they have ended."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -47,7 +47,7 @@ _MAX_WAITING = 1_024
 _MAX_SETTLED = 10_000
 
 EventListener = Callable[[EventFrame], None]
-"""Hears an event, on the event loop; it must not block."""
+"""Receives an event on the event loop; it must not block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class SdsClient:
         self.listeners: list[EventListener] = []
         self.place = place
         self.problem: Exception | None = None
-        """Why the last call did not come about, or how it ended."""
+        """The error that prevented or ended the last call."""
         self.joined = asyncio.Event()
         """Set while the channel is joined."""
         self._identity = Identity.from_private_key(key_pair.private_key)
@@ -103,7 +103,7 @@ class SdsClient:
         self._dials = Dials()
         self._call: Call | None = None
         self._by_token: dict[bytes, str] = {}
-        """Message ids of what was accepted lately."""
+        """Ids of recently accepted messages, by token."""
         self._waiting: dict[bytes, _Waiting] = {}
         self._settled: dict[str, bool] = {}
         self._changed = asyncio.Event()
@@ -128,7 +128,7 @@ class SdsClient:
         )
 
     async def send(self, content: bytes, *, ephemeral: bool = False, token: bytes | None = None) -> str:
-        """Say something; returns its message id once the edge has it durably. It may wait for a connection.
+        """Send a message; returns its id once the edge has it durably. It may wait for a connection.
 
         `token`: 16 bytes of the caller's, so that a repetition by another process is the same message.
         Raises CommandRefusedError; SdsEdgeError where too much waits, or for an ephemeral message without a
@@ -153,7 +153,7 @@ class SdsClient:
             self._waiting.pop(token, None)
 
     async def acknowledged(self, message_id: str) -> bool:
-        """Wait until an event tells that a message of this participant was heard.
+        """Wait until an event reports that a message of this participant was acknowledged.
 
         False: it was given up, or refused by the job.
         """
@@ -163,7 +163,7 @@ class SdsClient:
         return self._settled[message_id]
 
     async def leave(self, *, final: bool = False) -> None:
-        """Hear no more; `final` ends the participant itself, for every client of it."""
+        """Leave the channel; `final` ends the participant itself, for all of its clients."""
         if self._call is not None and self._call.say(Leave(self.channel_id, final)):
             await self._call.flush()
 
@@ -222,7 +222,7 @@ class SdsClient:
         self._changed.set()
 
     def _reject(self, event: EventFrame) -> None:
-        """The job refused a command: its message will never be heard."""
+        """Settle the message of a command that the job refused: it will never be acknowledged."""
         token = event.details.get("token")
         message_id = self._by_token.get(token) if isinstance(token, bytes) else None
         if message_id is not None:

@@ -26,7 +26,7 @@ _SAY, _RECEIVE, _TICK, _HEAD, _AGAIN, _STAND, _CLOCK, _REACHED, _WITHDRAW = rang
 
 @dataclass(frozen=True, slots=True)
 class LoggedMessage:
-    """One message that the application was told: number `number`, counted from 1, never told again.
+    """One message that was delivered to the application, once. `number` counts from 1.
 
     `own`: said by this participant. `position`: where it stands in the log (insert, do not append). `gap`:
     ids that it follows on and that were given up as lost. `time_ms`: when it was told, by the wall clock.
@@ -148,7 +148,7 @@ class Participant:
     # Steps.
 
     def say(self, content: bytes, now_ms: int, nonce: bytes, *, ephemeral: bool = False) -> Step:
-        """Say something. Raises SdsError, and nothing has changed then."""
+        """Send a message. Raises SdsError, without any change of state."""
         if ephemeral:
             return Step(
                 self._channel.send(
@@ -160,7 +160,7 @@ class Participant:
     def receive(
         self, wire: bytes, now_ms: int, hint: bytes | None = None, *, from_store: bool = False
     ) -> Step:
-        """Take a message of somebody."""
+        """Process a received message."""
         now_ms = self._time(now_ms)
         step = self._do(_RECEIVE, now_ms, (wire, hint, from_store))
         if not _is_ephemeral(step.output):
@@ -176,19 +176,19 @@ class Participant:
         return self._take(_HEAD, now_ms, [list(head) for head in newest])
 
     def say_again(self, message_ids: Iterable[str], now_ms: int) -> Step:
-        """Have unacknowledged messages go out once more, now."""
+        """Send unacknowledged messages again, now."""
         return self._take(_AGAIN, now_ms, list(message_ids))
 
     def stand_at(self, cursor: bytes, now_ms: int) -> Step:
-        """The edge's store has been read up to here."""
+        """Note the cursor up to which the edge's store has been read."""
         return self._take(_STAND, now_ms, cursor)
 
     def set_clock(self, now_ms: int, clock_ms: int) -> Step:
-        """The wall clock says this at a time of the timers, and goes on from there."""
+        """Set the wall clock that belongs to a time of the timers."""
         return self._take(_CLOCK, now_ms, clock_ms)
 
     def reached(self, now_ms: int) -> Step:
-        """Others can be reached again: look for all that is missing before any of it is lost."""
+        """Fetch all missing messages again, since others can be reached again, before any is given up."""
         return self._take(_REACHED, now_ms)
 
     def withdraw_ahead(self, now_ms: int) -> Step:
@@ -201,7 +201,7 @@ class Participant:
         return self._now_ms
 
     def clock_at(self, now_ms: int) -> int:
-        """The wall clock at a time of the timers, as far as it was said."""
+        """Return the wall clock in milliseconds at a time of the timers, by the last `set_clock`."""
         return self._clock_ms + now_ms - self._now_ms
 
     @property
@@ -241,7 +241,7 @@ class Participant:
         return self._channel.next_due_ms()
 
     def wire(self, message_id: str) -> bytes | None:
-        """Return a recent message byte for byte as it was on the wire; None when its bytes are not kept."""
+        """Return a recent message byte for byte as it was on the wire; None if its bytes are not kept."""
         return self._channel.wire(message_id)
 
     @property
@@ -350,7 +350,7 @@ _STEPS: Mapping[int, Callable[..., ChannelOutput]] = {
 
 
 def _is_ephemeral(output: ChannelOutput) -> bool:
-    """An ephemeral message changes nothing in the machine, and is stored nowhere."""
+    """Whether the message is ephemeral: it changes nothing in the machine and is not stored."""
     first = output.events[0] if output.events else None
     return isinstance(first, Received) and first.message_kind == "ephemeral"
 

@@ -103,7 +103,7 @@ class SdsPeer:
         self.listeners: list[EventListener] = []
         self.log_listeners: list[LogListener] = []
         self.problem: Exception | None = None
-        """Why the last call did not come about, or how it ended."""
+        """The error that prevented or ended the last call."""
         self.joined = asyncio.Event()
         """Set while the channel is joined."""
         self.present = asyncio.Event()
@@ -209,7 +209,7 @@ class SdsPeer:
         return self._participant.history(after)
 
     async def leave(self) -> None:
-        """Tell the edge that this participant hears no more, and wait until it was told."""
+        """Leave the channel, and wait until the edge has received the frame."""
         if self._call is not None and self._say(Leave(self.channel_id)):
             await self._call.flush()
 
@@ -264,7 +264,7 @@ class SdsPeer:
         return batch
 
     def _pause_s(self) -> float | None:
-        """Until the machine has something to do; while nobody hears us, it has not."""
+        """Return the seconds until the machine is due; None if nothing is due or the peer is not present."""
         due_ms = self._participant.next_due_ms()
         if due_ms is None or not self.present.is_set():
             return None

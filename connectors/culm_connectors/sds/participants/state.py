@@ -1,4 +1,4 @@
-"""A participant's state in a folder: a snapshot, the inputs since, and what its application was told.
+"""A participant's state in a folder: a snapshot, the inputs since then, and the log of delivered messages.
 
 The machine is a function of its inputs, so what is written is each input, with its time, before anything that
 follows from it leaves the process: a restart reads the snapshot, repeats the inputs, and stands exactly where
@@ -160,11 +160,11 @@ class StateFolder:
     # Writing.
 
     def add_input(self, *items: Any) -> None:
-        """One more input; `commit` writes it."""
+        """Add an input; `commit` writes it."""
         self._pending += _framed(cbor.dumps(items))
 
     def add_log_entry(self, *items: Any) -> None:
-        """One more thing that the application will be told; `commit` writes it."""
+        """Add an entry to the log of delivered messages; `commit` writes it."""
         self._told_pending += _framed(cbor.dumps(items))
 
     @property
