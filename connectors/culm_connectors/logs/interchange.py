@@ -1,7 +1,7 @@
 """Logs as text: JSON Lines of entry and operation in hex, and the JSON form of published test histories.
 
-A line is `{"entry": hex, "operation": hex}`; other members are passed over. A whole document with the
-member `chains`, each with `entries` of that form, is read too.
+A line is `{"entry": hex, "operation": hex}`; other members are ignored. A whole document with the
+member `chains`, each with `entries` of that form, is read as well.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _MAX_LINE_CHARACTERS = 16 * 1024 * 1024
 
 
 class InterchangeError(ConnectorError):
-    """Text that holds no logs."""
+    """The text is not JSON Lines of logs or a document with logs."""
 
     code: ClassVar[str] = "peer.interchange"
 
 
 def read_pairs(source: IO[str]) -> Iterator[Pair]:
-    """Entry and operation bytes of everything in a text, in order.
+    """Iterate the entry and operation bytes of a text, in order.
 
     Raises InterchangeError with the number of the line.
     """
@@ -40,7 +40,7 @@ def read_pairs(source: IO[str]) -> Iterator[Pair]:
         except (ValueError, RecursionError):
             if number > 1:
                 raise InterchangeError(f"line {number} is no JSON") from None
-            # A document that is spread over many lines.
+            # A document over several lines.
             value = _document(line + _decoded(source.read, _MAX_LINE_CHARACTERS))
         if isinstance(value, dict) and "chains" in value:
             yield from _chains(value)
@@ -79,7 +79,7 @@ def _pair(value: Any, place: str) -> Pair:
 
 
 def write_pairs(target: IO[str], pairs: Iterable[Pair]) -> int:
-    """Write JSON Lines; returns how many."""
+    """Write JSON Lines. Returns the number of lines."""
     count = 0
     for entry, operation in pairs:
         target.write(json.dumps({"entry": entry.hex(), "operation": operation.hex()}) + "\n")

@@ -1,4 +1,4 @@
-"""How the index lays its records out in lmdb: big-endian keys sort as the sync range does.
+"""Record layout of the index in lmdb. Big-endian keys sort in the order of the sync range.
 
 | database | key | value |
 |---|---|---|
@@ -14,9 +14,9 @@
 | brought | log (40) ‖ sequence number (8) | last sequence number (8) ‖ peer id: who brought this run |
 | meta | a name | format number, identity, Kafka offsets |
 
-Single records are checked as they are read: an entry's hash names its place, and the entry names its
-operation's hash; a row names its newest entry. The last rows stay in memory; parts of logs are read in pieces
-of bounded size, from any thread.
+Single records are checked as they are read: an entry's hash leads to its place, the entry contains its
+operation's hash, and a row contains the hash of its newest entry. The latest rows stay in memory. Parts of
+logs are read in pieces of bounded size, from any thread.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _NO_HASH = bytes(32)
 
 
 class LogRow(NamedTuple):
-    """What the index knows of one log without touching its entries."""
+    """Row of a log: its properties, available without reading its entries."""
 
     height: int
     schema_number: int
@@ -69,11 +69,11 @@ class LogRow(NamedTuple):
     head_hash: bytes
     document_id: bytes | None
     first_delete: int
-    """The sequence number of the first operation that deletes, 0 for none."""
+    """Sequence number of the first operation that deletes, 0 if there is no such operation."""
 
 
 class Place(NamedTuple):
-    """Where an operation is held: its log, its number there, the revision of the index that brought it."""
+    """Place of an operation: its log, its sequence number, and the revision of the index that added it."""
 
     log: tuple[bytes, int]
     seq_num: int
@@ -81,30 +81,30 @@ class Place(NamedTuple):
 
 
 def log_key(public_key: bytes, log_id: int) -> bytes:
-    """The 40-byte key of a log."""
+    """Returns the 40-byte key of a log."""
     return _LOG_KEY.pack(public_key, log_id)
 
 
 def split_log_key(key: bytes) -> tuple[bytes, int]:
-    """The public key and log id of a 40-byte key."""
+    """Split a 40-byte key into public key and log id."""
     public_key, log_id = _LOG_KEY.unpack(key)
     return public_key, log_id
 
 
 def entry_key(public_key: bytes, log_id: int, seq_num: int) -> bytes:
-    """The 48-byte key of an entry."""
+    """Returns the 48-byte key of an entry."""
     return _ENTRY_KEY.pack(public_key, log_id, seq_num)
 
 
 def pack_place(key: bytes, seq_num: int, revision: int) -> bytes:
-    """A `Place`: the 40-byte key of the log, the number there, the revision."""
+    """Encode a `Place`: the 40-byte key of the log, the sequence number, the revision."""
     return key + U64.pack(seq_num) + U64.pack(revision)
 
 
 def unpack_place(value: bytes) -> Place:
-    """A `Place` from its bytes.
+    """Decode a `Place`.
 
-    Raises ValueError when the value is none of ours.
+    Raises ValueError if the value is malformed.
     """
     if len(value) != _PLACE.size:
         raise ValueError(f"place of {len(value)} bytes")
@@ -113,19 +113,19 @@ def unpack_place(value: bytes) -> Place:
 
 
 def operation_key(operation_id: bytes) -> bytes | None:
-    """The 32-byte key of an operation; None for an id that operations may mention and none can have."""
+    """Returns the 32-byte key of an operation, or None for an id that no operation can have."""
     return short_hash(operation_id) if operation_id.startswith(_HASH_PREFIX) else None
 
 
 def pack_entry(entry: bytes, operation: bytes) -> bytes:
-    """One value that holds both byte strings."""
+    """Encode an entry and its operation as one value."""
     return U16.pack(len(entry)) + entry + operation
 
 
 def unpack_entry(value: bytes) -> tuple[bytes, bytes]:
-    """The entry and operation of a value.
+    """Decode a value into entry and operation.
 
-    Raises ValueError when the value is none of ours.
+    Raises ValueError if the value is malformed.
     """
     if len(value) < U16.size:
         raise ValueError("entry value is shorter than its length field")
@@ -136,12 +136,12 @@ def unpack_entry(value: bytes) -> tuple[bytes, bytes]:
 
 
 def stored_size(value: bytes) -> int:
-    """The bytes of the entry and operation in a value."""
+    """Returns the size of the entry and operation in a value, in bytes."""
     return len(value) - U16.size
 
 
 def pack_row(row: LogRow) -> bytes:
-    """A `LogRow` as a fixed 85 bytes."""
+    """Encode a `LogRow` in its fixed 85 bytes."""
     flags = (END_OF_LOG if row.end_of_log else 0) | (_HAS_DOCUMENT if row.document_id else 0)
     document = short_hash(row.document_id) if row.document_id else _NO_HASH
     head = short_hash(row.head_hash)
@@ -149,9 +149,9 @@ def pack_row(row: LogRow) -> bytes:
 
 
 def unpack_row(value: bytes) -> LogRow:
-    """A `LogRow` from its bytes.
+    """Decode a `LogRow`.
 
-    Raises ValueError when the value is none of ours.
+    Raises ValueError if the value is malformed.
     """
     if len(value) != _ROW.size:
         raise ValueError(f"log row of {len(value)} bytes")
@@ -162,22 +162,22 @@ def unpack_row(value: bytes) -> LogRow:
 
 
 def short_hash(full: bytes) -> bytes:
-    """A 34-byte identifier without the two bytes that never differ."""
+    """Shorten a 34-byte identifier by its prefix of two bytes, which never differs."""
     return full[_PREFIX_SIZE:]
 
 
 def long_hash(short: bytes) -> bytes:
-    """The 34-byte identifier again."""
+    """Restore the 34-byte identifier from its 32 bytes."""
     return _HASH_PREFIX + short
 
 
 def offset_key(topic: str, partition: int) -> bytes:
-    """Where the next offset of a partition is kept in `meta`."""
+    """Returns the key in `meta` of the next offset of a partition."""
     return b"offset:" + topic.encode() + b":" + U32.pack(partition)
 
 
 def split_offset_key(key: bytes) -> tuple[str, int]:
-    """The topic and partition of an offset's key."""
+    """Split an offset's key into topic and partition."""
     return key[len(b"offset:") : -U32.size - 1].decode(), U32.unpack(key[-U32.size :])[0]
 
 
@@ -192,7 +192,7 @@ Range = tuple[bytes, int, int, int]
 def checked_entry(
     transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes
 ) -> tuple[bytes, tuple[bytes, bytes]]:
-    """The hash of a stored entry, and the entry with its operation; some 3 µs. Raises IndexDamaged."""
+    """Returns the hash of a stored entry, and entry and operation; takes some 3 µs. Raises IndexDamaged."""
     try:
         entry, operation = unpack_entry(value)
     except ValueError as error:
@@ -205,7 +205,7 @@ def checked_entry(
 
 
 def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, value: bytes) -> LogRow:
-    """A log's row, if its newest entry is where the row says. Raises IndexDamaged."""
+    """Decode a log's row. Raises IndexDamaged if it is malformed or its newest entry is not in its place."""
     try:
         row = unpack_row(value)
     except ValueError as error:
@@ -217,9 +217,9 @@ def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, va
 
 
 def read_chunk(environment: LmdbFile, part: Range, max_bytes: int) -> list[Pair]:
-    """At least one entry (if held) and at most about `max_bytes` of a part of a log.
+    """Read part of a log: at least one entry (if held) and at most about `max_bytes`.
 
-    Raises IndexDamaged where an entry is not what was stored.
+    Raises IndexDamaged if an entry is not the one that was stored.
     """
     public_key, log_id, first_seq_num, last_seq_num = part
     first = entry_key(public_key, log_id, first_seq_num)
@@ -241,9 +241,9 @@ def read_chunk(environment: LmdbFile, part: Range, max_bytes: int) -> list[Pair]
 
 
 def read_ranges(environment: LmdbFile, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-    """Several parts of logs in one go, until about `max_bytes` are read.
+    """Read several parts of logs at once, until about `max_bytes` are read.
 
-    One list a range that was read, empty where nothing of it is held; the last may be a beginning.
+    Returns one list per range that was read, empty if no entry of it is held. The last may be incomplete.
     """
     found: list[list[Pair]] = []
     taken = 0
@@ -262,14 +262,14 @@ _MAX_ROWS = 65_536
 
 
 class RowCache:
-    """Rows by log (40-byte key); the `_MAX_ROWS` that were read or written last stay in memory."""
+    """Cache of rows by log (40-byte key), with the `_MAX_ROWS` rows that were loaded or written last."""
 
     def __init__(self, environment: LmdbFile) -> None:
         self._environment = environment
         self._rows: dict[bytes, LogRow | None] = {}
 
     def get(self, key: bytes) -> LogRow | None:
-        """The row of a log, None for an unknown one. Raises IndexDamaged."""
+        """Returns the row of a log, None if the log is unknown. Raises IndexDamaged."""
         if key in self._rows:
             return self._rows[key]
         databases = self._environment.databases
@@ -282,9 +282,9 @@ class RowCache:
         return row
 
     def kinds(self, keys: Sequence[bytes]) -> list[tuple[int, bool] | None]:
-        """Of each log its schema's number and whether its first entry creates its document; None if unknown.
+        """Returns (schema number, whether the first entry creates the document) of each log; None if unknown.
 
-        Some 3 µs each; memory keeps none of them. Raises IndexDamaged.
+        Takes some 3 µs each; the rows are not cached. Raises IndexDamaged.
         """
         databases = self._environment.databases
         found: list[tuple[int, bool] | None] = []
@@ -304,7 +304,7 @@ class RowCache:
         return found
 
     def adopt(self, rows: Mapping[bytes, LogRow | None]) -> None:
-        """These were committed; None for a log that was removed."""
+        """Adopt committed rows; None stands for a removed log."""
         for key in rows:
             self._rows.pop(key, None)
         self._rows.update(rows)

@@ -1,7 +1,8 @@
-"""Opens a connector's index with doubt: what is not surely ours and whole is dropped, loudly.
+"""Opens a connector's index, or drops it with a log line if it may be foreign or damaged.
 
 The index is a cache of the `logs` topic, so dropping it costs time and no data. An index that was not closed
-is believed only when its records agree with each other. See `culm_connectors.local_store.opening`.
+is trusted only if its records agree with each other. `culm_connectors.local_store.opening` does this for
+every local store.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def open_index(
     map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES,
     max_size_bytes: int = MAX_SIZE_BYTES,
 ) -> LmdbLogStore:
-    """The index of this folder if it can be trusted, else an empty one in its place.
+    """Open the index of this folder if it can be trusted, else an empty index in its place.
 
-    Raises IndexBusy when another process has it, IndexFull when the disk is full, IndexUnusable.
+    Raises IndexBusy if another process uses it, IndexFull if the disk is full, IndexUnusable.
     """
 
     def open_store(lock: FolderLock, doubt: bool) -> LmdbLogStore:
@@ -69,9 +70,9 @@ def _check_records(store: LmdbLogStore) -> None:
 
 
 def check_origin(store: LmdbLogStore, origin: Origin) -> None:
-    """Raise IndexForeign where an index was filled from another Kafka; an empty one is of this one now.
+    """Raise IndexForeign if an index was filled from another Kafka. An empty index adopts this origin.
 
-    Topics that only the index names, as earlier ones did, are nothing that its offsets belong to.
+    Topics that only the index names, as earlier versions did, are ignored: its offsets do not belong to them.
     """
     kept = store.meta(_ORIGIN)
     if kept is None and store.counts() == (0, 0):
@@ -91,5 +92,5 @@ def _is_of(kept: bytes, origin: Origin) -> bool:
 
 
 def close_index(store: LmdbLogStore) -> None:
-    """Flush, close and remember that this was done, and with what in the file."""
+    """Flush and close the store, and record that it was closed and with which file contents."""
     close_marked(store)

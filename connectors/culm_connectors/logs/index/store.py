@@ -1,8 +1,8 @@
-"""The local index of replicated logs, kept in lmdb; it says what a protocol's log store has to say.
+"""The local index of replicated logs in lmdb. It implements the log store of the protocols.
 
-Reading one log's row, hash or document is a look into mapped memory and is done where it is asked for;
-ranges of entries are read in chunks (`read_chunk`), which a driver does in a thread. Writing happens in
-one thread at a time: `commit` there, then `adopt` where the index is read. `append` does both at once.
+Reading one log's row, hash or document is an access to mapped memory and runs in the caller's thread. Ranges
+of entries are read in chunks (`read_chunk`), which a driver does in a worker thread. One thread at a time
+writes: it calls `commit`; then the reading thread calls `adopt`. `append` does both at once.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _MAX_LOG_ID = 2**64 - 1
 class LmdbLogStore:
     """Entries, heights and Kafka offsets of one folder. `read_facts` reads payloads for their owner.
 
-    `durable` flushes every commit (a peer's own writing, which nobody can give back); an index that can be
-    rebuilt leaves it off and calls `sync` now and then. For `check`, `lock`, errors: `LmdbFile`.
+    `durable` flushes every commit, for a peer's own entries, which cannot be recovered. An index that can be
+    rebuilt leaves it off and calls `sync` at intervals. For `check`, `lock`, errors: `LmdbFile`.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class LmdbLogStore:
 
     @property
     def folder(self) -> Path:
-        """Where the index lives."""
+        """Folder of the index."""
         return self._environment.folder
 
     @property
     def damage(self) -> StoreDamaged | None:
-        """The latest damage that somebody met, reading or writing."""
+        """The latest damage that a read or write encountered."""
         return self._environment.damage
 
     def _load(self) -> None:
@@ -133,15 +133,15 @@ class LmdbLogStore:
         self._schema_numbers.update(numbers)
         self._schema_ids.update({number: schema_id for schema_id, number in numbers.items()})
 
-    # What the protocol asks of a store.
+    # The log store of the protocols.
 
     def height(self, public_key: bytes, log_id: int) -> int:
-        """The highest sequence number held of a log, 0 for none; there are no gaps below it."""
+        """Returns the highest sequence number held of a log, 0 if unknown; there are no gaps below it."""
         row = self._rows.get(layout.log_key(public_key, log_id))
         return row.height if row else 0
 
     def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
-        """The 34-byte hash of a held entry."""
+        """Returns the 34-byte hash of an entry, None if it is not held."""
         row = self._rows.get(layout.log_key(public_key, log_id))
         if row is None or not 0 < seq_num <= row.height:
             return None
@@ -153,7 +153,7 @@ class LmdbLogStore:
             return None if value is None else checked_entry(transaction, self._databases, key, value)[0]
 
     def log_heights(self, schema_ids: Iterable[str]) -> Iterator[tuple[bytes, int, int]]:
-        """(public key, log id, height) of every log of the schemas, in the order of the sync range."""
+        """Iterate (public key, log id, height) of all logs of the schemas, in the order of the sync range."""
         numbers = {self._schema_numbers[name] for name in schema_ids if name in self._schema_numbers}
         for key, height in heapq.merge(*(self._sync_range(number) for number in sorted(numbers))):
             public_key, log_id = layout.split_log_key(key)
@@ -165,16 +165,16 @@ class LmdbLogStore:
             yield key[len(prefix) :], layout.U64.unpack(value)[0]
 
     def sync_range(self, schema_ids: Iterable[str], lift: Lift, salt: bytes = b"") -> RangeSnapshot:
-        """What `log_heights` says now, with the fingerprints of its ranges by this lift.
+        """Returns a snapshot of `log_heights`, with fingerprints of its ranges under this lift and salt.
 
-        The first call for a schema reads all of its logs from the file; see `ranges`. Raises IndexDamaged.
+        The first call for a schema reads all of its logs from the file. Raises IndexDamaged.
         """
         return self.ranges.snapshot(schema_ids, lift, salt)
 
     def entries(
         self, public_key: bytes, log_id: int, first_seq_num: int, last_seq_num: int
     ) -> Iterator[Pair]:
-        """(entry bytes, operation bytes) of a part of a log, as far as it is held."""
+        """Iterate (entry bytes, operation bytes) of a part of a log, as far as it is held."""
         position = first_seq_num
         while position <= last_seq_num:
             chunk = self.read_chunk(public_key, log_id, position, last_seq_num)
@@ -184,7 +184,7 @@ class LmdbLogStore:
             position += len(chunk)
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
-        """The schema and document of a log and where it was ended, None for an unknown log."""
+        """Returns the schema, document and end of a log, None for an unknown log."""
         row = self._rows.get(layout.log_key(public_key, log_id))
         if row is None:
             return None
@@ -195,18 +195,18 @@ class LmdbLogStore:
         )
 
     def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
-        """Of each log its schema and whether its first entry creates its document; None if unknown."""
+        """Returns (schema id, whether the first entry creates the document) of each log; None if unknown."""
         kinds = self._rows.kinds([layout.log_key(*log) for log in logs])
         return [kind and (self._schema_id(kind[0]), kind[1]) for kind in kinds]
 
     def document_of(self, operation_id: bytes) -> bytes | None:
-        """The document that an operation belongs to, None if it is not held, or is in a log without one."""
+        """Returns the document of an operation; None if it is not held or its log has no document."""
         place = self.place_of(operation_id)
         row = self._rows.get(layout.log_key(*place.log)) if place else None
         return row.document_id if row else None
 
     def place_of(self, operation_id: bytes) -> Place | None:
-        """Where an operation is, None if it is not held."""
+        """Returns the place of an operation, None if it is not held."""
         key = layout.operation_key(operation_id)
         if key is None:
             return None
@@ -216,24 +216,24 @@ class LmdbLogStore:
 
     @property
     def revision(self) -> int:
-        """The number of the newest commit: what comes from now on has a higher one."""
+        """Number of the newest commit. Later commits have higher numbers."""
         return self._environment.revision
 
     def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
-        """The logs that delete a document, each with the sequence number where it does so first."""
+        """Iterate the logs that delete a document, with the sequence number of the first delete of each."""
         prefix = layout.short_hash(document_id)
         for key, value in self._environment.scan(b"deletes", prefix, _CHUNK_DELETES):
             yield layout.split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
-        """The one log that an author keeps of a document."""
+        """Returns the id of the one log that an author keeps of a document, or None."""
         with self._environment.read() as transaction:
             place = public_key + layout.short_hash(document_id)
             value = transaction.get(place, db=self._databases[b"documents"])
         return None if value is None else int(layout.U64.unpack(value)[0])
 
     def next_log_id(self, public_key: bytes) -> int:
-        """The number above the highest log that is held of an author."""
+        """Returns the highest held log id of an author plus 1. Raises IndexConflict if that is too large."""
         with (
             self._environment.read() as transaction,
             transaction.cursor(db=self._databases[b"logs"]) as cursor,
@@ -247,9 +247,9 @@ class LmdbLogStore:
             return layout.split_log_key(cursor.key())[1] + 1
 
     def append(self, checked: Sequence[SoundEntry]) -> None:
-        """Extend logs; what is held already is skipped.
+        """Extend logs; entries that are already held are skipped.
 
-        Raises IndexConflict or IndexGap after storing what could be stored.
+        Raises IndexConflict or IndexGap after the other entries were stored.
         """
         done = self.commit(checked, {})
         self.adopt(done)
@@ -263,7 +263,7 @@ class LmdbLogStore:
                 entry = refused[0].entry
                 raise error(f"log {entry.public_key.hex()}/{entry.log_id} cannot take number {entry.seq_num}")
 
-    # What a process asks of its index.
+    # The index of a process.
 
     def commit(
         self,
@@ -275,7 +275,7 @@ class LmdbLogStore:
     ) -> Commit:
         """Store entries and offsets in one transaction, in the one thread that writes.
 
-        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+        `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
         """
         entries = tuple(checked)
         done = self._environment.write(
@@ -294,12 +294,12 @@ class LmdbLogStore:
         return done
 
     def forget(self, keys: Iterable[bytes]) -> Commit:
-        """Take logs (40-byte keys) out of the index, to be read anew; in the one thread that writes."""
+        """Remove logs (40-byte keys) from the index, to be read again; in the one thread that writes."""
         taken = tuple(keys)
         return self._environment.write(lambda transaction: forget_logs(transaction, self._databases, taken))
 
     def contradictions(self) -> dict[bytes, str | None]:
-        """40-byte keys, and the schema ids if they are told, of logs whose records contradict each other.
+        """Find logs whose records contradict each other. Returns schema ids, None if unknown, by 40-byte key.
 
         Reads the whole index.
         """
@@ -315,7 +315,7 @@ class LmdbLogStore:
         self.ranges.adopt(commit, self._schema_id)
 
     def read_heights(self, schema_id: str) -> tuple[Rows, U64s]:
-        """Keys (n, 40) and heights of a schema's logs as the file has them, sorted; any thread.
+        """Read the sorted keys (n, 40) and heights of a schema's logs from the file; any thread.
 
         Raises IndexDamaged.
         """
@@ -332,22 +332,22 @@ class LmdbLogStore:
         last_seq_num: int,
         max_bytes: int = DEFAULT_CHUNK_BYTES,
     ) -> list[Pair]:
-        """At least one entry (if held) and at most about `max_bytes` of a part of a log; any thread.
+        """Read part of a log: at least one entry (if held) and at most about `max_bytes`; any thread.
 
-        Raises IndexDamaged where an entry is not what was stored.
+        Raises IndexDamaged if an entry is not the one that was stored.
         """
         part = (public_key, log_id, first_seq_num, last_seq_num)
         return read_chunk(self._environment, part, max_bytes)
 
     def read_ranges(self, ranges: Sequence[Range], max_bytes: int = DEFAULT_CHUNK_BYTES) -> list[list[Pair]]:
-        """Several parts of logs in one go, until about `max_bytes` are read; any thread.
+        """Read several parts of logs at once, until about `max_bytes` are read; any thread.
 
-        One list a range that was read, empty where nothing of it is held; the last may be a beginning.
+        Returns one list per range that was read, empty if no entry of it is held. The last may be incomplete.
         """
         return read_ranges(self._environment, ranges, max_bytes)
 
     def offsets(self) -> dict[tuple[str, int], int]:
-        """The next offset to read of every Kafka partition that this index covers."""
+        """Returns the next offset to read of every Kafka partition that this index covers."""
         with (
             self._environment.read() as transaction,
             transaction.cursor(db=self._databases[b"meta"]) as cursor,
@@ -362,22 +362,22 @@ class LmdbLogStore:
             }
 
     def meta(self, name: str) -> bytes | None:
-        """A value that was kept with `set_meta`."""
+        """Returns a value that was stored with `set_meta`, or None."""
         with self._environment.read() as transaction:
             value: bytes | None = transaction.get(b"name:" + name.encode(), db=self._databases[b"meta"])
         return value
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Keep a small value beside the entries."""
+        """Store a small value beside the entries."""
         key, meta = b"name:" + name.encode(), self._databases[b"meta"]
         self._environment.write(lambda transaction: transaction.put(key, value, db=meta))
 
     def schema_ids(self) -> tuple[str, ...]:
-        """Every schema that an entry was stored of."""
+        """Returns all schemas of which an entry was stored."""
         return tuple(self._schema_numbers)
 
     def usage(self, author: bytes, peer_id: bytes) -> tuple[int, int]:
-        """Bytes of entries and operations: of an author's logs, and of what a peer has brought."""
+        """Returns the bytes of entries and operations of an author's logs, and of those that a peer sent."""
         with self._environment.read() as transaction:
             of_author, of_peer = (
                 read_usage(transaction, self._databases, name)
@@ -386,15 +386,15 @@ class LmdbLogStore:
         return of_author, of_peer
 
     def counts(self) -> tuple[int, int]:
-        """How many logs and how many entries are held."""
+        """Returns the number of logs and the number of entries held."""
         return self._environment.count(b"logs"), self._environment.count(b"entries")
 
     def size_bytes(self) -> int:
-        """The size of the file."""
+        """Returns the size of the file in bytes."""
         return self._environment.size_bytes()
 
     def sync(self) -> None:
-        """Flush to the disk; blocks while the disk works."""
+        """Flush to the disk; blocking."""
         self._environment.sync()
 
     def close(self, then: Callable[[], None] = lambda: None) -> None:
@@ -404,7 +404,7 @@ class LmdbLogStore:
     def _schema_id(self, number: int) -> str:
         known = self._schema_ids.get(number)
         if known is None:
-            # A row is visible as soon as it is committed, which is before `adopt` tells of a new schema.
+            # A row is visible as soon as it is committed, before `adopt` makes a new schema known.
             with self._environment.read() as transaction:
                 value = transaction.get(layout.U32.pack(number), db=self._databases[b"schemas"])
             if value is None:

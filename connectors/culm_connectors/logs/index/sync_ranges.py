@@ -1,7 +1,7 @@
-"""The sync ranges of an index in memory: read from the file when a schema is first asked for, then kept up.
+"""The sync ranges of an index in memory: read from the file on first use of a schema, then updated.
 
-A schema that nobody asks for costs nothing. Reading a million logs takes the better part of a second, so a
-program that expects them calls `load` in a thread before it serves.
+An unused schema costs nothing. Reading a million logs takes almost a second, so a program that expects so
+many calls `load` in a thread before it serves.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _RECORD_SIZE = _HEIGHT_AT + layout.U64.size
 
 
 class SyncRanges:
-    """Range indexes of the schemas that were asked for; `read` gives a schema's logs from the file.
+    """Range indexes of the requested schemas; `read` returns a schema's logs from the file.
 
-    Any thread may ask. `adopt` is called in one thread, for every commit in turn.
+    Usable from any thread, except that `adopt` is called in one thread, for every commit in turn.
     """
 
     def __init__(self, read: Callable[[str], tuple[Rows, U64s]]) -> None:
         self._read = read
         self._ready: dict[str, RangeIndex] = {}
-        # Being read from the file, while they hear of every commit: none falls between the two.
+        # Being read from the file. They receive every commit meanwhile, so that no commit is lost.
         self._filling: dict[str, RangeIndex] = {}
-        # Changed since its layers were last looked at: of thousands of schemas few change.
+        # Schemas that changed since the last `merge_work`: of thousands of schemas few change.
         self._changed: set[str] = set()
         self._loading = threading.Lock()
         self._snapshots = Snapshots()
 
     def index(self, schema_id: str) -> RangeIndex:
-        """The index of one schema, read from the file if this is the first time. Raises IndexDamaged."""
+        """Returns the index of a schema, read from the file on first use. Raises IndexDamaged."""
         ready = self._ready.get(schema_id)
         if ready is None:
             with self._loading:
@@ -52,27 +52,27 @@ class SyncRanges:
         return ready
 
     def load(self, schema_ids: Iterable[str]) -> None:
-        """Read these schemas' logs if they are not there: about a second a million. Raises IndexDamaged."""
+        """Read these schemas' logs if not yet in memory; about a second per million. Raises IndexDamaged."""
         for schema_id in schema_ids:
             self.index(schema_id)
 
     def keep_only(self, schema_ids: Collection[str]) -> None:
-        """Let go of every other schema; one that is asked for again is read again."""
+        """Drop every other schema from memory; it is read again on its next use."""
         with self._loading:
             for schema_id in [held for held in self._ready if held not in schema_ids]:
                 del self._ready[schema_id]
 
     def raise_heights(self, schema_id: str, packed: bytes) -> None:
-        """Show logs at these heights (items of 48 bytes, any order) where less is held, until `reload`.
+        """Raise logs to these heights (items of 48 bytes, any order) until `reload`, even if not held.
 
-        Raises IndexDamaged, and ValueError when the bytes are no items.
+        Raises IndexDamaged, and ValueError if the bytes are not items.
         """
         keys, log_ids, heights = split_items(packed)
         self.index(schema_id).load(join_keys(keys.tobytes(), log_ids), heights)
         self._changed.add(schema_id)
 
     def reload(self, schema_ids: Iterable[str]) -> None:
-        """Show what is held and nothing beyond; reads the schemas that are in use. Raises IndexDamaged."""
+        """Show only held entries again: reload those schemas that are in use. Raises IndexDamaged."""
         for schema_id in schema_ids:
             with self._loading:
                 if schema_id in self._ready:
@@ -88,18 +88,18 @@ class SyncRanges:
         return index
 
     def snapshot(self, schema_ids: Iterable[str], lift: Lift, salt: bytes) -> RangeSnapshot:
-        """The logs of these schemas as they are now. Raises IndexDamaged."""
+        """Returns a snapshot of the logs of these schemas. Raises IndexDamaged."""
         return self._snapshots.of([self.index(name) for name in sorted(set(schema_ids))], lift, salt)
 
     def blocks(self, schema_id: str, block_bits: int, lift: Lift = DEFAULT) -> BlockSums:
-        """Logs, entries and fingerprint lanes of every block of a schema. Raises IndexDamaged."""
+        """Returns logs, entries and fingerprint lanes of every block of a schema. Raises IndexDamaged."""
         return block_sums(self.snapshot([schema_id], lift, b""), block_bits)
 
     def adopt(self, commit: Commit, schema_of: Callable[[int], str]) -> None:
-        """Take over what a commit changed."""
+        """Apply the changes of a commit."""
         if not self._ready and not self._filling:
             return
-        # In this order: an index that moves from one to the other meanwhile is met at least once.
+        # In this order: an index that moves from one to the other meanwhile is updated at least once.
         for indexes in (self._filling, self._ready):
             held = dict(indexes)
             cut = {key for key, _ in commit.truncated}
@@ -117,7 +117,7 @@ class SyncRanges:
                     self._changed.add(schema_id)
 
     def merge_work(self) -> list[Callable[[], None]]:
-        """Work that keeps the indexes fast, each piece to be run once, in any thread."""
+        """Returns the due merges as functions, each to be run once, in any thread."""
         found = []
         for schema_id in tuple(self._changed):
             self._changed.discard(schema_id)
@@ -129,7 +129,7 @@ class SyncRanges:
 
 
 def read_heights(environment: LmdbFile, database: object, schema_number: int) -> tuple[Rows, U64s]:
-    """Keys and heights of all logs of a schema, sorted. Raises IndexDamaged."""
+    """Read the sorted keys and heights of all logs of a schema. Raises IndexDamaged."""
     prefix = layout.U32.pack(schema_number)
     keys: list[Rows] = [no_keys()]
     heights: list[U64s] = [numbers([])]

@@ -1,9 +1,9 @@
-"""Bringing an index of an earlier format up to date, in place.
+"""Upgrades an index of an earlier format in place.
 
-Format 1 knew the document of a log only where the operation that its first entry follows was held before it,
-and did not keep where operations are. Formats 1 and 2 did not count bytes, and nobody knows who brought what
-they hold. Whatever follows from the entries is derived anew, log by log. The format's number changes last, so
-an upgrade that was interrupted begins again.
+Format 1 knew the document of a log only if the operation that its first entry follows was held before it, and
+did not store the places of operations. Formats 1 and 2 did not count bytes, and the senders of their entries
+are unknown. All data that can be derived from the entries is derived again, log by log. The format's number
+changes last, so an interrupted upgrade begins again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _BEHIND_ALL = b"\xff" * 49
 
 
 def upgrade(environment: LmdbFile, found: int, read_facts: ReadFacts) -> None:
-    """Make an index of an earlier format one of this format.
+    """Upgrade an index from format `found` to this format.
 
-    Raises IndexDamaged, and ValueError or CulmError where a record is none of ours.
+    Raises IndexDamaged, and ValueError or CulmError if a record is malformed.
     """
     logger.info("%s: brought up to date, some ten seconds a million entries", environment.folder)
     databases = environment.databases
@@ -60,7 +60,7 @@ def upgrade(environment: LmdbFile, found: int, read_facts: ReadFacts) -> None:
 
 
 def _rows_from(environment: LmdbFile, position: bytes, transaction: Any) -> bytes | None:
-    """Rows without their documents, in the new layout; returns where to go on."""
+    """Rewrite rows in the new layout, without documents. Returns the next position, None at the end."""
     logs = environment.databases[b"logs"]
     found = _from(transaction, logs, position)
     for key, value in found:
@@ -77,7 +77,7 @@ def _rows_from(environment: LmdbFile, position: bytes, transaction: Any) -> byte
 def _documents_from(
     read_facts: ReadFacts, environment: LmdbFile, position: bytes, transaction: Any
 ) -> bytes | None:
-    """Operations, deletes and documents of the logs, as if their entries were written now."""
+    """Derive operations, deletes and documents of the logs, as if their entries were written now."""
     databases = environment.databases
     whole: dict[bytes, LogRow] = {}
     rows: dict[bytes, LogRow | None] = {}
@@ -107,7 +107,7 @@ def _documents_from(
 
 
 def _usage_from(environment: LmdbFile, position: bytes, transaction: Any) -> bytes | None:
-    """The bytes of every author."""
+    """Count the bytes of every author."""
     usage = UsageWriter(transaction, environment.databases)
     found = _from(transaction, environment.databases[b"entries"], position)
     for key, value in found:

@@ -1,7 +1,7 @@
 """The one thread that writes an index, seen from the event loop.
 
-`write` waits for the transaction and makes it visible to readers on the loop; small writes that queue up
-behind a running one are their callers' business to batch. A flush to the disk follows every few seconds.
+`write` waits for the transaction and makes it visible to readers on the loop. Callers batch small writes that
+queue up behind a running write. A flush to the disk follows every few seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READ_THREADS = 2
 
 
 class IndexWriter:
-    """Serialises an index's writes into one thread; its range reads and merges have a few others."""
+    """Serialises an index's writes into one thread; range reads and merges run in a few other threads."""
 
     def __init__(
         self, store: LmdbLogStore, *, flush_interval_s: float = 5.0, retry_interval_s: float | None = 5.0
@@ -34,7 +34,7 @@ class IndexWriter:
 
     @property
     def full(self) -> str | None:
-        """Why nothing can be written now, None where it can."""
+        """Reason why writing is not possible now, None if it is possible."""
         return self._writing.full
 
     async def write(
@@ -47,21 +47,21 @@ class IndexWriter:
     ) -> Commit:
         """Store entries and the offsets that cover them; visible to readers when this returns.
 
-        `brought_by`: the peer that brought each of the entries; none where they come from Kafka.
+        `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
 
-        Waits for room where the disk is full; all that is to be written later waits behind it. Raises
+        Waits for space if the disk is full; later writes wait behind it. Raises
         IndexDamaged, IndexUnusable, and IndexFull if writes are not tried again.
         """
         taken = tuple(entries)
         writing = self._writing.submit(
             lambda: self.store.commit(taken, offsets or {}, truth=truth, brought_by=brought_by)
         )
-        # Whoever waits may be cancelled; what was written is adopted all the same.
+        # The caller may be cancelled; the commit is adopted all the same.
         writing.add_done_callback(self._adopt)
         return await asyncio.shield(writing)
 
     async def forget(self, keys: Iterable[bytes], then: Callable[[], None] = lambda: None) -> None:
-        """Take logs (40-byte keys) out of the index, to be read anew; `then` is called before anyone sees it.
+        """Remove logs (40-byte keys) from the index, to be read again; `then` runs before readers notice.
 
         Raises IndexDamaged.
         """
@@ -78,20 +78,20 @@ class IndexWriter:
             self._dirty = True
             if commit.unsettled and not self._writing.is_closing:
                 self._writing.submit(lambda: self.store.commit((), {})).add_done_callback(self._adopt)
-            # What was written last is adopted after the end of the threads: nothing is merged then.
+            # The last commit is adopted after the threads have ended, when no merge can run.
             for work in () if self._writing.is_closing else self.store.ranges.merge_work():
                 writing.get_loop().run_in_executor(self._reading, work)
 
     async def read_ranges(self, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-        """Parts of logs, read in a thread; see `LmdbLogStore.read_ranges`."""
+        """Read parts of logs in a thread, with `LmdbLogStore.read_ranges`."""
         return await asyncio.get_running_loop().run_in_executor(
             self._reading, self.store.read_ranges, ranges, max_bytes
         )
 
     async def flush_now_and_then(self) -> None:
-        """Flush what was written, for ever; run it as a task.
+        """Flush commits at intervals, until cancelled.
 
-        Raises IndexDamaged, also where somebody who reads has met damage and only failed itself.
+        Raises IndexDamaged, also if a reader encountered damage that so far failed only its own call.
         """
         while True:
             await asyncio.sleep(self._flush_interval_s)
@@ -102,6 +102,6 @@ class IndexWriter:
                 await self._writing.submit(self.store.sync)
 
     def close(self) -> None:
-        """Finish what is being written, if there is room, and stop the threads; the store stays open."""
+        """Finish pending writes, if there is space, and stop the threads; the store stays open."""
         self._writing.close()
         self._reading.shutdown(wait=True)

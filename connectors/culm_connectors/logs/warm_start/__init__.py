@@ -1,8 +1,8 @@
-"""A start from the topic `blocks`, and how an index is verified and mended by it.
+"""Start from the topic `blocks`, and verification and repair of an index by it.
 
-- `warm_start`: serve at once, fill the index behind it.
-- `block_heights`: what `blocks` says; `heights`: heights as columns.
+- `warm_start`: serves at once, fills the index in the background.
+- `block_heights`: reads `blocks`; `heights`: heights as columns.
 - `claims`: entries that `logs` is known to hold before they are in the index.
-- `verification`, `repair`: what an index lacks or has wrong, and reading it once more;
-  `index_check`: without a connector.
+- `verification`, `repair`: finds missing or damaged logs of an index, and reads them again;
+  `index_check`: does both without a connector.
 """

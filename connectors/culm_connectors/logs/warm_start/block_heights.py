@@ -1,6 +1,7 @@
-"""What the topic `blocks` has for a connector: per schema the heights of all logs, and the input behind them.
+"""Reads the topic `blocks` for a connector: per schema, the heights of all logs and their input offsets.
 
-Read once, in a thread, before `logs` is looked at, so that catching up with `logs` reaches all of it.
+It is read once, in a thread, before the ends of `logs` are asked for, so that catching up with `logs`
+covers it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from culm_topics.logs.blocks import Block, Blocks, read_blocks
 logger = logging.getLogger(__name__)
 
 Positions = Mapping[int, int]
-"""The next offset of partitions of `logs`."""
+"""Next offset by partition of `logs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSpan:
-    """One block of a schema, without its heights; `first` and `count` say which rows of the table are its."""
+    """One block of a schema: its heights are the `count` rows of the table from row `first`."""
 
     block: int
     first: int
@@ -35,7 +36,7 @@ class BlockSpan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaHeights:
-    """The logs of one schema; `version` is the highest of its blocks'."""
+    """The logs of one schema; `version` is the maximum of its blocks' versions by partition."""
 
     schema_id: str
     block_bits: int
@@ -43,15 +44,15 @@ class SchemaHeights:
     blocks: tuple[BlockSpan, ...]
     version: Positions
     torn: frozenset[int]
-    """Blocks of which nothing is known."""
+    """Numbers of the blocks whose heights are unknown."""
 
     @staticmethod
     def nothing(schema_id: str) -> SchemaHeights:
-        """A schema that is not there; all of it is one block."""
+        """Returns a schema that is not on `blocks`, as a single block."""
         return SchemaHeights(schema_id, 0, EMPTY, (), {}, frozenset())
 
     def is_covered_by(self, positions: Positions) -> bool:
-        """Whether who has read `logs` up to these positions has read all that this was made of."""
+        """Whether these positions on `logs` are at or behind the input of all blocks."""
         return covers(positions, self.version)
 
 
@@ -61,10 +62,9 @@ def covers(positions: Positions, version: Positions) -> bool:
 
 
 def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dict[str, SchemaHeights]:
-    """What `blocks` has of these schemas; nothing where the topic is missing, empty or not readable.
+    """Read the heights of these schemas from `blocks`; empty if it is missing, empty or not readable.
 
-    Without it a connector works all the same, only its start takes longer. Blocks while Kafka is read.
-    Raises KafkaFailure.
+    Without them a connector works too, but its start takes longer. Blocking. Raises KafkaFailure.
     """
     if not schema_ids:
         return {}
@@ -94,7 +94,7 @@ def read_block_heights(kafka: KafkaSettings, schema_ids: Collection[str]) -> dic
 
 
 def by_schema(found: Blocks) -> dict[str, SchemaHeights]:
-    """Blocks by schema, the heights of each schema in one table."""
+    """Group blocks by schema, with the heights of each schema in one table."""
     by_schema: dict[str, list[Block]] = {}
     for block in found:
         by_schema.setdefault(block.schema_id, []).append(block)

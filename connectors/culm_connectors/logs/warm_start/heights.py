@@ -1,4 +1,4 @@
-"""The heights of many logs in order, as columns: what `blocks` tells of a schema, or what an index holds."""
+"""Sorted heights of many logs as columns: those of a schema on `blocks`, or those of an index."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ U64s = NDArray[np.uint64]
 
 
 def log_column(logs: Iterable[bytes]) -> Logs:
-    """Log keys of 40 bytes (public key, log id) as a column."""
+    """Returns log keys of 40 bytes (public key, log id) as a column."""
     return np.frombuffer(b"".join(logs), f"S{LOG_SIZE}")
 
 
 @dataclass(frozen=True, slots=True)
 class HeightTable:
-    """Log keys of 40 bytes, sorted, each once, and the height of each."""
+    """Sorted, distinct log keys of 40 bytes, and the height of each."""
 
     logs: Logs
     heights: U64s
 
     @staticmethod
     def from_rows(rows: bytes) -> HeightTable:
-        """Of rows of 48 bytes: log key and height; in any order, of a log's heights the highest."""
+        """Build from rows of 48 bytes (log key, height) in any order; the highest height of a log counts."""
         table = np.frombuffer(rows, np.dtype([("log", f"S{LOG_SIZE}"), ("height", ">u8")]))
         logs = np.ascontiguousarray(table["log"])
         heights = table["height"].astype(np.uint64)
@@ -43,7 +43,7 @@ class HeightTable:
 
     @staticmethod
     def from_heights(heights: Iterable[tuple[bytes, int, int]]) -> HeightTable:
-        """Of (public key, log id, height), in any order."""
+        """Build from (public key, log id, height) in any order."""
         return HeightTable.from_rows(
             b"".join(
                 public_key + log_id.to_bytes(8, "big") + height.to_bytes(8, "big")
@@ -55,21 +55,21 @@ class HeightTable:
         return len(self.logs)
 
     def __iter__(self) -> Iterator[tuple[bytes, int, int]]:
-        """(public key, log id, height) of every log, in order."""
+        """Iterate (public key, log id, height) of every log, in order."""
         packed = self.logs.tobytes()
         for start, height in zip(range(0, len(packed), LOG_SIZE), self.heights.tolist(), strict=True):
             middle, end = start + _PUBLIC_KEY_SIZE, start + LOG_SIZE
             yield packed[start:middle], int.from_bytes(packed[middle:end], "big"), height
 
     def of(self, logs: Logs) -> U64s:
-        """The height of each of these logs, 0 where a log is not in the table."""
+        """Returns the height of each of these logs, 0 if a log is not in the table."""
         if not len(self.logs):
             return np.zeros(len(logs), np.uint64)
         places = np.minimum(np.searchsorted(self.logs, logs), len(self.logs) - 1)
         return np.where(self.logs[places] == logs, self.heights[places], np.uint64(0))
 
     def merged(self, other: HeightTable) -> HeightTable:
-        """The logs of both, each at its higher height."""
+        """Returns the logs of both tables, each at its higher height."""
         if not len(other):
             return self
         if not len(self):
@@ -82,23 +82,23 @@ class HeightTable:
         return HeightTable(logs[last], heights[last])
 
     def blocks(self, block_bits: int) -> NDArray[np.uint16]:
-        """The block of each log: the first bits of its public key."""
+        """Returns the block number of each log: the first bits of its public key."""
         keys = np.frombuffer(self.logs.tobytes(), np.uint8).reshape(-1, LOG_SIZE)
         first = (keys[:, 0].astype(np.uint32) << 8) | keys[:, 1]
         return (first >> (16 - block_bits)).astype(np.uint16)
 
     def picked(self, chosen: NDArray[np.bool_]) -> HeightTable:
-        """Those of the logs for which `chosen` says true."""
+        """Returns the logs that the mask `chosen` selects."""
         return HeightTable(self.logs[chosen], self.heights[chosen])
 
     def rows(self) -> bytes:
-        """Rows of 48 bytes: log key and height."""
+        """Encode as rows of 48 bytes: log key and height."""
         table = np.empty(len(self), np.dtype([("log", f"S{LOG_SIZE}"), ("height", ">u8")]))
         table["log"], table["height"] = self.logs, self.heights
         return table.tobytes()
 
     def log_keys(self) -> list[bytes]:
-        """The log keys as bytes."""
+        """Returns the log keys as bytes."""
         packed = self.logs.tobytes()
         return [packed[start : start + LOG_SIZE] for start in range(0, len(packed), LOG_SIZE)]
 

@@ -1,4 +1,4 @@
-"""An index that no connector uses now: verified by `blocks` and by itself, and mended if asked to."""
+"""Verifies an index that no connector is using, by `blocks` and by itself, and repairs it on request."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from culm_topics.kafka.acls import reader_group_prefix
 from culm_topics.kafka.clients import KafkaSettings, admin, consumer
 
 _UNKNOWN = ""
-"""The schema of a log that only contradictory records name."""
+"""Placeholder for the schema of a contradictory log whose schema is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCheck:
-    """What was found, and after a repair what is left of it. `block_schemas`: those that are in `blocks`."""
+    """Findings before and after a repair. `block_schemas` is the number of schemas on `blocks`."""
 
     found: Verification
     left: Verification
@@ -48,10 +48,12 @@ async def check_index(
     mend: bool = False,
     progress: Progress | None = None,
 ) -> IndexCheck:
-    """Verify the index in this folder; with `mend`, read what is damaged from `logs` once more.
+    """Verify the index in this folder; with `mend`, read damaged logs from `logs` again.
 
-    `schema_ids` names those that the index is complete for; `read_facts` reads payloads for their owner.
-    Raises IndexMissing, IndexBusy, IndexDamaged, IndexForeign, KafkaFailure, and what reading `logs` raises.
+    `schema_ids` returns the schemas for which the index is complete; `read_facts` reads payloads for their
+    owner.
+    Raises IndexMissing, IndexBusy, IndexDamaged, IndexForeign, KafkaFailure, OffsetLost,
+    ConsumeFailed.
     """
     if not (folder / DATA_FILE).exists():
         raise IndexMissing(f"there is no index in {folder}", hint="a connector makes one when it starts")
@@ -84,7 +86,7 @@ async def check_index(
             close = close_index
         return IndexCheck(found, left, len(expected), len(keys), stored)
     finally:
-        # Only what was found sound is marked as such; anything else is looked through when it is opened.
+        # Only a sound index is marked as closed; any other is checked when it is opened.
         close(store)
 
 
@@ -106,7 +108,7 @@ def _verify(store: LmdbLogStore, expected: Mapping[str, SchemaHeights], position
         contradictory.setdefault(schema_id or _schema_in_blocks(key, expected), []).append(key)
     strange = {schema_id: _rows(keys) for schema_id, keys in contradictory.items()}
     held = {schema_id: table_of(store, schema_id) for schema_id in expected}
-    # What contradicts itself is damage in schemas too that are not in `blocks`.
+    # Contradictory logs are damage also in schemas that are not on `blocks`.
     silent = [SchemaHeights.nothing(schema_id) for schema_id in strange.keys() - expected.keys()]
     return verify([*expected.values(), *silent], held, positions, strange)
 

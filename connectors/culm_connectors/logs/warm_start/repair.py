@@ -1,10 +1,11 @@
-"""Reading single logs once more: in place of what the index holds of them, or for an entry that it lacks.
+"""Reads single logs again: to replace them in the index, or to find a missing entry.
 
-`logs` is read from its start; records of other logs are passed over without being decoded. Where `logs` goes
-on behind an entry that the index lacks, either the index has lost it or `logs` has a gap; only reading again
-tells. That is done for the logs concerned alone, behind everything else, and at most once a minute. A log
-that still lacks its entry is set aside: it is reported, ends before the gap, and is read again when it has
-grown. No other log is touched.
+`logs` is read from its start; records of other logs are skipped without being decoded. If `logs` continues
+behind an entry that the index is missing, either the index has lost the entry or `logs` has a gap. Only
+reading again distinguishes these. Only the logs concerned are read, in the background, at most once a
+minute. A log that still misses its entry is set aside: it is reported, ends before the gap, and is read again
+when it has
+grown. Other logs are not affected.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ async def repair(
     progress: Progress | None = None,
     forgotten: Callable[[], None] = lambda: None,
 ) -> int:
-    """Forget these logs (40-byte keys) and take them from `logs`; returns how many entries were stored.
+    """Remove these logs (40-byte keys) and read them from `logs`. Returns the number of entries stored.
 
-    `forgotten` is called as soon as they are, before anybody could see it.
+    `forgotten` is called right after the removal, before readers notice.
 
     Raises OffsetLost, ConsumeFailed, IndexDamaged.
     """
@@ -62,8 +63,7 @@ async def repair(
 async def _entries_of(
     logs: frozenset[bytes], reader: TopicReader, pool: EntryChecker
 ) -> AsyncIterator[list[SoundEntry]]:
-    """The entries of these logs up to the end of `logs`: a list, perhaps empty, for each batch that was
-    read."""
+    """Iterate the entries of these logs up to the end of `logs`: a list, perhaps empty, per batch."""
     async for batch in reader.read_to_end():
         pairs: list[Pair] = []
         for message in batch.messages:
@@ -80,9 +80,10 @@ async def _entries_of(
 
 
 class LogGaps:
-    """The logs of one index that have gaps, a subscriber of its hub while there are any; of one event loop.
+    """Logs of one index that have gaps. Belongs to one event loop.
 
-    `from_start` opens `logs` at its start, `report` is given entries that stand behind a gap.
+    It subscribes to its hub when a log is set aside. `from_start` opens `logs` at its start; `report`
+    receives entries behind a gap.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class LogGaps:
         interval_s: float | None = None,
     ) -> None:
         self.read_again = 0
-        """How often a log was read again."""
+        """Number of logs read again; a log counts each time."""
         self._hub = hub
         self._held = held
         self._pool = pool
@@ -109,11 +110,11 @@ class LogGaps:
 
     @property
     def logs_set_aside(self) -> int:
-        """How many logs wait for an entry that `logs` does not hold."""
+        """Number of logs that wait for an entry that `logs` does not hold."""
         return len(self._set_aside)
 
     def found(self, gaps: Sequence[SoundEntry], *, whole: bool) -> None:
-        """These entries do not follow on what is held; `whole`: all of `logs` before them was just read."""
+        """Note entries behind a gap. `whole`: all of `logs` before them was just read."""
         for checked in gaps:
             key = log_key(*checked.log)
             known = self._set_aside.get(key)
@@ -126,7 +127,7 @@ class LogGaps:
                 self._work.set()
 
     def on_stored(self, stored: Stored) -> None:
-        """A log that was set aside and has grown may go on in what was passed over."""
+        """Read a log that was set aside again once it has grown: skipped entries may follow now."""
         if not self._set_aside:
             return
         for checked in stored.entries:
@@ -136,7 +137,7 @@ class LogGaps:
                 self._work.set()
 
     async def mend(self) -> None:
-        """Read again what is wanted, until cancelled. Raises OffsetLost, IndexDamaged."""
+        """Read logs with gaps again, until cancelled. Raises OffsetLost, IndexDamaged."""
         last_s = _NEVER
         while True:
             await self._work.wait()

@@ -1,9 +1,9 @@
-"""Whether an index holds what `blocks` says that `logs` holds, block by block.
+"""Verifies block by block that an index holds the logs of `blocks`.
 
-A block has the heights after some input, its version. An index that has read that input holds every log of
-the block at that height or above it: above it where a log has grown since, here or on `logs`. So a log
-below it is damage, whatever has happened meanwhile, and a block whose input the index has not read yet says
-nothing. Equal fingerprints say that nothing differs, without a look at the logs.
+A block contains the heights after a certain input, its version. An index that has read this input holds every
+log of the block at that height, or higher if the log has grown since, here or on `logs`. So a lower log is
+damage in any case, while a block whose input the index has not read yet proves nothing. Equal fingerprints
+show that nothing differs, without reading the logs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from culm_models.lifts.vectors import combine, lift_many
 class BlockDifference:
     """One block in which the index differs from `blocks`, by number of logs.
 
-    `missing` logs are not held at all and `behind` ones not up to the height in `blocks`: damage, unless
-    `pending`, where the index has not read what the block was made of. `ahead` logs are held further
-    than there, or not there at all: those are newer. `other` logs contradict themselves within the index.
+    `missing` logs are not held at all, and `behind` logs are lower than on `blocks`. Both are damage unless
+    the block is `pending`: the index has not read its input yet. `ahead` logs are newer: they are higher than
+    on `blocks`, or not there at all. The records of `other` logs contradict each other within the index.
     """
 
     schema_id: str
@@ -40,13 +40,13 @@ class BlockDifference:
 
     @property
     def is_damage(self) -> bool:
-        """Whether something has to be repaired."""
+        """Whether the block needs a repair."""
         return bool(self.other or (not self.pending and (self.missing or self.behind)))
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at and what differed. `damaged` are the logs to be read from `logs` once more."""
+    """Counts of compared items, and the differences. `damaged` are the logs to read from `logs` again."""
 
     schemas: int = 0
     blocks: int = 0
@@ -60,7 +60,7 @@ class Verification:
         return not len(self.damaged)
 
     def joined(self, other: Verification) -> Verification:
-        """Both together."""
+        """Combine two results."""
         return Verification(
             self.schemas + other.schemas,
             self.blocks + other.blocks,
@@ -78,8 +78,8 @@ def verify(
 ) -> Verification:
     """Compare the blocks of schemas with the heights held of them.
 
-    `positions` says how far the index has read `logs`. `contradictory` names logs that are damaged
-    whatever `blocks` says.
+    `positions` are those up to which the index has read `logs`. `contradictory` logs are damaged in any
+    case.
     """
     result = Verification()
     for schema in expected:
@@ -142,7 +142,7 @@ def _verify_schema(
 
 
 def _equals(block: BlockSpan, held: HeightTable) -> bool:
-    """Whether the fingerprints are equal: no proof, but what differs by chance differs once in 2^64 times."""
+    """Whether the fingerprints are equal. Different logs are mistaken for equal once in 2^64 cases."""
     wanted = block.fingerprints.get(DEFAULT.name)
     if wanted is None or len(held) != block.count:
         return False

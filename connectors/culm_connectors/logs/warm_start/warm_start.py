@@ -1,8 +1,8 @@
-"""The start of a connector from `blocks`: serve at once, fill the index behind it, check it, repair it.
+"""Start of a connector from `blocks`: serve at once, fill the index meanwhile, verify and repair it.
 
-Heights are claimed as `blocks` has them (`claims`) until the index has read all of the input that they
-were made of. Then every block is compared with the index; what the index should hold by now and does not is
-read from `logs` once more, log by log. So an index that lost a part of itself is mended, not built anew.
+Heights are claimed as on `blocks` (`claims`) until the index has read all their input. Then every block is
+compared with the index, and logs that the index should hold by now but does not are read from `logs` again.
+So an index that lost a part of its data is repaired instead of rebuilt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN_BLOCKS = 20
 
 
 class WarmStart:
-    """What a connector knows from `blocks`, and what became of it. `from_start` opens `logs` at its start."""
+    """Claims from `blocks` and their verification. `from_start` opens `logs` at its start."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class WarmStart:
         self._progress = progress
 
     async def promise(self, schema_ids: Collection[str]) -> frozenset[str]:
-        """Read `blocks` and claim what it has of these schemas; returns those that it has."""
+        """Read `blocks` and claim its heights of these schemas. Returns the newly claimed schemas."""
         wanted = frozenset(schema_ids) - self.claims.schema_ids
         try:
             claimed = await asyncio.to_thread(self._read, wanted)
@@ -67,20 +67,20 @@ class WarmStart:
         return claimed
 
     async def check(self, ends: Mapping[Partition, int]) -> None:
-        """Claim nothing that is beyond the ends of `logs`, asked for later: it is of another `logs`."""
+        """Drop claims beyond the ends of `logs`, asked for later: they belong to another `logs`."""
         strange = self.claims.beyond(positions_of(ends))
         for schema in strange:
             logger.error("`blocks` has more than `logs` holds; it is not used for %s", schema.schema_id)
         await self._drop(strange)
 
     async def _drop(self, claimed: Sequence[SchemaHeights]) -> None:
-        """Show only what is held of these."""
+        """Drop these claims and show only held entries."""
         schema_ids = [schema.schema_id for schema in claimed]
         self.claims.drop(schema_ids)
         await asyncio.to_thread(self._index.store.ranges.reload, schema_ids)
 
     async def settle(self, positions: Mapping[Partition, int]) -> None:
-        """Verify and repair what has been read by now, and claim it no longer.
+        """Verify and repair the schemas that have been read completely, and drop their claims.
 
         Raises OffsetLost, ConsumeFailed, IndexDamaged.
         """
@@ -94,7 +94,7 @@ class WarmStart:
         self.verified_blocks += result.blocks
         if not result.is_sound and not await self._repair(claimed, result, reached):
             await self._drop(claimed)
-        # Whatever was claimed is held by now: the sync range needs no correction.
+        # All claimed entries are held by now: the sync range needs no correction.
         self.claims.drop(schema.schema_id for schema in claimed)
         logger.info("%d logs in %d blocks were compared with `blocks`", result.logs, result.blocks)
 
@@ -108,12 +108,12 @@ class WarmStart:
     async def _repair(
         self, claimed: Sequence[SchemaHeights], result: Verification, reached: Positions
     ) -> bool:
-        """Read what is damaged once more; whether that was all."""
+        """Read damaged logs again. Returns whether the index is sound now."""
         self.damaged_logs += len(result.damaged)
         log_differences(result)
 
         def show_again() -> None:
-            # Remotes go on to see what is claimed, while nothing of it is held.
+            # Remotes continue to see the claimed heights while the logs are not held.
             for schema in claimed:
                 shown = HeightTable(result.damaged.logs, schema.table.of(result.damaged.logs))
                 rows = shown.picked(shown.heights > 0).rows()
@@ -131,7 +131,7 @@ class WarmStart:
         logger.warning("%d logs were read from `logs` again, %d entries", len(result.damaged), stored)
         again = await self._verify(claimed, reached)
         if not again.is_sound:
-            # Building all anew from the same `logs` would not change that.
+            # Rebuilding the index from the same `logs` would not change that.
             logger.error(
                 "%d logs are higher on `blocks` than `logs` holds them: `blocks` is wrong there",
                 len(again.damaged),
@@ -140,12 +140,12 @@ class WarmStart:
 
 
 def positions_of(offsets: Mapping[Partition, int]) -> dict[int, int]:
-    """Offsets of the partitions of one topic."""
+    """Returns the offsets of one topic by partition number."""
     return {partition: offset for (_, partition), offset in offsets.items()}
 
 
 def log_differences(result: Verification) -> None:
-    """What is damaged, block by block, as log lines; the first of them if they are many."""
+    """Log damaged blocks, one line each; only the first `_SHOWN_BLOCKS` if there are more."""
     damaged = [one for one in result.differences if one.is_damage]
     for one in damaged[:_SHOWN_BLOCKS]:
         logger.warning("index: %s", describe(one))
@@ -154,7 +154,7 @@ def log_differences(result: Verification) -> None:
 
 
 def describe(one: BlockDifference) -> str:
-    """A difference in words."""
+    """Describe a difference in words."""
     counts = (
         ("missing", one.missing),
         ("behind", one.behind),
