@@ -106,10 +106,7 @@ class Following:
         """The next offset of each followed partition by its topic's name; earlier records are processed."""
 
     async def follow(self, partition: int) -> None:
-        """Start to deliver the records of a partition to `deliver`; return once this has begun.
-
-        Raises ConsumeFailed.
-        """
+        """Follow a partition; records written after the return reach `deliver`. Raises ConsumeFailed."""
         self._wanted[partition] += 1
         try:
             # Other callers may wait for the same future.

@@ -1,7 +1,4 @@
-"""Settings of the transport, with the limits that keep one remote from using up the process.
-
-They stand outside of `transport`, so that whoever shows or checks settings needs no QUIC library.
-"""
+"""Settings of the transport, with the limits that keep one remote from using up the process."""
 
 from __future__ import annotations
 
@@ -28,18 +25,18 @@ class TransportSettings(BaseModel):
 
     datagram_bytes: Annotated[int, Field(ge=MIN_DATAGRAM_BYTES, le=65_000)] | Literal["auto"] = "auto"
     """The largest datagram sent; "auto" takes 8900 towards loopback addresses and 1452 elsewhere. Cost is per
-    datagram, so this is the lever on throughput: 8900 suits jumbo networks too. What the remote takes is a
-    limit as well; a connection begins with 1200 and finds out by probes what the path carries (RFC 8899)."""
+    datagram, so this setting determines throughput: 8900 suits jumbo networks, too. The remote's own limit
+    applies as well; a connection begins with 1200 and finds the path's limit by probes (RFC 8899)."""
 
     idle_timeout_s: float = Field(default=30.0, gt=0)
     ping_interval_s: float = Field(default=5.0, gt=0)
     """A remote that was silent for this long gets a PING."""
     silence_timeout_s: float = Field(default=10.0, gt=0)
-    """The connection ends when nothing at all came for this long while an answer was due: to a PING, or to
-    bytes that were written. A remote that vanished is so noticed within this plus `ping_interval_s`."""
+    """The connection ends when nothing was received for this long while an answer was due: to a PING, or to
+    bytes that were written. A vanished remote is detected within this time plus `ping_interval_s`."""
     probe_timeout_s: float = Field(default=2.0, gt=0)
-    """The same, once the network has said that nothing listens at the remote's address; and the last part of
-    `silence_timeout_s`, in which the remote is asked again and again. It takes four round trips at least."""
+    """The same, once the network has reported that nothing listens at the remote's address; and the last
+    part of `silence_timeout_s`, in which the remote is probed repeatedly. It is at least four round trips."""
     handshake_timeout_s: float = Field(default=5.0, gt=0)
     """From the first datagram to the proven peer; for a client, to the server's first stream bytes."""
     close_timeout_s: float = Field(default=5.0, gt=0)
@@ -49,7 +46,7 @@ class TransportSettings(BaseModel):
     receive_window_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
     """Bytes of all streams of a connection that may wait unread."""
     stream_receive_window_bytes: int = Field(default=256 * _KIB, ge=16 * _KIB, le=256 * _MIB)
-    """The same for one stream."""
+    """Bytes of one stream that may wait unread."""
     send_bound_bytes: int = Field(default=1 * _MIB, ge=64 * _KIB, le=256 * _MIB)
     """A stream's writer waits above this many unacknowledged bytes..."""
     send_resume_bytes: int = Field(default=256 * _KIB, ge=0)
@@ -58,9 +55,9 @@ class TransportSettings(BaseModel):
     """Streams of each kind that a remote may have open at once."""
 
     idle_frames_per_second: int = Field(default=20_000, ge=0)
-    """Frames of a connection that bring nothing: all of a packet that neither carries new stream bytes nor
-    acknowledges anything (at least 8), and those past the eighth of any other. Above this rate it is closed;
-    0 is no limit."""
+    """Frames of a connection without progress: all of a packet that neither carries new stream bytes nor
+    acknowledges anything (at least 8), and those past the eighth of any other. Above this rate the connection
+    is closed; 0 means unlimited."""
 
     max_connections: int = Field(default=1_024, ge=1)
     max_connections_per_address: int = Field(default=128, ge=1)
@@ -72,15 +69,15 @@ class TransportSettings(BaseModel):
     retry_above_half_open: int = Field(default=256, ge=0)
     """Above this many handshakes under way a client must first prove its address (RFC 9000 section 8.1.2)."""
     retry_above_failures: int = Field(default=32, ge=0)
-    """The same for ten seconds, once more first datagrams and handshakes than this failed in a second; 0 is
-    no limit."""
+    """The same for ten seconds, once more first datagrams and handshakes than this failed in a second; 0
+    means unlimited."""
 
     socket_buffer_bytes: int = Field(default=4 * _MIB, ge=64 * _KIB)
 
     debug_key_log: Path | None = None
     """For debugging only: a file that receives the secrets which decrypt captured traffic."""
     debug_qlog_directory: Path | None = None
-    """For debugging only: a directory that receives one qlog trace a connection, by role."""
+    """For debugging only: a directory that receives one qlog trace per connection, by role."""
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:

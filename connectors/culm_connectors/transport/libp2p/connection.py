@@ -227,9 +227,9 @@ async def _echo(stream: ReceiveStream, answers: SendStream) -> None:
 def encode_identify(
     peer_id: bytes, protocols: Sequence[bytes], observed: Address, listening: Sequence[Address] = ()
 ) -> bytes:
-    """The answer to a peer that asks who we are, with its length in front.
+    """Encode the `Identify` answer with its length in front.
 
-    `observed` is where that peer sends from.
+    `observed` is the address that the peer sends from.
     """
     parts = [wire.bytes_field(_PUBLIC_KEY, HostKey.ed25519(peer_id).encode())]
     parts += [wire.bytes_field(_LISTEN, _binary(address)) for address in listening]

@@ -3,9 +3,9 @@
 | what the library leaves open | here |
 |---|---|
 | gaps in a stream and in CRYPTO (RFC 9000 section 21.6) | a bounded number, else the connection ends |
-| CRYPTO up to 512 KiB ahead, and TLS messages of any length | 16 KiB that make no whole message yet |
-| any number of frames in a packet, in packets that bring nothing | counted, and a budget of them |
-| closes sent to an address that is not proven (section 8.1) | within three times what came from it |
+| CRYPTO up to 512 KiB ahead, and TLS messages of any length | at most 16 KiB of an incomplete message |
+| any number of frames in a packet, in packets without new data | counted, with a budget |
+| closes sent to an address that is not proven (section 8.1) | at most three times the bytes from it |
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ FrameHandler = Callable[[QuicReceiveContext, int, Buffer], None]
 class ReceivedRanges:
     """The ranges of a stream that were received out of order, with a bound on the gaps between them.
 
-    The library keeps them in a list that every frame searches from its start, as long as a remote likes to
-    make it. This is the part of the library's `RangeSet` that a receiver of a stream uses, for at most `most`
-    ranges.
+    The library keeps them in a list that every frame searches from its start, and a remote can make that list
+    as long as it likes. This class is the part of the library's `RangeSet` that a receiver of a stream uses,
+    for at most `most` ranges.
 
-    One more ends the connection with `error_code` (of QUIC's own). `on_new_bytes` is called for bytes that
-    were not there before.
+    A further range ends the connection with the QUIC error `error_code`. `on_new_bytes` is called for bytes
+    that were not received before.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class BoundedQuicConnection(QuicConnection):
         start = buf.tell()
         end_offset = buf.pull_uint_var() + buf.pull_uint_var()
         buf.seek(start)
-        # All that was received in order has gone to TLS, which waits for the rest of a message.
+        # TLS has all data received in order and waits for the rest of a message.
         done = self._crypto_streams[context.epoch].receiver.starting_offset() - len(self.tls._receive_buffer)
         if end_offset - done > _MAX_CRYPTO_BYTES:
             raise QuicConnectionError(
@@ -209,7 +209,7 @@ class BoundedQuicConnection(QuicConnection):
 
 
 class _CountedFrames(dict[int, tuple[FrameHandler, Any]]):
-    """The library's table of frame handlers, which it asks once for every frame of a packet."""
+    """The library's table of frame handlers, in which it looks up every frame of a packet."""
 
     count = 0
     """Frames of this packet so far."""

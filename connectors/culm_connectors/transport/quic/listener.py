@@ -297,7 +297,7 @@ class _Strangers:
 
 
 def _why_refused(connection: QuicTransportConnection) -> str:
-    """Why a handshake came to nothing: by a code of ours, for its ALPN, or otherwise in TLS or on the way."""
+    """Return the reason of a failed handshake: one of our codes, "alpn", or "handshake" for all else."""
     reason = connection.close_reason
     if reason is None or reason.origin != CloseOrigin.LOCAL:
         return "handshake"
@@ -336,10 +336,10 @@ async def serve(
 ) -> AsyncIterator[Listener]:
     """Accept connections at `address` while the context lasts.
 
-    `on_connection` runs as one task a connection, once the remote's key is proven and `authorise` has let it
-    in; it must write at once, since its first bytes tell the client that it is accepted. When it returns the
-    connection is closed; when it raises, closed with `CloseCode.INTERNAL`. Leaving the context cancels the
-    handlers and closes in good order.
+    `on_connection` runs as one task per connection, once the remote's key is proven and `authorise` has
+    admitted it. It must write at once, since its first bytes show the client that it is accepted. When it
+    returns, the connection is closed; when it raises, it is closed with `CloseCode.INTERNAL`. Leaving the
+    context cancels the handlers and closes all connections in an orderly way.
     Error: `AddressError`.
     """
     services = {alpn: Service(on_connection, authorise)}
