@@ -11,7 +11,7 @@
 | waiting | operation id (32) or log (40) ‖ log (40) | empty: the second's document waits for the first |
 | schemas | schema number (4) | schema id, UTF-8 |
 | usage | 0 (1) ‖ public key, or 1 (1) ‖ peer id | bytes (8) that the author, or the peer, takes |
-| brought | log (40) ‖ sequence number (8) | last sequence number (8) ‖ peer id: who brought this run |
+| brought | log (40) ‖ sequence number (8) | last sequence number (8) ‖ peer id: the sender of this run |
 | meta | a name | format number, identity, Kafka offsets |
 
 Single records are checked as they are read: an entry's hash leads to its place, the entry contains its

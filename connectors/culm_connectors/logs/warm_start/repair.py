@@ -4,8 +4,7 @@
 behind an entry that the index is missing, either the index has lost the entry or `logs` has a gap. Only
 reading again distinguishes these. Only the logs concerned are read, in the background, at most once a
 minute. A log that still misses its entry is set aside: it is reported, ends before the gap, and is read again
-when it has
-grown. Other logs are not affected.
+when it has grown. Other logs are not affected.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ class LogGaps:
                 self._work.set()
 
     def on_stored(self, stored: Stored) -> None:
-        """Read a log that was set aside again once it has grown: skipped entries may follow now."""
+        """Schedule another read of a log that was set aside, once it has grown: skipped entries may fit."""
         if not self._set_aside:
             return
         for checked in stored.entries:
