@@ -55,7 +55,7 @@ class RunSizeError(ReconciliationError, code="reconciliation.run_size"):
 
 
 class ItemCountError(ReconciliationError, code="reconciliation.item_count"):
-    """The same items are requested again and again."""
+    """A remote requests the same items repeatedly."""
 
 
 class ReconciliationMessage:

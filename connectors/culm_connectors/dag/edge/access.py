@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from culm_connectors.dag.edge.settings import AccessMode, DagEdgeSettings
+from culm_connectors.dag.edge.settings import DagEdgeSettings
+from culm_connectors.dag.http.settings import AccessMode
 from culm_connectors.edge.access import AccessWatch
 from culm_connectors.transport.interface import Refusal
 from culm_connectors.transport.principal import Principal

@@ -6,14 +6,11 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from culm_connectors.dag.http.settings import DagHttpSettings
+from culm_connectors.dag.http.settings import AccessMode, DagHttpSettings
 from culm_connectors.dag.store.settings import GIB, DagFolderQuotas
 from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
 from culm_models.errors import CulmError
-
-AccessMode = Literal["anyone", "allowed", "ucan"]
-"""Principals allowed in a space: all; those in the list; or those in the list or with a UCAN (R14)."""
 
 
 class EdgeQuotas(BaseModel):

@@ -12,7 +12,7 @@ from typing import Final
 
 from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.problems import Forbidden, RequestError, Unauthenticated
-from culm_connectors.dag.http.settings import EVERY, DagHttpSettings, Mode, TokenRule
+from culm_connectors.dag.http.settings import EVERY, AccessMode, DagHttpSettings, TokenRule
 from culm_connectors.dag.room import DagRoom
 from culm_connectors.dag.tokens import judge_access
 from culm_models.dag.blocks.cid import Cid
@@ -120,7 +120,7 @@ class DoorAccess:
         spaces = _spaces_of(self._ucan(client, SpaceAbility.APPEND), SpaceAbility.APPEND)
         return spaces[0] if len(spaces) == 1 else None
 
-    def _mode(self, ability: SpaceAbility) -> Mode:
+    def _mode(self, ability: SpaceAbility) -> AccessMode:
         return self._settings.append if ability is SpaceAbility.APPEND else self._settings.read
 
     def _ucan(self, client: HttpClient, ability: SpaceAbility) -> Ucan:

@@ -17,7 +17,8 @@ from culm_models.dag.wire.messages import CHUNK_SIZE
 
 EVERY: Final = "*"
 _SPACE: Final = re.compile("[0-9a-fA-F]{64}")
-Mode = Literal["anyone", "allowed", "ucan"]
+AccessMode = Literal["anyone", "allowed", "ucan"]
+"""Who may use an ability: everybody, the peers or tokens that are listed, or also holders of a UCAN (R14)."""
 PART_BYTES: Final = 4 * CHUNK_SIZE
 """The largest part of a shard in one request: below the limits of serverless hosts."""
 
@@ -119,10 +120,10 @@ class DagHttpSettings(DoorLimits):
     host: str = "127.0.0.1"
     port: int = Field(0, ge=0, le=65_535, description="0: one that is free")
     tls: DoorTls | None = Field(None, description="without it the door speaks plain HTTP")
-    append: Mode = Field(
+    append: AccessMode = Field(
         "allowed", description="who may bring nodes and shards: anyone, tokens, or UCANs too"
     )
-    read: Mode = Field("allowed", description="who may read: anyone, tokens, or UCANs too")
+    read: AccessMode = Field("allowed", description="who may read: anyone, tokens, or UCANs too")
     tokens: tuple[TokenRule, ...] = ()
     origins: tuple[str, ...] = Field((), description="of pages that may call (CORS), as https://example.org")
 

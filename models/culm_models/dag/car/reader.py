@@ -187,7 +187,7 @@ def _section_size(view: memoryview, at: int, bounds: Bounds) -> tuple[int, int]:
     if not size:
         raise CarSectionMalformed(f"a section of length 0 at byte {at}")
     if size > 2 * bounds.block + _CID_ROOM:
-        raise BlockTooLarge(f"a section over {2 * bounds.block} bytes")
+        raise BlockTooLarge(f"a section over {2 * bounds.block + _CID_ROOM} bytes")
     return size, start
 
 

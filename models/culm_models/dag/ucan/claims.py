@@ -41,7 +41,10 @@ def check_fields(fields: dict[str, Any], bounds: Bounds) -> None:
             _require(isinstance(fact, dict), "a fact is no map")
             _check_plain(fact)
     proofs = fields["prf"]
-    _require(isinstance(proofs, list) and len(proofs) <= bounds.proofs, "prf is no list of at most 16 links")
+    _require(
+        isinstance(proofs, list) and len(proofs) <= bounds.proofs,
+        f"prf is not a list of at most {bounds.proofs} links",
+    )
     _require(all(is_proof_link(one) for one in proofs), "a proof that is no link to a UCAN")
 
 

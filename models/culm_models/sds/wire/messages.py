@@ -10,7 +10,7 @@ other at all.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b, sha256
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
@@ -173,40 +173,27 @@ _AFTER_BLOOM: Final = ("repair_request", "content")
 _IDS: Final = frozenset({"sender_id", "message_id", "channel_id"})
 _ALL_KINDS: Final[frozenset[MessageKind]] = frozenset({"content", "sync", "ephemeral"})
 
+_SPEC: Final = WireProfile(
+    name="spec",
+    fields=_SPEC_FIELDS,
+    before_bloom=_BEFORE_BLOOM,
+    after_bloom=_AFTER_BLOOM,
+    required=_IDS,
+    required_filled=_IDS,
+    strict=False,
+    empty_is_absent=False,
+    kinds=_ALL_KINDS,
+    lamport_most=(1 << 64) - 1,
+    lamport_unit_ms=1,
+    lamport_receipt_step=0,
+    bloom_layout="spec",
+    repair_hash="sha256",
+)
+
 PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
     {
-        "spec": WireProfile(
-            name="spec",
-            fields=_SPEC_FIELDS,
-            before_bloom=_BEFORE_BLOOM,
-            after_bloom=_AFTER_BLOOM,
-            required=_IDS,
-            required_filled=_IDS,
-            strict=False,
-            empty_is_absent=False,
-            kinds=_ALL_KINDS,
-            lamport_most=(1 << 64) - 1,
-            lamport_unit_ms=1,
-            lamport_receipt_step=0,
-            bloom_layout="spec",
-            repair_hash="sha256",
-        ),
-        "js": WireProfile(
-            name="js",
-            fields=_SPEC_FIELDS,
-            before_bloom=_BEFORE_BLOOM,
-            after_bloom=_AFTER_BLOOM,
-            required=frozenset(),
-            required_filled=frozenset(),
-            strict=False,
-            empty_is_absent=False,
-            kinds=_ALL_KINDS,
-            lamport_most=(1 << 64) - 1,
-            lamport_unit_ms=1,
-            lamport_receipt_step=0,
-            bloom_layout="js",
-            repair_hash="sha256",
-        ),
+        "spec": _SPEC,
+        "js": replace(_SPEC, name="js", required=frozenset(), required_filled=frozenset(), bloom_layout="js"),
         "nim": WireProfile(
             name="nim",
             fields=_NIM_FIELDS,
