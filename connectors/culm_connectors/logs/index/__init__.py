@@ -6,8 +6,8 @@ Files are opened, grown, locked and closed as for every local store (`culm_conne
 |---|---|
 | layout | keys and values of every database, checked as they are read; rows, some of them in memory |
 | commit | one write transaction: entries, heights, usage, and the Kafka offsets that cover them |
-| documents | the document of each log, determined whenever the operations that it follows arrive |
-| upgrade | upgrades an index of an earlier format in place |
+| documents | the document of each log, determined whenever the operations that it follows arrive; queries |
+| upgrade | checks the format of an index, and upgrades an earlier one in place |
 | audit | checks that records agree with each other; removes logs so that they are read again |
 | store | `LmdbLogStore`: the `LogStore` that the protocol reads |
 | sync_ranges | the sync range of each schema in memory, with fingerprints |

@@ -1,22 +1,26 @@
-"""Determines the document of each log while entries are written.
+"""Documents of logs: determined while entries are written, and the queries about them.
 
 A log belongs to the document of the operations that its first entry follows. Kafka gives no order across
 logs, so these operations may arrive later than the log, or be held in logs whose own document is not known
 yet. A log then waits for the first of them (`waiting`). It is settled as soon as that operation is held and
 the document of its log is known, at whatever distance from the create. The records in `waiting` are hints,
-checked against the entries when they are processed: a stale one is harmless.
+checked against the entries when they are processed: a stale one is harmless. The reader answers from the
+places of operations and from the logs and deletes of each document.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index import layout
-from culm_connectors.logs.index.layout import LogRow
+from culm_connectors.logs.index.errors import IndexConflict
+from culm_connectors.logs.index.layout import LogRow, Place, RowCache
 from culm_models.bamboo.checks import PayloadFacts
+from culm_models.bamboo.log_store import LogKey
 
 ReadFacts = Callable[[bytes], PayloadFacts]
 """Reads the facts of a payload, by the owner of payloads; raises CulmError."""
@@ -24,6 +28,8 @@ ReadFacts = Callable[[bytes], PayloadFacts]
 MAX_SETTLED = 4_096
 """Maximum number of waiting logs that one transaction settles; the others are due in the next one."""
 _DUE = b"due:"
+_CHUNK_DELETES = 16
+_MAX_LOG_ID = 2**64 - 1
 
 
 @dataclass(slots=True)
@@ -180,3 +186,54 @@ class DocumentWriter:
 
     def _put(self, database: bytes, key: bytes, value: bytes) -> None:
         self.transaction.put(key, value, db=self.databases[database])
+
+
+class DocumentReader:
+    """Queries about documents, the places of operations, and the logs that authors keep."""
+
+    def __init__(self, environment: LmdbFile, rows: RowCache) -> None:
+        self._environment = environment
+        self._databases = environment.databases
+        self._rows = rows
+
+    def document_of(self, operation_id: bytes) -> bytes | None:
+        """Returns the document of an operation; None if it is not held or its log has no document."""
+        place = self.place_of(operation_id)
+        row = self._rows.get(layout.log_key(*place.log)) if place else None
+        return row.document_id if row else None
+
+    def place_of(self, operation_id: bytes) -> Place | None:
+        """Returns the place of an operation, None if it is not held."""
+        key = layout.operation_key(operation_id)
+        if key is None:
+            return None
+        with self._environment.read() as transaction:
+            value = transaction.get(key, db=self._databases[b"operations"])
+        return None if value is None else layout.unpack_place(value)
+
+    def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
+        """Iterate the logs that delete a document, with the sequence number of the first delete of each."""
+        prefix = layout.short_hash(document_id)
+        for key, value in self._environment.scan(b"deletes", prefix, _CHUNK_DELETES):
+            yield layout.split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
+
+    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
+        """Returns the id of the one log that an author keeps of a document, or None."""
+        with self._environment.read() as transaction:
+            place = public_key + layout.short_hash(document_id)
+            value = transaction.get(place, db=self._databases[b"documents"])
+        return None if value is None else int(layout.U64.unpack(value)[0])
+
+    def next_log_id(self, public_key: bytes) -> int:
+        """Returns the highest held log id of an author plus 1. Raises IndexConflict if that is too large."""
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"logs"]) as cursor,
+        ):
+            beyond = cursor.set_range(layout.log_key(public_key, _MAX_LOG_ID))
+            if beyond and cursor.key() == layout.log_key(public_key, _MAX_LOG_ID):
+                raise IndexConflict(f"author {public_key.hex()} has used up every log id")
+            has_earlier = cursor.prev() if beyond else cursor.last()
+            if not has_earlier or not cursor.key().startswith(public_key):
+                return 0
+            return layout.split_log_key(cursor.key())[1] + 1

@@ -27,11 +27,10 @@ from culm_connectors.logs.index.commit import (
     read_usage,
     write_commit,
 )
-from culm_connectors.logs.index.documents import ReadFacts
+from culm_connectors.logs.index.documents import DocumentReader, ReadFacts
 from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexConflict, IndexDamaged, IndexGap
 from culm_connectors.logs.index.layout import (
     Pair,
-    Place,
     Range,
     RowCache,
     checked_entry,
@@ -39,18 +38,15 @@ from culm_connectors.logs.index.layout import (
     read_ranges,
 )
 from culm_connectors.logs.index.sync_ranges import SyncRanges, read_heights
-from culm_connectors.logs.index.upgrade import EARLIER_FORMATS, upgrade
+from culm_connectors.logs.index.upgrade import ensure_format
 from culm_connectors.logs.ranges import RangeSnapshot
 from culm_connectors.logs.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
-from culm_models.errors import CulmError
 from culm_models.lifts import Lift
 
 DEFAULT_CHUNK_BYTES = 64 * 1024
 _CHUNK_LOGS = 4_096
-_CHUNK_DELETES = 16
-_MAX_LOG_ID = 2**64 - 1
 
 
 class LmdbLogStore:
@@ -85,6 +81,13 @@ class LmdbLogStore:
         self._read_facts = read_facts
         self._databases: Mapping[bytes, object] = self._environment.databases
         self._rows = RowCache(self._environment)
+        self._documents = DocumentReader(self._environment, self._rows)
+        # The queries about documents. They are called for entries, so without a wrapper.
+        self.document_of = self._documents.document_of
+        self.place_of = self._documents.place_of
+        self.deletes_of = self._documents.deletes_of
+        self.log_of = self._documents.log_of
+        self.next_log_id = self._documents.next_log_id
         self._schema_numbers: dict[str, int] = {}
         self._written_schemas: dict[str, int] = {}  # of the thread that writes
         self._schema_ids: dict[int, str] = {}
@@ -107,22 +110,12 @@ class LmdbLogStore:
         return self._environment.damage
 
     def _load(self) -> None:
-        written = layout.U32.pack(layout.FORMAT)
-        meta = self._databases[b"meta"]
-        with self._environment.read() as transaction:
-            found = transaction.get(b"format", db=meta)
-            fresh = found is None and transaction.stat(self._databases[b"entries"])["entries"] == 0
-            with transaction.cursor(db=self._databases[b"schemas"]) as cursor:
-                schemas = dict(cursor)
-        if fresh:
-            self._environment.write(lambda writing: writing.put(b"format", written, db=meta))
-        elif found is not None and (number := EARLIER_FORMATS.get(bytes(found))):
-            try:
-                upgrade(self._environment, number, self._read_facts)
-            except (ValueError, struct.error, CulmError) as error:
-                raise IndexDamaged(f"{self.folder}: a record is none of ours: {error}") from error
-        elif found != written:
-            raise IndexDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
+        ensure_format(self._environment, self._read_facts)
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"schemas"]) as cursor,
+        ):
+            schemas = dict(cursor)
         try:
             self._know_schemas({value.decode(): layout.U32.unpack(key)[0] for key, value in schemas.items()})
         except (ValueError, struct.error) as error:
@@ -199,52 +192,10 @@ class LmdbLogStore:
         kinds = self._rows.kinds([layout.log_key(*log) for log in logs])
         return [kind and (self._schema_id(kind[0]), kind[1]) for kind in kinds]
 
-    def document_of(self, operation_id: bytes) -> bytes | None:
-        """Returns the document of an operation; None if it is not held or its log has no document."""
-        place = self.place_of(operation_id)
-        row = self._rows.get(layout.log_key(*place.log)) if place else None
-        return row.document_id if row else None
-
-    def place_of(self, operation_id: bytes) -> Place | None:
-        """Returns the place of an operation, None if it is not held."""
-        key = layout.operation_key(operation_id)
-        if key is None:
-            return None
-        with self._environment.read() as transaction:
-            value = transaction.get(key, db=self._databases[b"operations"])
-        return None if value is None else layout.unpack_place(value)
-
     @property
     def revision(self) -> int:
         """Number of the newest commit. Later commits have higher numbers."""
         return self._environment.revision
-
-    def deletes_of(self, document_id: bytes) -> Iterator[tuple[LogKey, int]]:
-        """Iterate the logs that delete a document, with the sequence number of the first delete of each."""
-        prefix = layout.short_hash(document_id)
-        for key, value in self._environment.scan(b"deletes", prefix, _CHUNK_DELETES):
-            yield layout.split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
-
-    def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
-        """Returns the id of the one log that an author keeps of a document, or None."""
-        with self._environment.read() as transaction:
-            place = public_key + layout.short_hash(document_id)
-            value = transaction.get(place, db=self._databases[b"documents"])
-        return None if value is None else int(layout.U64.unpack(value)[0])
-
-    def next_log_id(self, public_key: bytes) -> int:
-        """Returns the highest held log id of an author plus 1. Raises IndexConflict if that is too large."""
-        with (
-            self._environment.read() as transaction,
-            transaction.cursor(db=self._databases[b"logs"]) as cursor,
-        ):
-            beyond = cursor.set_range(layout.log_key(public_key, _MAX_LOG_ID))
-            if beyond and cursor.key() == layout.log_key(public_key, _MAX_LOG_ID):
-                raise IndexConflict(f"author {public_key.hex()} has used up every log id")
-            found = cursor.prev() if beyond else cursor.last()
-            if not found or not cursor.key().startswith(public_key):
-                return 0
-            return layout.split_log_key(cursor.key())[1] + 1
 
     def append(self, checked: Sequence[SoundEntry]) -> None:
         """Extend logs; entries that are already held are skipped.

@@ -1,4 +1,4 @@
-"""Upgrades an index of an earlier format in place.
+"""Checks the format of an index, and upgrades an index of an earlier format in place.
 
 Format 1 knew the document of a log only if the operation that its first entry follows was held before it, and
 did not store the places of operations. Formats 1 and 2 did not count bytes, and the senders of their entries
@@ -19,28 +19,47 @@ from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.commit import UsageWriter
 from culm_connectors.logs.index.documents import DocumentWriter, ReadFacts
+from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
 from culm_models.bamboo import hash_bytes
+from culm_models.errors import CulmError
 
 logger = logging.getLogger(__name__)
 
-EARLIER_FORMATS = {layout.U32.pack(number): number for number in (1, 2)}
+_EARLIER_FORMATS = {layout.U32.pack(number): number for number in (1, 2)}
 _EARLIER_ROW = struct.Struct(">QIB32s32s")
 _AT_ONCE = 20_000
 _BEHIND_ALL = b"\xff" * 49
 
 
-def upgrade(environment: LmdbFile, found: int, read_facts: ReadFacts) -> None:
-    """Upgrade an index from format `found` to this format.
+def ensure_format(environment: LmdbFile, read_facts: ReadFacts) -> None:
+    """Write the format to an empty index; upgrade an index of an earlier format.
 
-    Raises IndexDamaged, and ValueError or CulmError if a record is malformed.
+    Raises IndexDamaged if the format is unknown or a record is malformed.
     """
+    written = layout.U32.pack(layout.FORMAT)
+    meta = environment.databases[b"meta"]
+    with environment.read() as transaction:
+        stored = transaction.get(b"format", db=meta)
+        is_empty = transaction.stat(environment.databases[b"entries"])["entries"] == 0
+    if stored is None and is_empty:
+        environment.write(lambda writing: writing.put(b"format", written, db=meta))
+    elif stored is not None and (number := _EARLIER_FORMATS.get(bytes(stored))):
+        try:
+            _upgrade(environment, number, read_facts)
+        except (ValueError, struct.error, CulmError) as error:
+            raise IndexDamaged(f"{environment.folder}: a record is none of ours: {error}") from error
+    elif stored != written:
+        raise IndexDamaged(f"{environment.folder} has format {stored!r}, this version reads {written!r}")
+
+
+def _upgrade(environment: LmdbFile, former: int, read_facts: ReadFacts) -> None:
     logger.info("%s: brought up to date, some ten seconds a million entries", environment.folder)
     databases = environment.databases
 
     derived = [b"usage", b"brought"]
     steps: list[Callable[[LmdbFile, bytes, Any], bytes | None]] = [_usage_from]
-    if found == 1:
+    if former == 1:
         derived += (b"operations", b"documents", b"deletes", b"waiting")
         steps += (_rows_from, partial(_documents_from, read_facts))
 
