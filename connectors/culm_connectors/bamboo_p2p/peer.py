@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,15 +19,16 @@ from culm_connectors.bamboo_p2p.dial import dial, listening
 from culm_connectors.bamboo_p2p.errors import FolderInUse
 from culm_connectors.bamboo_p2p.following import Following, ask_for
 from culm_connectors.bamboo_p2p.interest import FollowedLog, proposals
-from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, RetentionRule
-from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement, retain
-from culm_connectors.bamboo_p2p.remote_peer import News, PeerHooks, RemotePeer
+from culm_connectors.bamboo_p2p.policy.document import FolderPolicy
+from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
+from culm_connectors.bamboo_p2p.policy.retention import Retention
+from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.session import BambooSession, Trace, no_trace, now_ms
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.signatures import verify_in_threads
+from culm_connectors.bamboo_p2p.step_effects import Listener, StepEffects
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
-from culm_connectors.clock import steady_s
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
@@ -37,15 +37,11 @@ from culm_connectors.transport.reconnect import Backoff, keep_trying
 from culm_connectors.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.peer import GivenEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.keys import KeyPair
-
-Listener = Callable[[RemotePeer, BambooP2pEvent], None]
-"""Receives the events of a connection."""
 
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -73,13 +69,21 @@ class BambooPeer:
         self._hooks = hooks or PeerHooks()
         connection = replace(settings.connection, policy=otherwise)
         self._peer = Peer(store, connection, verify_signatures=verify_in_threads)
-        self._retention = policy.retention if policy is not None else RetentionRule()
-        self._retained_s = float("-inf")
+        self._retention = Retention(policy, store, self._hooks.may_drop)
         self.enforcement = PolicyEnforcement(policy, store, otherwise)
-        self._loop = asyncio.get_running_loop()
+        self._spool = SpoolRoom(store, timeout_s=settings.spool_timeout_s, expires_s=settings.spool_expires_s)
+        effects = StepEffects(
+            self._peer,
+            store,
+            self._spool,
+            self.enforcement,
+            self._hooks,
+            self.remotes,
+            self.listeners,
+        )
         self._worker = FairWorker(
             "bamboo",
-            after=self._after_step,
+            after=effects.settle,
             watching=self._hooks.watching,
             busy_share=settings.busy_share,
             busy_burst_s=settings.busy_burst_s,
@@ -88,7 +92,6 @@ class BambooPeer:
             store, self._worker, self.enforcement, self.remotes, settings.progress_timeout_s
         )
         self._numbers = count(1)
-        self._spool = SpoolRoom(store, timeout_s=settings.spool_timeout_s, expires_s=settings.spool_expires_s)
 
     @classmethod
     @asynccontextmanager
@@ -222,7 +225,7 @@ class BambooPeer:
         """Apply another policy, also to the requests in progress."""
 
         def step() -> None:
-            self._retention = policy.retention if policy is not None else RetentionRule()
+            self._retention.use(policy)
             self.enforcement.use(policy)
             self._enforce()
 
@@ -329,7 +332,9 @@ class BambooPeer:
         def step() -> bool:
             if changes := self._store.refresh():
                 self._peer.notify_connections(changes)
-            self._retain()
+            if dropped := self._retention.drop_due():
+                self._hooks.dropped(dropped)
+                self._peer.notify_connections(Changes(dropped))
             self._peer.notify_connections(self._spool.drop_expired())
             return self._enforce()
 
@@ -337,15 +342,6 @@ class BambooPeer:
             await asyncio.sleep(self.settings.refresh_s)
             if await self._worker.call(step):
                 self._following.look_again()
-
-    def _retain(self) -> None:
-        """Drop payloads that retention no longer keeps, a bounded number at a time."""
-        now_s = time.monotonic()
-        if now_s - self._retained_s >= self._retention.interval_s:
-            dropped = retain(self._store, self._retention, steady_s(), self._hooks.may_drop)
-            self._hooks.dropped(dropped)
-            self._peer.notify_connections(Changes(dropped))
-            self._retained_s = self._retained_s if dropped else now_s
 
     def _enforce(self) -> bool:
         """End requests that the rules no longer allow. Returns whether new requests may be possible."""
@@ -355,47 +351,6 @@ class BambooPeer:
         for remote in tuple(self.remotes.values()):
             self.enforcement.enforce(remote.principal, remote.session.connection)
         return True
-
-    def _after_step(self) -> None:
-        """Commit a step and report its changes to connections and listeners. Runs in the worker."""
-        brought = self._peer.settle()
-        # The loop adds and removes connections meanwhile. A new one is handled after the next step.
-        connections = tuple(self._peer.connections.items())
-        events_of = {name: one.take_events() for name, one in connections}
-        self._hooks.settled(brought, events_of)
-        self._store.commit()
-        self._spool.settled()
-        self._count(events_of)
-        told = [
-            (remote, news)
-            for name, connection in connections
-            if (remote := self.remotes.get(name)) is not None
-            and (news := remote.news(connection, events_of[name])) is not None
-        ]
-        if told:
-            self._loop.call_soon_threadsafe(self._report_events, told)
-
-    def _count(self, events_of: Mapping[str, list[BambooP2pEvent]]) -> None:
-        """Charge new entries and payloads to the quotas of their senders, and stop senders at their quota."""
-        full = {
-            remote.principal
-            for name, events in events_of.items()
-            if events
-            and (remote := self.remotes.get(name)) is not None
-            and self.enforcement.count(remote.principal, events)
-        }
-        for remote in tuple(self.remotes.values()) if full else ():
-            if remote.principal in full:
-                self.enforcement.enforce(remote.principal, remote.session.connection)
-
-    def _report_events(self, told: list[tuple[RemotePeer, News]]) -> None:
-        for remote, news in told:
-            if remote.ended.is_set():
-                continue
-            remote.take_news(news)
-            for event in news.events:
-                for listener in self.listeners:
-                    listener(remote, event)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -2,5 +2,5 @@
 
 - `document`: the rules as a file, `policy.toml`, with patterns for logs
 - `sources`: chooses the peer that sends a log, and its successor
-- `enforcement`: applies the rules: answers to proposals, quotas, retention
+- `enforcement`: applies the rules: answers to proposals, quotas; `retention`: drops payloads
 """

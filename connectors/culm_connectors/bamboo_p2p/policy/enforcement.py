@@ -1,8 +1,7 @@
-"""Applies the rules of a folder to proposals, to requests in progress and to held payloads.
+"""Applies the rules of a folder to proposals and to requests in progress.
 
 Unknown logs and forbidden logs are answered alike: 128. A readable log is known if some of it is held, if it
-is known to be forked, or if it is followed. Entries are never dropped. Payloads are dropped by age, and the
-oldest ones above the total size.
+is known to be forked, or if it is followed.
 
 All functions except `answer` run in the thread that works on the store.
 """
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import FollowedLog
-from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule, RetentionRule, match
+from culm_connectors.bamboo_p2p.policy.document import FolderPolicy, PeerRule
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
@@ -25,47 +24,10 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.settings import Answers, Direction, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, CancelCode, Eagerness, Propose
 
-_AT_A_TIME: Final = 1_000
-
-
 _MAX_PEERS: Final = 65_536
 """Number of peers that a ledger remembers; above it the peer that sent the least is forgotten."""
 FORBIDDEN = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.REFUSED, reveals=False)
 LATER = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES, reveals=False)
-
-
-def retain(
-    store: FolderStore,
-    rule: RetentionRule,
-    now_s: float,
-    may_drop: Callable[[LogKey, int], bool] = lambda log, seq_num: True,
-) -> list[tuple[LogKey, int]]:
-    """Drop a bounded number of payloads that the rule does not keep. Returns the dropped payloads.
-
-    `may_drop` returns whether the payload of a log and sequence number is not needed, whatever the rule says.
-
-    Call it again as long as it returns payloads, in `store.exclusively()` or if nothing else writes.
-    """
-    if rule.max_age_s is None and rule.max_bytes is None:
-        return []
-    counted = sum(store.log_bytes(log) for log in store.logs if match(rule.logs, log))
-    dropped: list[tuple[LogKey, int]] = []
-    count = _AT_A_TIME
-    while True:
-        oldest = store.oldest_payloads(count)
-        for log, seq_num, size, held_at in oldest:
-            is_old = rule.max_age_s is not None and now_s - held_at > rule.max_age_s
-            is_too_much = rule.max_bytes is not None and counted > rule.max_bytes
-            if not is_old and not is_too_much:
-                return dropped
-            if match(rule.logs, log) and may_drop(log, seq_num):
-                store.drop_payload(log, seq_num)
-                counted -= size
-                dropped.append((log, seq_num))
-        if dropped or len(oldest) < count:
-            return dropped
-        # All of these are needed, or in logs that the rule does not match: look at more payloads.
-        count *= 2
 
 
 @dataclass(slots=True)

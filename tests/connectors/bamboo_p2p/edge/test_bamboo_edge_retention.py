@@ -13,7 +13,7 @@ from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.policy.document import RetentionRule
-from culm_connectors.bamboo_p2p.policy.enforcement import retain
+from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.remote_peer import RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.kafka import ProducerRecord

@@ -272,7 +272,10 @@ async def test_a_wall_clock_that_is_set_back_stops_no_retention(
             for _ in range(entries):
                 await one.publish(AUTHOR, 0, bytes(100))
             # It looks until nothing is to be dropped, and from then on after each interval.
-            while list(await one.read(lambda store: store.dropped(LOG))) != [dropped] or one._retained_s < 0:
+            while (
+                list(await one.read(lambda store: store.dropped(LOG))) != [dropped]
+                or one._retention._completed_s < 0
+            ):
                 await one.read(lambda _: None)
             monkeypatch.setattr(time, "time", lambda: yesterday_s)
 

@@ -21,8 +21,8 @@ from culm_connectors.bamboo_p2p.policy.enforcement import (
     Allowance,
     QuotaLedger,
     answer,
-    retain,
 )
+from culm_connectors.bamboo_p2p.policy.retention import retain
 from culm_connectors.bamboo_p2p.policy.sources import Sighting, SourceChange, SourcePlan, SourceRole
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.hashes import YASMF
