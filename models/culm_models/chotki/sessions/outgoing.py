@@ -6,13 +6,13 @@ Live packets are held back until this side's V was sent (reference 4.1 step 6).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 class Outgoing:
     """The records that wait to be taken. An edge with slow peers limits what it adds; this class does not."""
 
-    __slots__ = ("_diff", "_diff_begun", "_first", "_held", "_later")
+    __slots__ = ("_diff", "_diff_begun", "_first", "_held", "_later", "diff_is_out")
 
     def __init__(self) -> None:
         self._first: deque[bytes] = deque()
@@ -22,6 +22,9 @@ class Outgoing:
         self._later: deque[bytes] = deque()
         """Records behind the diff."""
         self._held: list[bytes] = []
+        """Live packets that wait for this side's V."""
+        self.diff_is_out = False
+        """Whether this side's V was sent, or no diff is due."""
 
     @property
     def has_diff(self) -> bool:
@@ -36,9 +39,12 @@ class Outgoing:
         """Send a record before the rest of a diff that has begun, else behind all others."""
         (self._first if self._diff is None or self._diff_begun else self._later).append(record)
 
-    def hold(self, record: bytes) -> None:
-        """Keep a live packet until this side's V was sent."""
-        self._held.append(record)
+    def append_live(self, record: bytes) -> None:
+        """Send a live packet behind all others; it is kept until this side's V was sent."""
+        if self.diff_is_out:
+            self.append(record)
+        else:
+            self._held.append(record)
 
     def begin_diff(self, records: Iterator[bytes]) -> None:
         """Send these records behind the waiting ones; each is made when it is taken."""
@@ -47,6 +53,7 @@ class Outgoing:
 
     def end_diff(self) -> None:
         """End the diff: this side's V was sent, or no diff is due. Held and later records may follow."""
+        self.diff_is_out = True
         self._diff = None
         self._first += self._held
         self._first += self._later
@@ -70,7 +77,29 @@ class Outgoing:
         self._held = []
         self._diff = None
 
-    def next(self) -> bytes | None:
+    def take(self, max_bytes: int | None, *, on_diff_end: Callable[[], None]) -> list[bytes]:
+        """Return the next records; with ``max_bytes`` stop once that many bytes are taken.
+
+        With ``max_bytes`` it also stops when the diff has worked for a while without a result. It calls
+        ``on_diff_end``, which must call `end_diff`, when the diff has no more records.
+        """
+        taken: list[bytes] = []
+        size = 0
+        while max_bytes is None or size < max_bytes:
+            record = self._next()
+            if record:
+                taken.append(record)
+                size += len(record)
+            elif record is not None:
+                if max_bytes is not None:
+                    break
+            elif self._diff is not None:
+                on_diff_end()
+            else:
+                break
+        return taken
+
+    def _next(self) -> bytes | None:
         """Return the next record, or None if nothing waits or if the diff ended and `end_diff` is due.
 
         The record is empty if the diff has worked for a while without a result: call again.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from culm_models.chotki import events
-from culm_models.chotki.errors import OwnIdMalformed
+from culm_models.chotki.compat import Compat
+from culm_models.chotki.errors import OwnIdMalformed, SourceCollision
 from culm_models.chotki.ids import Id
 from culm_models.chotki.sessions.host import Host
 
@@ -18,6 +19,18 @@ class OwnIds:
     def __init__(self, host: Host, report: Callable[[events.SessionEvent], None]) -> None:
         self._host = host
         self._report = report
+
+    def check_peer(self, t: Id, compat: Compat) -> None:
+        """Check the T of a peer's handshake. `Compat.GO` accepts this replica's own source and takes T.
+
+        Raises `SourceCollision` if the peer is of this replica's source.
+        """
+        if t.src != self._host.src:
+            return
+        if compat is Compat.DEFAULT:
+            raise SourceCollision(f"the peer is the source {self._host.src:x}, which is this replica's")
+        if self.is_beyond(t):
+            self.take(t)
 
     def is_beyond(self, id: Id) -> bool:
         """Whether an id is of this replica's source and beyond the counter.

@@ -17,28 +17,25 @@ from culm_models.chotki.errors import (
     ChotkiError,
     HandshakeMalformed,
     HandshakeTimeout,
-    SourceCollision,
     SpoolFull,
 )
 from culm_models.chotki.events import SessionState
 from culm_models.chotki.packets.handshake import Handshake, agree, read_handshake
 from culm_models.chotki.packets.live import read_live
 from culm_models.chotki.packets.packet import (
-    PING,
-    PONG,
     Packet,
     outer_letter,
     parse,
     read_bye,
     read_ping,
     write_bye,
-    write_ping,
 )
 from culm_models.chotki.sessions.clock import SessionClock
 from culm_models.chotki.sessions.host import Host
 from culm_models.chotki.sessions.outgoing import Outgoing
 from culm_models.chotki.sessions.own_diff import OwnDiff
 from culm_models.chotki.sessions.own_ids import OwnIds
+from culm_models.chotki.sessions.pings import Pings
 from culm_models.chotki.sessions.sync_receiver import SyncReceiver
 from culm_models.chotki.settings import ChotkiSettings
 from culm_models.chotki.sync.open_syncs import OpenSync
@@ -85,8 +82,7 @@ class Session:
         )
         self._clock = SessionClock(settings, now_ms)
         self._outgoing = Outgoing()
-        self._own_diff_is_out = False
-        self._pong_is_due = True
+        self._pings = Pings(self._clock, self._outgoing, report=self._report, enter=self._enter)
         self._is_in_parcel = False
         self._enter(SessionState.HANDSHAKE)
         self._outgoing.append(self._diff.handshake(mode, trace))
@@ -128,21 +124,7 @@ class Session:
         result may also be shorter, see `is_making_diff`. Records that are queued meanwhile follow the diff,
         except for pongs.
         """
-        taken: list[bytes] = []
-        size = 0
-        while max_bytes is None or size < max_bytes:
-            record = self._outgoing.next()
-            if record:
-                taken.append(record)
-                size += len(record)
-            elif record is not None:
-                if max_bytes is not None:
-                    break
-            elif self._outgoing.has_diff:
-                self._end_own_diff(now_ms)
-            else:
-                break
-        return taken
+        return self._outgoing.take(max_bytes, on_diff_end=partial(self._end_own_diff, now_ms))
 
     def receive(self, data: bytes, now_ms: int) -> None:
         """Take the data of one read of the transport, split anywhere."""
@@ -157,7 +139,7 @@ class Session:
         if self.closed or not data:
             return
         count, at_fault = 0, b""
-        self._pong_is_due = True
+        self._pings.begin_read()
         self._clock.received(now_ms)
         try:
             for record in self._reader.feed(data):
@@ -199,8 +181,8 @@ class Session:
             if self.peer is None:
                 if self._clock.is_handshake_late(now_ms):
                     raise HandshakeTimeout(f"no handshake in {self._settings.ping_wait_ms} ms")
-            elif self.live and self._own_diff_is_out:
-                self._check_pings(now_ms)
+            elif self.state is SessionState.LIVE:
+                self._pings.check(now_ms)
         except ChotkiError as error:
             self._refuse(error, b"", now_ms)
 
@@ -213,18 +195,14 @@ class Session:
         if self.peer is None:
             return self._clock.handshake_late_at_ms()
         due_ms = [self._syncs.next_expiry_ms()]
-        if self.live and self._own_diff_is_out:
+        if self.state is SessionState.LIVE:
             due_ms.append(self._clock.next_ping_or_timeout_ms())
         return min((each for each in due_ms if each is not None), default=None)
 
     def send_live(self, record: bytes) -> None:
         """Send a packet of this or another replica to the peer, behind this side's V."""
-        if not self.is_sent_live_packets:
-            return
-        if self._own_diff_is_out:
-            self._outgoing.append(record)
-        else:
-            self._outgoing.hold(record)
+        if self.is_sent_live_packets:
+            self._outgoing.append_live(record)
 
     def close(self, now_ms: int) -> None:
         """End the session from this side."""
@@ -275,20 +253,11 @@ class Session:
         word = read_ping(record)
         if self.peer is None:
             raise HandshakeMalformed("the first packet is P, not a handshake")
-        if word == PING:
-            self._report(events.PingReceived())
-            self._answer_ping()
-        elif word == PONG:
-            self._report(events.PongReceived())
-            self._clock.received_pong(now_ms)
+        self._pings.receive(word, self.state, now_ms)
 
     def _receive_handshake(self, packet: Packet, record: bytes, now_ms: int) -> None:
         peer = read_handshake(packet, compat=self._compat)
-        if peer.t.src == self._host.src:
-            if self._compat is Compat.DEFAULT:
-                raise SourceCollision(f"the peer is the source {self._host.src:x}, which is this replica's")
-            if self._own_ids.is_beyond(peer.t):
-                self._own_ids.take(peer.t)
+        self._own_ids.check_peer(peer.t, self._compat)
         self.peer = peer
         self.sends, self.receives, self.live = agree(self.mode, peer.mode, self._compat)
         self._report(events.PeerKnown(peer.t, peer.mode, self.live, peer.trace))
@@ -331,7 +300,6 @@ class Session:
         self._diff.release()
         if self.is_over:
             return
-        self._own_diff_is_out = True
         if self.live:
             self._clock.start_live(now_ms)
             self._enter(SessionState.LIVE)
@@ -339,30 +307,10 @@ class Session:
             self._end_if_one_shot_is_done(now_ms)
 
     def _end_if_one_shot_is_done(self, now_ms: int) -> None:
-        if self.live or self.is_over or not self._own_diff_is_out:
+        if self.live or self.is_over or not self._outgoing.diff_is_out:
             return
         if self._compat is Compat.GO or not self.receives or self._syncs.peer_diff_is_in:
             self._say_bye("done", now_ms)
-
-    # Pings.
-
-    def _answer_ping(self) -> None:
-        """Answer one ping per read, also in the middle of a diff: the peer waits for nothing else."""
-        if self.is_over or not self._pong_is_due:
-            return
-        self._pong_is_due = False
-        self._enter(SessionState.PONG)
-        self._outgoing.append_urgent(write_ping(PONG))
-        self._enter(SessionState.LIVE if self._own_diff_is_out and self.live else SessionState.DIFF)
-
-    def _check_pings(self, now_ms: int) -> None:
-        clock = self._clock
-        clock.check_answers(now_ms)
-        if clock.is_ping_due(now_ms):
-            self._enter(SessionState.PING)
-            self._outgoing.append(write_ping(PING))
-            clock.sent_ping(now_ms)
-            self._enter(SessionState.LIVE)
 
     # The end.
 
