@@ -64,7 +64,7 @@ class DagFolder:
             self._shards = ShardTable(self._database, folder, verdict.hashes, self._drop_damaged)
             self._spools = Spools(self._database, folder / SPOOLS, self.settings, clock_s)
             self._published = PublishedReader(
-                self._database, self._judge, self._nodes, self.queries, self._shards, verdict
+                self._database, self._judge, self.queries, self._shards, verdict
             )
             self._orders: dict[bytes, TotalOrder] = {}
             self.changes = FolderChanges()
@@ -160,14 +160,14 @@ class DagFolder:
     def receipts(self, cid: Cid) -> list[int]:
         """Return the times at which a publish was received, in seconds since 1970, ascending."""
         row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
-        return [] if row is None else self._nodes.receipts(row[0])
+        return [] if row is None else self._judge.receipts(row[0])
 
     def valid_receipts(self, cid: Cid) -> list[int]:
         """Return the receipts of a publish that are not refused for their time, by what is here now (R24).
 
         They are in seconds since 1970, ascending.
         """
-        return self._nodes.valid_receipts(cid)
+        return self._judge.valid_receipts(cid)
 
     def node(self, space: bytes, cid: Cid) -> bytes | None:
         """Return the block of a node or UCAN in a space, or None."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from culm_connectors.dag.store.blocked import BlockedKeys
 from culm_connectors.dag.store.judging import ProofJudge
+from culm_connectors.dag.store.node_rows import NodeRows
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, RefusedBlock
 from culm_connectors.dag.store.tables import BUILDS, NEEDS
 from culm_connectors.dag.store.waiting import WaitingNodes
@@ -23,7 +24,7 @@ from culm_models.dag.errors import (
     UcanProofMissing,
     WaitingFull,
 )
-from culm_models.dag.exchange.needs import needs_of, read_block
+from culm_models.dag.exchange.needs import read_block
 from culm_models.dag.publish.authority import is_final
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNode
@@ -65,6 +66,7 @@ class NodeTable:
         blocked: BlockedKeys,
     ) -> None:
         self._database = database
+        self._rows = NodeRows(database, waiting)
         self._settings = settings
         self._judge = judge
         self._waiting = waiting
@@ -105,7 +107,7 @@ class NodeTable:
         waits_for = self._without_verdict(ucan.claims.proofs)
         if not self._may_wait(cid, space, len(ucan.block), receipt, waits_for):
             return BlockOutcome(cid, BlockKind.UCAN, AckStatus.LATER, WaitingFull.code)
-        row = self._insert(space, cid, BlockKind.UCAN, ucan)
+        row = self._rows.insert(space, cid, BlockKind.UCAN, ucan)
         self._waiting.enter(row, space, receipt.peer, len(ucan.block), waits_for)
         # The publishes above are reviewed before the waiting for this UCAN ends, and go on waiting for what
         # is below it.
@@ -129,7 +131,7 @@ class NodeTable:
         waits_for = self._waits_for(node, refusal.missing if refusal is not None else frozenset())
         if not self._may_wait(node.cid, space, len(node.data), receipt, waits_for):
             return BlockOutcome(node.cid, kind, AckStatus.LATER, WaitingFull.code)
-        row = self._insert(space, node.cid, kind, node)
+        row = self._rows.insert(space, node.cid, kind, node)
         self._waiting.enter(row, space, receipt.peer, len(node.data), waits_for)
         if isinstance(change, PublishChange):
             self._database.execute(
@@ -169,7 +171,7 @@ class NodeTable:
         self, space: bytes | None, cid: Cid, row: int, kind: BlockKind, receipt: Receipt
     ) -> BlockOutcome:
         if kind is not BlockKind.PUBLISH:
-            is_placed = space is not None and self._place(space, row, cid, kind)
+            is_placed = space is not None and self._rows.place(space, row, cid, kind)
             missing = tuple(sorted(self._waiting.of_node(row)))
             return BlockOutcome(cid, kind, AckStatus.HAD, None, missing, is_placed=is_placed)
         in_order = self._in_order(row)
@@ -188,48 +190,6 @@ class NodeTable:
             return ()  # it was refused for its time meanwhile
         origin = decode_dag_cbor(found[0])["change"]["origin"]
         return tuple(sorted({*waits_for, *self._without_verdict((origin,))}))
-
-    # Keeping.
-
-    def _insert(self, space: bytes | None, cid: Cid, kind: BlockKind, found: ReplicaNode | Ucan) -> int:
-        data = found.block if isinstance(found, Ucan) else found.data
-        cursor = self._database.execute(
-            "INSERT INTO nodes (cid, kind, block) VALUES (?, ?, ?)", (cid.raw, kind.value, data)
-        )
-        row = cursor.lastrowid
-        if row is None:
-            raise sqlite3.DatabaseError("a row without number")
-        parents = () if isinstance(found, Ucan) else found.parents
-        named = {(one.raw, row, BUILDS if one in parents else NEEDS) for one in needs_of(found)}
-        self._database.executemany("INSERT INTO links VALUES (?, ?, ?)", sorted(named))
-        if not isinstance(found, Ucan):
-            shards = [(shard.raw, row) for shard in found.shards]
-            self._database.executemany("INSERT INTO names VALUES (?, ?)", shards)
-        if space is not None:
-            self._place(space, row, cid, kind)
-        return row
-
-    def _place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> bool:
-        """Record that a node belongs to a space; returns whether that is new."""
-        place = (space, row, not self._has_child(space, cid.raw, kind))
-        cursor = self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", place)
-        self._database.execute(
-            "UPDATE places SET is_head = 0 WHERE space = ? AND is_head = 1 AND node IN "
-            "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named "
-            "WHERE l.child = ? AND (l.how = ? OR n.kind = ?))",
-            (space, row, BUILDS, BlockKind.UCAN.value),
-        )
-        self._waiting.placed(space, row, cid.raw, is_publish=kind is BlockKind.PUBLISH)
-        return bool(cursor.rowcount)
-
-    def _has_child(self, space: bytes, raw: bytes, kind: BlockKind) -> bool:
-        """Return whether something in a space builds on a node, or names a UCAN as its proof."""
-        query = (
-            "SELECT 1 FROM links l JOIN places p ON p.node = l.child AND p.space = ? "
-            "WHERE l.named = ? AND l.how = ? LIMIT 1"
-        )
-        how = NEEDS if kind is BlockKind.UCAN else BUILDS
-        return self._database.execute(query, (space, raw, how)).fetchone() is not None
 
     # Rules between nodes.
 
@@ -251,20 +211,13 @@ class NodeTable:
 
     def _drop_wrong_children(self, node: ReplicaNode) -> list[RefusedBlock]:
         fallen: list[RefusedBlock] = []
-        for _, block in self._children(node.cid.raw):
+        for _, block in self._rows.children(node.cid.raw):
             child = decode_node(block, legacy=self._settings.legacy, bounds=self._settings.bounds)
             try:
                 self._check_parents(child)
             except DagError as error:
                 fallen += self._refuse(child.cid, error.code)
         return fallen
-
-    def _children(self, raw: bytes) -> list[tuple[int, bytes]]:
-        query = (
-            "SELECT n.node, n.block FROM links l JOIN nodes n ON n.node = l.child "
-            "WHERE l.named = ? AND l.how = ? ORDER BY n.cid"
-        )
-        return self._database.execute(query, (raw, BUILDS)).fetchall()
 
     def _refuse(self, cid: Cid, code: str) -> list[RefusedBlock]:
         """Refuse a block finally, with everything that builds on it; the block itself comes first."""
@@ -278,8 +231,10 @@ class NodeTable:
             if not cursor.rowcount:
                 continue
             fallen.append(RefusedBlock(cid_from_bytes(raw), why))
-            waiting += [(cid_of(DAG_CBOR, block).raw, PriorRefused.code) for _, block in self._children(raw)]
-            self._delete(raw)
+            waiting += [
+                (cid_of(DAG_CBOR, block).raw, PriorRefused.code) for _, block in self._rows.children(raw)
+            ]
+            self._rows.delete(raw)
             self._waiting.refused(raw)
         self._forget_oldest_refusals()
         fallen += self._review_publishes_above(cid)
@@ -290,26 +245,6 @@ class NodeTable:
         for (raw,) in self._database.execute(query, (_REFUSED_MAX,)).fetchall():
             self._database.execute("DELETE FROM refused WHERE cid = ?", (raw,))
             self._waiting.gone(raw)
-
-    def _delete(self, raw: bytes) -> None:
-        row = self._database.execute("SELECT node FROM nodes WHERE cid = ?", (raw,)).fetchone()
-        if row is None:
-            return
-        parents = self._database.execute(
-            "SELECT n.node, n.cid, n.kind, p.space FROM links l JOIN nodes n ON n.cid = l.named "
-            "JOIN places p ON p.node = n.node WHERE l.child = ? AND (l.how = ? OR n.kind = ?)",
-            (row[0], BUILDS, BlockKind.UCAN.value),
-        ).fetchall()
-        named = self._database.execute("SELECT named FROM links WHERE child = ?", row).fetchall()
-        spaces = self._database.execute("SELECT space FROM places WHERE node = ?", row).fetchall()
-        for table in ("places", "names", "publishes", "receipts", "nodes"):
-            self._database.execute(f"DELETE FROM {table} WHERE node = ?", row)
-        self._database.execute("DELETE FROM links WHERE child = ?", row)
-        self._waiting.deleted(row[0], named, spaces)
-        for parent, parent_raw, kind, space in parents:
-            if not self._has_child(space, parent_raw, BlockKind(kind)):
-                query = "UPDATE places SET is_head = 1 WHERE space = ? AND node = ?"
-                self._database.execute(query, (space, parent))
 
     # Publishes.
 
@@ -343,8 +278,7 @@ class NodeTable:
         node = decode_node(found[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
         missing: frozenset[Cid] = frozenset()
         stands = False
-        for time in self.receipts(row):
-            refusal = self._judge.judge(node, time)
+        for _, refusal in self._judge.at_receipts(node, row):
             if refusal is None:
                 self._database.execute("UPDATE publishes SET is_authorised = 1 WHERE node = ?", (row,))
                 self._waiting.waits_for(row, self._waits_for(node, frozenset()))
@@ -358,27 +292,9 @@ class NodeTable:
             self._waiting.waits_for(row, self._waits_for(node, missing))
         else:
             # A publish that is refused for its time is not kept, whatever came first (R25).
-            self._delete(node.cid.raw)
+            self._rows.delete(node.cid.raw)
             self._waiting.gone(node.cid.raw)
         return []
-
-    def receipts(self, row: int) -> list[int]:
-        """Return the times of receipt of a publish, ascending."""
-        query = "SELECT received_at FROM receipts WHERE node = ? ORDER BY received_at"
-        return [time for (time,) in self._database.execute(query, (row,))]
-
-    def valid_receipts(self, cid: Cid) -> list[int]:
-        """Return the receipts that are not refused for their time, ascending.
-
-        A receipt that was refused for its time when it came is not kept either.
-        """
-        query = "SELECT node, block FROM nodes JOIN publishes USING (node) WHERE cid = ?"
-        found = self._database.execute(query, (cid.raw,)).fetchone()
-        if found is None:
-            return []
-        node = decode_node(found[1], legacy=self._settings.legacy, bounds=self._settings.bounds)
-        judged = ((time, self._judge.judge(node, time)) for time in self.receipts(found[0]))
-        return [time for time, no in judged if no is None or isinstance(no.error, UcanProofMissing)]
 
     def _admit(self, row: int) -> None:
         """Put an authorised publish into its order if its prior is in it, and then those that build on it."""
@@ -396,7 +312,7 @@ class NodeTable:
                 continue
             self._database.execute("UPDATE publishes SET in_order = 1 WHERE node = ?", (at,))
             self.ids_changed.add(found[0])
-            ready += [child for child, _ in self._children(found[1])]
+            ready += [child for child, _ in self._rows.children(found[1])]
 
     def _in_order(self, row: int) -> bool:
         query = "SELECT in_order FROM publishes WHERE node = ?"

@@ -9,7 +9,6 @@ from typing import Final
 
 from culm_connectors.dag.store.judging import ProofJudge
 from culm_connectors.dag.store.node_queries import NodeQueries
-from culm_connectors.dag.store.node_table import NodeTable
 from culm_connectors.dag.store.outcomes import OrderedPublish, PublishedDag
 from culm_connectors.dag.store.shard_table import ShardTable
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
@@ -70,7 +69,6 @@ class PublishedReader:
         self,
         database: sqlite3.Connection,
         judge: ProofJudge,
-        nodes: NodeTable,
         queries: NodeQueries,
         shards: ShardTable,
         settings: VerdictSettings,
@@ -79,7 +77,6 @@ class PublishedReader:
         self._settings = settings
         self._judge = judge
         self._settled: dict[Cid, PublishState] = {}
-        self._nodes = nodes
         self._queries = queries
         self._shards = shards
 
@@ -138,8 +135,7 @@ class PublishedReader:
         query = "SELECT node FROM nodes WHERE cid = ?"
         (row,) = self._database.execute(query, (node.cid.raw,)).fetchone()
         state = PublishState.REVOKED
-        for time in self._nodes.receipts(row):
-            refused = self._judge.judge(node, time, revoked)
+        for _, refused in self._judge.at_receipts(node, row, revoked):
             if refused is None:
                 return None
             if isinstance(refused.error, UcanProofMissing):
