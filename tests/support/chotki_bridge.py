@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
-from culm_streaming.chotki.output_records import Stage, Topic
+from culm_streaming.chotki.output_records import OutputRecord, Stage, Topic
 from culm_streaming.chotki.rows import TOPICS, InputTopic
 from culm_topics.catalogue.topics import spec
 from culm_topics.kafka import admin, clients
@@ -61,7 +61,7 @@ _SOURCES = {name: source for source, name in TOPICS.items()}
 
 
 class ChotkiBridge:
-    """Takes what is there now, and writes its epoch. For one task at a time."""
+    """Runs the job over what its input topics hold now, one micro-batch a turn."""
 
     def __init__(self, kafka: KafkaSettings, partitions: int) -> None:
         self.job = ChotkiJob(ChotkiTopics(partitions))
@@ -70,29 +70,34 @@ class ChotkiBridge:
         self._consumer.subscribe([kafka.topic(name) for name in _SOURCES])
         self._producer = clients.producer(kafka)
 
-    def turn(self, timeout_s: float) -> bool:
-        """One micro-batch, if there is anything; whether there was."""
-        taken: list[Any] = self._consumer.consume(10_000, timeout=timeout_s)
-        # A broker that is away is waited for.
-        found = [message for message in taken if message.error() is None]
-        for message in found:
+    def turn(self, timeout_s: float) -> list[OutputRecord]:
+        """Run one micro-batch if there is anything, and return what it has produced.
+
+        The job's `state` is as before until its `take` is called with these records. This method blocks, so
+        it runs in a thread, while a test reads `state` in the event loop.
+        """
+        messages: list[Any] = self._consumer.consume(10_000, timeout=timeout_s)
+        # An error is a broker that is away; the consumer waits for it.
+        arrived = [message for message in messages if message.error() is None]
+        for message in arrived:
             source = _SOURCES[message.topic().removeprefix(self._kafka.prefix)]
             place = (source, message.partition())
             records = self.job.topics.records[place]
             if message.offset() >= len(records):
                 records.append((message.key(), message.value()))
-        if not found:
-            return False
+        if not arrived:
+            return []
+        output = self.job.step(None, batch_ms=0)
         stage = None
-        for one in self.job.run():
-            if one.stage != stage:
+        for record in output:
+            if record.stage != stage:
                 assert self._producer.flush(30) == 0
-                stage = one.stage
-            partition = -1 if one.partition is None else one.partition
-            topic = self._kafka.topic(one.topic)
-            self._producer.produce(topic, one.value, one.key, partition)
+                stage = record.stage
+            partition = -1 if record.partition is None else record.partition
+            topic = self._kafka.topic(record.topic)
+            self._producer.produce(topic, record.value, record.key, partition)
         assert self._producer.flush(30) == 0
-        return True
+        return output
 
     def close(self) -> None:
         self._consumer.close()
@@ -104,12 +109,12 @@ async def bridging(kafka: KafkaSettings, partitions: int) -> AsyncIterator[Chotk
     bridge = ChotkiBridge(kafka, partitions)
     stopping = False
 
-    def run() -> None:
+    async def run() -> None:
         while not stopping:
-            bridge.turn(0.1)
-        bridge.close()
+            bridge.job.take(await asyncio.to_thread(bridge.turn, 0.1))
+        await asyncio.to_thread(bridge.close)
 
-    running = asyncio.create_task(asyncio.to_thread(run))
+    running = asyncio.create_task(run())
     try:
         yield bridge
     finally:

@@ -105,7 +105,7 @@ class ChotkiJob:
         return records
 
     def step(self, most: Mapping[Place, int] | None, batch_ms: int) -> list[OutputRecord]:
-        """As `run`; nobody reads what it returns."""
+        """Run one micro-batch and return its output, which only `take` adds to `state`."""
         packed = defaultdict(list)
         for place in [(source, number) for source in InputTopic for number in range(self.topics.partitions)]:
             source, partition = place
