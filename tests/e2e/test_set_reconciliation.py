@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from culm_connectors.logs.index import LmdbLogStore, layout
+from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.logs.blocks import read_blocks
+from culm_topics.records import log_key
 from tests.connectors.edge.test_edge_commands import culm
 from tests.support.members import (
     Member,
@@ -110,7 +111,7 @@ async def test_a_damaged_index_is_found_told_and_repaired(world: World, tmp_path
         world.west.process.stop()
         store = LmdbLogStore(peek, world.west.folder / INDEX_FOLDER)
         lost = [log for log in history if log.key_pair.public_key[0] % 4 == 0]
-        store.adopt(store.forget(layout.log_key(log.key_pair.public_key, log.log_id) for log in lost))
+        store.adopt(store.forget(log_key(log.key_pair.public_key, log.log_id) for log in lost))
         store.close()
         where = ("--bootstrap", world.kafka.bootstrap, "--prefix", world.kafka.prefix)
         command = ("logs", "index", "verify", "--dir", world.west.folder, *where, "--json")

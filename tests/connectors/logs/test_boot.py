@@ -105,7 +105,7 @@ def lose(folder: Path, log: Sequence[CheckedOperation], kept: int) -> None:
     """Take a log's entries above `kept` out of a closed index, as a defect of ours would."""
     store = LmdbLogStore(peek, folder / INDEX_FOLDER)
     try:
-        store.adopt(store.forget([layout.log_key(*log[0].log)]))
+        store.adopt(store.forget([log_key(*log[0].log)]))
         store.append(log[:kept])
     finally:
         close_index(store)
@@ -226,7 +226,7 @@ async def test_damage_is_told_by_block_and_repaired(tmp_path: Path, kafka: Kafka
     lose(folder, logs[0], 0)
     lose(folder, logs[1], 3)
     store = LmdbLogStore(peek, folder / INDEX_FOLDER)
-    hole = layout.entry_key(*logs[2][0].log, 4)
+    hole = log_key(*logs[2][0].log) + layout.U64.pack(4)
     store._environment.write(lambda writing: writing.delete(hole, db=store._databases[b"entries"]))
     store.close()
     status, said = verify(folder, kafka)

@@ -14,6 +14,7 @@ from culm_models.p2panda.events import Event, Reconciled, SessionFailed
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.messages import SyncDone, SyncRequest
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, LowerBound, Terminal
+from culm_topics.records import log_key
 from tests.support.edge import reference_peer, write_document
 from tests.support.hostile import hostile
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
@@ -201,7 +202,7 @@ async def test_a_peer_knows_its_sync_range_when_it_opens(tmp_path: Path) -> None
         index = a.store.ranges.index(SCHEMA)
         assert len(index) == 1
         assert a.store.height(*log[0].log) == 3
-        a.store.ranges.raise_heights(SCHEMA, layout.log_key(*log[0].log) + layout.U64.pack(9))
+        a.store.ranges.raise_heights(SCHEMA, log_key(*log[0].log) + layout.U64.pack(9))
         assert a.store.ranges.index(SCHEMA) is index
 
 

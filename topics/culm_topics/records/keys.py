@@ -8,6 +8,7 @@ is the peer's raw id (32 bytes). A version vector key is peer key, log key.
 `key_partition` returns the partition of a key, for topics whose producers name the partition.
 """
 
+import struct
 from typing import Annotated, Final
 
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
@@ -27,6 +28,7 @@ HEIGHTS_PEER_ID = bytes(PEER_ID_SIZE)
 PeerId = Annotated[bytes, sized(PEER_ID_SIZE), rule("peer-id")]
 ConnectorId = Annotated[bytes, sized_between(8, 32), rule("connector-id")]
 
+_LOG_KEY: Final = struct.Struct(f">{PUBLIC_KEY_SIZE}sQ")
 _YAMF_MARK: Final = b"\x01"
 _MASK: Final = 0xFFFF_FFFF
 
@@ -38,15 +40,16 @@ def log_key(public_key: bytes, log_id: int, flavour: HashFlavour = YASMF) -> byt
     """
     if len(public_key) != PUBLIC_KEY_SIZE:
         raise RecordError(f"log key: a public key of {len(public_key)} bytes, not {PUBLIC_KEY_SIZE}")
-    key = public_key + log_id.to_bytes(8, "big")
+    key = _LOG_KEY.pack(public_key, log_id)
     return key if flavour is YASMF else key + _YAMF_MARK
 
 
-def split_log_key(key: bytes | None) -> tuple[bytes, int]:
+def split_log_key(key: bytes | None) -> LogKey:
     """Return (public_key, log_id) of the key of a YASMF log. Raises `RecordError` if it is not 40 bytes."""
     if key is None or len(key) != LOG_KEY_SIZE:
         raise RecordError(f"log key: {0 if key is None else len(key)} bytes where {LOG_KEY_SIZE} belong")
-    return key[:PUBLIC_KEY_SIZE], int.from_bytes(key[PUBLIC_KEY_SIZE:], "big")
+    log: LogKey = _LOG_KEY.unpack(key)
+    return log
 
 
 def split_flavoured_log_key(key: bytes | None) -> tuple[HashFlavour, LogKey]:
@@ -54,7 +57,7 @@ def split_flavoured_log_key(key: bytes | None) -> tuple[HashFlavour, LogKey]:
     if key is None or not LOG_KEY_SIZE <= len(key) <= YAMF_LOG_KEY_SIZE:
         size = 0 if key is None else len(key)
         raise RecordError(f"log key: {size} bytes where {LOG_KEY_SIZE} or {YAMF_LOG_KEY_SIZE} belong")
-    log = key[:PUBLIC_KEY_SIZE], int.from_bytes(key[PUBLIC_KEY_SIZE:LOG_KEY_SIZE], "big")
+    log: LogKey = _LOG_KEY.unpack_from(key)
     if len(key) == LOG_KEY_SIZE:
         return YASMF, log
     if key[LOG_KEY_SIZE:] != _YAMF_MARK:

@@ -14,8 +14,7 @@ from typing import Any
 from culm_connectors.logs.index import layout
 from culm_connectors.logs.index.commit import Commit, UsageWriter
 from culm_models.bamboo import hash_bytes
-
-_SEQ_NUM_AT = layout.LOG_KEY_SIZE
+from culm_topics.records import LOG_KEY_SIZE
 
 
 def contradictory_logs(
@@ -58,11 +57,11 @@ def _runs(transaction: Any, databases: Mapping[bytes, Any]) -> Iterator[tuple[by
     height = 0
     with transaction.cursor(db=databases[b"entries"]) as entries:
         for key in entries.iternext(values=False):
-            seq_num = int.from_bytes(key[_SEQ_NUM_AT:], "big")
-            if key[:_SEQ_NUM_AT] != log:
+            seq_num = int.from_bytes(key[LOG_KEY_SIZE:], "big")
+            if key[:LOG_KEY_SIZE] != log:
                 if log is not None:
                     yield log, height
-                log, height = key[:_SEQ_NUM_AT], 1 if seq_num == 1 else 0
+                log, height = key[:LOG_KEY_SIZE], 1 if seq_num == 1 else 0
             else:
                 height = height + 1 if height and seq_num == height + 1 else 0
     if log is not None:
@@ -93,7 +92,7 @@ def _forget_entries(transaction: Any, databases: Mapping[bytes, Any], key: bytes
     with transaction.cursor(db=databases[b"entries"]) as cursor:
         found = cursor.set_range(key)
         while found and cursor.key().startswith(key):
-            seq_num = layout.U64.unpack(cursor.key()[layout.LOG_KEY_SIZE :])[0]
+            seq_num = layout.U64.unpack(cursor.key()[LOG_KEY_SIZE:])[0]
             sizes[seq_num] = layout.stored_size(cursor.value())
             try:
                 entry, _ = layout.unpack_entry(cursor.value())

@@ -24,6 +24,7 @@ from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
 from culm_models.bamboo import hash_bytes
 from culm_models.bamboo.checks import SoundEntry
+from culm_topics.records import LOG_KEY_SIZE, log_key
 
 _AUTHOR, _PEER = b"\x00", b"\x01"
 
@@ -109,7 +110,7 @@ class UsageWriter:
             found = cursor.last() if not cursor.set_range(place) else cursor.key() == place or cursor.prev()
             if not found or not cursor.key().startswith(key):
                 return None
-            first, value = cursor.key()[layout.LOG_KEY_SIZE :], cursor.value()
+            first, value = cursor.key()[LOG_KEY_SIZE:], cursor.value()
         if len(value) <= layout.U64.size:
             raise IndexDamaged(f"who brought {place.hex()} is none of ours")
         size = layout.U64.size
@@ -208,7 +209,7 @@ class Writer:
 
     def _put(self, checked: SoundEntry, brought_by: bytes | None, *, truth: bool) -> None:
         entry = checked.entry
-        key = layout.log_key(entry.public_key, entry.log_id)
+        key = log_key(entry.public_key, entry.log_id)
         row = self.documents.row(key)
         height = row.height if row else 0
         if entry.seq_num <= height:
@@ -262,7 +263,7 @@ class Writer:
             sizes[seq_num] = layout.stored_size(value)
         self.usage.removed(key, sizes)
         self.stored = [
-            kept for kept in self.stored if layout.log_key(*kept.log) != key or kept.entry.seq_num < first
+            kept for kept in self.stored if log_key(*kept.log) != key or kept.entry.seq_num < first
         ]
         self.truncated.append((key, first))
         row = self.documents.cut(key, row, first - 1)

@@ -21,6 +21,7 @@ from culm_connectors.logs.index.errors import IndexConflict
 from culm_connectors.logs.index.layout import LogRow, Place, RowCache
 from culm_models.bamboo.checks import PayloadFacts
 from culm_models.bamboo.log_store import LogKey
+from culm_topics.records import LOG_KEY_SIZE, log_key, split_log_key
 
 ReadFacts = Callable[[bytes], PayloadFacts]
 """Reads the facts of a payload, by the owner of payloads; raises CulmError."""
@@ -128,7 +129,7 @@ class DocumentWriter:
                 for place in cursor.iternext(values=False):
                     if len(found) == limit or place[:size] != awaited:
                         break
-                    if len(place) == size + layout.LOG_KEY_SIZE:
+                    if len(place) == size + LOG_KEY_SIZE:
                         found.append(place[size:])
         return found
 
@@ -175,7 +176,7 @@ class DocumentWriter:
     def _log_of(self, operation_id: bytes) -> bytes | None:
         key = layout.operation_key(operation_id)
         place = None if key is None else self._get(b"operations", key)
-        return None if place is None else place[: layout.LOG_KEY_SIZE]
+        return None if place is None else place[:LOG_KEY_SIZE]
 
     def _put_delete(self, key: bytes, document_id: bytes, seq_num: int) -> None:
         self._put(b"deletes", layout.short_hash(document_id) + key, layout.U64.pack(seq_num))
@@ -199,7 +200,7 @@ class DocumentReader:
     def document_of(self, operation_id: bytes) -> bytes | None:
         """Returns the document of an operation; None if it is not held or its log has no document."""
         place = self.place_of(operation_id)
-        row = self._rows.get(layout.log_key(*place.log)) if place else None
+        row = self._rows.get(log_key(*place.log)) if place else None
         return row.document_id if row else None
 
     def place_of(self, operation_id: bytes) -> Place | None:
@@ -215,7 +216,7 @@ class DocumentReader:
         """Iterate the logs that delete a document, with the sequence number of the first delete of each."""
         prefix = layout.short_hash(document_id)
         for key, value in self._environment.scan(b"deletes", prefix, _CHUNK_DELETES):
-            yield layout.split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
+            yield split_log_key(key[len(prefix) :]), layout.U64.unpack(value)[0]
 
     def log_of(self, public_key: bytes, document_id: bytes) -> int | None:
         """Returns the id of the one log that an author keeps of a document, or None."""
@@ -230,10 +231,10 @@ class DocumentReader:
             self._environment.read() as transaction,
             transaction.cursor(db=self._databases[b"logs"]) as cursor,
         ):
-            beyond = cursor.set_range(layout.log_key(public_key, _MAX_LOG_ID))
-            if beyond and cursor.key() == layout.log_key(public_key, _MAX_LOG_ID):
+            beyond = cursor.set_range(log_key(public_key, _MAX_LOG_ID))
+            if beyond and cursor.key() == log_key(public_key, _MAX_LOG_ID):
                 raise IndexConflict(f"author {public_key.hex()} has used up every log id")
             has_earlier = cursor.prev() if beyond else cursor.last()
             if not has_earlier or not cursor.key().startswith(public_key):
                 return 0
-            return layout.split_log_key(cursor.key())[1] + 1
+            return split_log_key(cursor.key())[1] + 1

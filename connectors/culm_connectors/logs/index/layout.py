@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index.errors import IndexDamaged
 from culm_models.bamboo.hashes import HASH_SIZE, PREFIX, hash_bytes
+from culm_topics.records import log_key
 
 FORMAT = 3
 DATABASES = (
@@ -44,13 +45,10 @@ DATABASES = (
     b"meta",
 )
 
-LOG_KEY_SIZE = 40
 MAX_SEQ_NUM = 2**64 - 1
 U64 = struct.Struct(">Q")
 U32 = struct.Struct(">I")
 U16 = struct.Struct(">H")
-_LOG_KEY = struct.Struct(">32sQ")
-_ENTRY_KEY = struct.Struct(">32sQQ")
 _PLACE = struct.Struct(">32sQQQ")
 _ROW = struct.Struct(">QIB32s32sQ")
 END_OF_LOG = 1
@@ -78,22 +76,6 @@ class Place(NamedTuple):
     log: tuple[bytes, int]
     seq_num: int
     revision: int
-
-
-def log_key(public_key: bytes, log_id: int) -> bytes:
-    """Returns the 40-byte key of a log."""
-    return _LOG_KEY.pack(public_key, log_id)
-
-
-def split_log_key(key: bytes) -> tuple[bytes, int]:
-    """Split a 40-byte key into public key and log id."""
-    public_key, log_id = _LOG_KEY.unpack(key)
-    return public_key, log_id
-
-
-def entry_key(public_key: bytes, log_id: int, seq_num: int) -> bytes:
-    """Returns the 48-byte key of an entry."""
-    return _ENTRY_KEY.pack(public_key, log_id, seq_num)
 
 
 def pack_place(key: bytes, seq_num: int, revision: int) -> bytes:
@@ -222,8 +204,8 @@ def read_chunk(environment: LmdbFile, part: Range, max_bytes: int) -> list[Pair]
     Raises IndexDamaged if an entry is not the one that was stored.
     """
     public_key, log_id, first_seq_num, last_seq_num = part
-    first = entry_key(public_key, log_id, first_seq_num)
-    last = entry_key(public_key, log_id, last_seq_num)
+    log = log_key(public_key, log_id)
+    first, last = log + U64.pack(first_seq_num), log + U64.pack(last_seq_num)
     databases = environment.databases
     found: list[Pair] = []
     taken = 0

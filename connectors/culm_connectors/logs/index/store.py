@@ -44,6 +44,7 @@ from culm_connectors.logs.ranges.columns import Rows, U64s, no_keys, numbers
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
 from culm_models.lifts import Lift
+from culm_topics.records import log_key, split_log_key
 
 DEFAULT_CHUNK_BYTES = 64 * 1024
 _CHUNK_LOGS = 4_096
@@ -130,17 +131,18 @@ class LmdbLogStore:
 
     def height(self, public_key: bytes, log_id: int) -> int:
         """Returns the highest sequence number held of a log, 0 if unknown; there are no gaps below it."""
-        row = self._rows.get(layout.log_key(public_key, log_id))
+        row = self._rows.get(log_key(public_key, log_id))
         return row.height if row else 0
 
     def entry_hash(self, public_key: bytes, log_id: int, seq_num: int) -> bytes | None:
         """Returns the 34-byte hash of an entry, None if it is not held."""
-        row = self._rows.get(layout.log_key(public_key, log_id))
+        key = log_key(public_key, log_id)
+        row = self._rows.get(key)
         if row is None or not 0 < seq_num <= row.height:
             return None
         if seq_num == row.height:
             return row.head_hash
-        key = layout.entry_key(public_key, log_id, seq_num)
+        key += layout.U64.pack(seq_num)
         with self._environment.read() as transaction:
             value = transaction.get(key, db=self._databases[b"entries"])
             return None if value is None else checked_entry(transaction, self._databases, key, value)[0]
@@ -149,7 +151,7 @@ class LmdbLogStore:
         """Iterate (public key, log id, height) of all logs of the schemas, in the order of the sync range."""
         numbers = {self._schema_numbers[name] for name in schema_ids if name in self._schema_numbers}
         for key, height in heapq.merge(*(self._sync_range(number) for number in sorted(numbers))):
-            public_key, log_id = layout.split_log_key(key)
+            public_key, log_id = split_log_key(key)
             yield public_key, log_id, height
 
     def _sync_range(self, number: int) -> Iterator[tuple[bytes, int]]:
@@ -178,7 +180,7 @@ class LmdbLogStore:
 
     def log_info(self, public_key: bytes, log_id: int) -> LogInfo | None:
         """Returns the schema, document and end of a log, None for an unknown log."""
-        row = self._rows.get(layout.log_key(public_key, log_id))
+        row = self._rows.get(log_key(public_key, log_id))
         if row is None:
             return None
         return LogInfo(
@@ -189,7 +191,7 @@ class LmdbLogStore:
 
     def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
         """Returns (schema id, whether the first entry creates the document) of each log; None if unknown."""
-        kinds = self._rows.kinds([layout.log_key(*log) for log in logs])
+        kinds = self._rows.kinds([log_key(*log) for log in logs])
         return [kind and (self._schema_id(kind[0]), kind[1]) for kind in kinds]
 
     @property

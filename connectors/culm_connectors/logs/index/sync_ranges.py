@@ -20,10 +20,11 @@ from culm_connectors.logs.ranges import BlockSums, RangeIndex, RangeSnapshot, Sn
 from culm_connectors.logs.ranges.columns import Rows, U64s, join_keys, no_keys, numbers
 from culm_models.lifts import DEFAULT, Lift
 from culm_models.lifts.vectors import split_items
+from culm_topics.records import LOG_KEY_SIZE
 
 _CHUNK_LOGS = 65_536
 _PREFIX_SIZE = layout.U32.size
-_HEIGHT_AT = _PREFIX_SIZE + layout.LOG_KEY_SIZE
+_HEIGHT_AT = _PREFIX_SIZE + LOG_KEY_SIZE
 _RECORD_SIZE = _HEIGHT_AT + layout.U64.size
 
 

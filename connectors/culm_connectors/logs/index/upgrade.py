@@ -23,6 +23,7 @@ from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
 from culm_models.bamboo import hash_bytes
 from culm_models.errors import CulmError
+from culm_topics.records import LOG_KEY_SIZE
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def _documents_from(
         entries = cursor.iternext() if cursor.set_range(position) else ()
         for last, value in itertools.islice(entries, _AT_ONCE):
             count += 1
-            key, seq_num = last[: layout.LOG_KEY_SIZE], layout.U64.unpack(last[layout.LOG_KEY_SIZE :])[0]
+            key, seq_num = last[:LOG_KEY_SIZE], layout.U64.unpack(last[LOG_KEY_SIZE:])[0]
             row = documents.row(key)
             if row is None:
                 raise ValueError(f"entries of log {key.hex()} have no row")
@@ -130,8 +131,8 @@ def _usage_from(environment: LmdbFile, position: bytes, transaction: Any) -> byt
     usage = UsageWriter(transaction, environment.databases)
     found = _from(transaction, environment.databases[b"entries"], position)
     for key, value in found:
-        seq_num = layout.U64.unpack(key[layout.LOG_KEY_SIZE :])[0]
-        usage.added(key[: layout.LOG_KEY_SIZE], seq_num, layout.stored_size(value), None)
+        seq_num = layout.U64.unpack(key[LOG_KEY_SIZE:])[0]
+        usage.added(key[:LOG_KEY_SIZE], seq_num, layout.stored_size(value), None)
     usage.finish()
     return found[-1][0] + b"\x00" if len(found) == _AT_ONCE else None
 

@@ -17,6 +17,7 @@ from culm_connectors.logs.warm_start.block_heights import Positions, SchemaHeigh
 from culm_connectors.logs.warm_start.heights import EMPTY, HeightTable, log_column
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogInfo, LogKey, LogKind
+from culm_topics.records import log_key
 
 LogHeight = tuple[bytes, int, int]
 """Public key, log id and height of a log."""
@@ -81,18 +82,18 @@ class Claims:
         """Returns the claimed height of a log, 0 if it has no claim."""
         if not self._claimed:
             return 0
-        return int(self._table.of(log_column([_key((public_key, log_id))]))[0])
+        return int(self._table.of(log_column([log_key(public_key, log_id)]))[0])
 
     def heights(self, logs: Sequence[LogKey]) -> list[int]:
         """Returns the claimed heights of several logs, 0 for a log without a claim."""
         if not self._claimed:
             return [0] * len(logs)
-        heights: list[int] = self._table.of(log_column(_key(log) for log in logs)).tolist()
+        heights: list[int] = self._table.of(log_column(log_key(*log) for log in logs)).tolist()
         return heights
 
     def schema_of(self, public_key: bytes, log_id: int) -> str | None:
         """Returns the schema of a claimed log, None if it has no claim."""
-        column = log_column([_key((public_key, log_id))])
+        column = log_column([log_key(public_key, log_id)])
         for schema_id, schema in self._claimed.items():
             if schema.table.of(column)[0]:
                 return schema_id
@@ -195,10 +196,6 @@ def _highest(sorted_heights: Iterable[LogHeight]) -> Iterator[LogHeight]:
         last = row
     if last is not None:
         yield last
-
-
-def _key(log: LogKey) -> bytes:
-    return log[0] + log[1].to_bytes(8, "big")
 
 
 def table_of(store: LmdbLogStore, schema_id: str) -> HeightTable:

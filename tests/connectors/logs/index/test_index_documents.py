@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culm_connectors.logs.index import IndexWriter, LmdbLogStore, documents, layout, upgrade
+from culm_connectors.logs.index import IndexWriter, LmdbLogStore, documents, upgrade
 from culm_models.p2panda.operations.operation import CheckedOperation, OperationFacts, peek
 from culm_models.p2panda.store import MemoryLogStore
+from culm_topics.records import log_key
 from tests.support.histories import History, random_history, write_index
 from tests.support.logs import author
 
@@ -141,7 +142,7 @@ def test_a_log_that_was_cut_back_and_written_anew_has_the_document_of_its_new_fi
 def test_a_forgotten_log_is_found_again_by_those_that_wait_for_it(store: LmdbLogStore) -> None:
     history = a_chain(3)
     store.append([history.written[2], history.written[1]])
-    store.adopt(store.forget([layout.log_key(*history.written[1].log)]))
+    store.adopt(store.forget([log_key(*history.written[1].log)]))
     store.append(history.written[:2])
     assert documents_of_logs(store, history) == expected(history)
 
@@ -161,7 +162,7 @@ def test_the_deletes_of_a_document_are_known_by_log(store: LmdbLogStore) -> None
     bob, cyn = author("bob").public_key, author("cyn").public_key
     assert dict(store.deletes_of(created)) == {(bob, 4): 2, (cyn, 2): 1}
     assert list(store.deletes_of(history.written[-1].hash)) == []
-    store.adopt(store.forget([layout.log_key(cyn, 2)]))
+    store.adopt(store.forget([log_key(cyn, 2)]))
     assert dict(store.deletes_of(created)) == {(bob, 4): 2}
 
 

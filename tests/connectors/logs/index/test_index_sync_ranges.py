@@ -13,6 +13,7 @@ from culm_connectors.logs.index import IndexDamaged, IndexWriter, LmdbLogStore, 
 from culm_connectors.logs.ranges import LayerLimits, RangeIndex
 from culm_models.lifts import ADD128, LIFTS, Item, Lift, pack
 from culm_models.p2panda.operations.operation import peek
+from culm_topics.records import log_key
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ALICE = author("alice")
@@ -86,7 +87,7 @@ def test_a_forgotten_log_is_not_shown(store: LmdbLogStore) -> None:
     store.append(make_log(ALICE, 0, 3))
     store.append(make_log(BOB, 0, 3))
     assert len(shown(store, [SCHEMA])) == 2
-    store.adopt(store.forget([layout.log_key(ALICE.public_key, 0)]))
+    store.adopt(store.forget([log_key(ALICE.public_key, 0)]))
     assert shown(store, [SCHEMA]) == [(BOB.public_key, 0, 3)]
 
 
@@ -155,7 +156,7 @@ def test_blocks_of_a_schema_are_counted_and_summed(store: LmdbLogStore) -> None:
 
 def test_a_record_of_a_strange_length_is_damage(store: LmdbLogStore) -> None:
     store.append(make_log(ALICE, 0, 3))
-    key = layout.U32.pack(0) + layout.log_key(ALICE.public_key, 0)
+    key = layout.U32.pack(0) + log_key(ALICE.public_key, 0)
     databases = store._databases
     store._environment.write(lambda writing: writing.put(key, b"short", db=databases[b"sync_range"]))
     with pytest.raises(IndexDamaged):

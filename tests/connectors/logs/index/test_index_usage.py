@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from culm_connectors.logs.index import LmdbLogStore, layout, upgrade
 from culm_connectors.logs.index.commit import author_name, peer_name
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
+from culm_topics.records import LOG_KEY_SIZE, log_key
 from tests.support.histories import write_index
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
@@ -45,7 +46,7 @@ def recount(store: LmdbLogStore, brought_by: dict[tuple[bytes, int], bytes]) -> 
         for key, value in transaction.cursor(db=store._databases[b"entries"]):
             size = sum(map(len, layout.unpack_entry(value)))
             found[author_name(key[:32])] += size
-            place = key[: layout.LOG_KEY_SIZE], layout.U64.unpack(key[layout.LOG_KEY_SIZE :])[0]
+            place = key[:LOG_KEY_SIZE], layout.U64.unpack(key[LOG_KEY_SIZE:])[0]
             if place in brought_by:
                 found[peer_name(brought_by[place])] += size
     return dict(found)
@@ -79,7 +80,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
         brought_by: dict[tuple[bytes, int], bytes] = {}
         for kind, number, branch, first, count, peer_id in steps:
             log = LOGS[number][branch]
-            key = layout.log_key(*log[0].log)
+            key = log_key(*log[0].log)
             if kind == "forget":
                 done = store.forget([key])
                 brought_by = {place: peer for place, peer in brought_by.items() if place[0] != key}
@@ -97,7 +98,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
                     brought_by |= {(key, one.entry.seq_num): peer_id for one in done.stored}
             store.adopt(done)
             assert usage(store) == recount(store, brought_by)
-        store.adopt(store.forget([layout.log_key(*log[0].log) for log, _ in LOGS]))
+        store.adopt(store.forget([log_key(*log[0].log) for log, _ in LOGS]))
         assert usage(store) == {}
         assert store._environment.count(b"brought") == 0
         store.close()
@@ -143,7 +144,7 @@ HELD = [
     make_log(author("a"), 1, 3, schema_id=OTHER_SCHEMA),
     make_log(author("b"), 0, 1),
 ]
-KEYS = [layout.log_key(*log[0].log) for log in HELD]
+KEYS = [log_key(*log[0].log) for log in HELD]
 
 
 def fill(kept: LmdbLogStore) -> None:
