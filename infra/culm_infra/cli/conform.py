@@ -34,7 +34,10 @@ def conform(
 
     if list_operations:
         refuse(context, ["big_ints_as_text"], "--list answers nothing")
-        rows = [{"do": one.name, "arguments": one.arguments, "ok": one.answer} for one in OPERATIONS]
+        rows = [
+            {"do": operation.name, "arguments": operation.arguments, "ok": operation.answer}
+            for operation in OPERATIONS
+        ]
         Results(json=json).rows(rows, ("do", "arguments", "ok"))
         return
     refuse(context, ["json"], "answers are JSON always: goes with --list")

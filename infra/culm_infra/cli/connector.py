@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from culm_infra.cli import options
 from culm_infra.cli.noun import noun
 from culm_infra.cli.options import KafkaFlags, refuse
-from culm_infra.cli.output import Results, emit_json, err, out, progress, safe, say, show_parts
+from culm_infra.cli.output import Results, emit_json, err, out, progress, safe, say, show_progress
 
 if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings
@@ -186,17 +186,17 @@ async def run_connector(
                 say(f"{at} as {peer_id}" if where or not doors else f"this connector is {peer_id}")
                 if nodes is not None:
                     say(f"serving nodes by libp2p on [bold]{safe(nodes)}[/]")
-                for name, place in doors.items():
+                for name, address in doors.items():
                     # Doors over QUIC are at the address above and have the same place.
-                    if name != "libp2p" and place != _text(where):
-                        say(f"serving {safe(name)} on [bold]{safe(place)}[/]")
+                    if name != "libp2p" and address != _text(where):
+                        say(f"serving {safe(name)} on [bold]{safe(address)}[/]")
 
         connector = Connector(
             settings,
             kafka,
             started=started,
-            progress=show_parts(display) if err.is_terminal else log_progress,
-            protocols=[one for one in PROTOCOLS if only in (None, one.name)],
+            progress=show_progress(display) if err.is_terminal else log_progress,
+            protocols=[protocol for protocol in PROTOCOLS if only in (None, protocol.name)],
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -62,8 +62,8 @@ def fetch(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Re
     if results.json:
         emit_json(paths)
         return
-    for name, found in paths.items():
-        say(f"{name}: {len(found)} jars, sums checked")
+    for name, jars in paths.items():
+        say(f"{name}: {len(jars)} jars, sums checked")
 
 
 def list_jars(set_name: Set = SetName.ALL, file_systems: With = None, *, results: Results) -> None:

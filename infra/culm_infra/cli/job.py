@@ -31,7 +31,7 @@ _EXIT_INTERRUPTED = 130
 
 
 def _complete_job(incomplete: str) -> list[str]:
-    names = dict.fromkeys((*groups(), *(one.name for one in registry.JOBS)))
+    names = dict.fromkeys((*groups(), *(job.name for job in registry.JOBS)))
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -261,8 +261,8 @@ def _check_topics(kafka: KafkaSettings, jobs: tuple[str, ...]) -> None:
     from culm_topics.catalogue.topics import spec
     from culm_topics.kafka import admin
 
-    found = [job_named(job) for job in jobs]
-    names = sorted({name for job in found for name in (*job.reads, *job.writes)})
+    named = [job_named(job) for job in jobs]
+    names = sorted({name for job in named for name in (*job.reads, *job.writes)})
     states = admin.list_topics(kafka, [spec(name) for name in names])
     missing = [state.full_name for state in states if not state.exists]
     if missing:

@@ -17,9 +17,9 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 
-def load(place: str) -> Any:
+def load(target: str) -> Any:
     """Return the attribute that a table entry names: `module:attribute` below `culm_infra.cli`."""
-    module, _, attribute = place.partition(":")
+    module, _, attribute = target.partition(":")
     return getattr(import_module(f"culm_infra.cli.{module}"), attribute)
 
 
@@ -63,12 +63,14 @@ def _refuse_repeats(command: Any) -> None:
         if arguments and not context.resilient_parsing:
             _, _, order = command.make_parser(context).parse_args(args=list(arguments))
             seen: set[str] = set()
-            for one in order:
-                is_single = one.param_type_name == "option" and not one.multiple
-                if is_single and (not one.is_flag or one.secondary_opts):
-                    if one.name in seen:
-                        raise typer.BadParameter("given twice, and takes one value", param_hint=one.opts[0])
-                    seen.add(one.name)
+            for parameter in order:
+                is_single = parameter.param_type_name == "option" and not parameter.multiple
+                if is_single and (not parameter.is_flag or parameter.secondary_opts):
+                    if parameter.name in seen:
+                        raise typer.BadParameter(
+                            "given twice, and takes one value", param_hint=parameter.opts[0]
+                        )
+                    seen.add(parameter.name)
         return parse(context, arguments)
 
     command.parse_args = parse_args

@@ -108,9 +108,9 @@ def on_the_line(context: typer.Context, names: Collection[str]) -> list[str]:
     `names` are parameter names of the command's function.
     """
     return [
-        one.opts[0]
-        for one in context.command.params
-        if one.name in names and _source(context, one.name) == "COMMANDLINE"
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in names and _source(context, parameter.name) == "COMMANDLINE"
     ]
 
 
@@ -127,7 +127,7 @@ def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
 
 def words(*choices: str) -> Callable[[str], list[str]]:
     """Return a completer for these words."""
-    return lambda incomplete: [one for one in choices if one.startswith(incomplete)]
+    return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
 
 
 def from_hex(text: str, what: str) -> bytes:

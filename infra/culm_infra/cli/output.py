@@ -177,7 +177,7 @@ def counting(what: str, total: float | None = None, *, visible: bool = True) -> 
         yield partial(display.update, display.add_task(what, total=total, visible=visible))
 
 
-def show_parts(display: Progress) -> Callable[[str, int, int], None]:
+def show_progress(display: Progress) -> Callable[[str, int, int], None]:
     """Return a function that shows the progress of each part of a long task on its own line: done, total."""
     tasks: dict[str, TaskID] = {}
 

@@ -111,8 +111,8 @@ def check(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
     say("every topic is as the catalogue says")
 
 
-def _warn(found: Iterable[Durability]) -> None:
-    for durability in found:
+def _warn(durabilities: Iterable[Durability]) -> None:
+    for durability in durabilities:
         if (risk := durability.risk) is not None:
             say(f"[bold yellow]warning[/]: {escape(risk)}")
 
@@ -123,7 +123,7 @@ def _min_insync_replicas(settings: KafkaSettings) -> dict[str, int | None]:
     from culm_topics.kafka import admin
 
     try:
-        return {found.topic: found.min_insync_replicas for found in admin.durability(settings)}
+        return {durability.topic: durability.min_insync_replicas for durability in admin.durability(settings)}
     except KafkaFailure:
         return {}
 
@@ -179,14 +179,14 @@ def acls(
         results.rows(rows, ("program", "resource", "name", "pattern", "operation"))
 
 
-def _principals(given: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
-    """Return the principal of every program; `given` sets those of shown programs. Raises
+def _principals(texts: list[str], shown: Sequence[Grantee]) -> dict[Grantee, str]:
+    """Return the principal of every program; `texts` sets those of shown programs. Raises
     typer.BadParameter.
     """
     from culm_topics.kafka.acls import GRANTEES, default_principal
 
     pairs: list[tuple[Grantee, str]] = []
-    for text in given:
+    for text in texts:
         name, _, principal = text.partition("=")
         program = next((program for program in shown if program == name), None)
         if program is None or ":" not in principal:

@@ -32,12 +32,12 @@ class DagJobSection(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         try:
-            self.verdict()
+            self.validation_rules()
         except CulmError as error:
             raise ValueError(str(error)) from error
         return self
 
-    def verdict(self) -> VerdictSettings:
+    def validation_rules(self) -> VerdictSettings:
         """Return the deployment's rules (R28); the job refuses to start if other rules are in force."""
-        services = tuple(did_from_text(one) for one in self.services)
+        services = tuple(did_from_text(service) for service in self.services)
         return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)

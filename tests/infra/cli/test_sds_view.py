@@ -96,7 +96,7 @@ def test_messages_of_others_have_no_state_and_ephemeral_ones_no_place() -> None:
 
 
 def test_what_a_view_keeps_is_bounded() -> None:
-    view = ChannelView(most=3)
+    view = ChannelView(limit=3)
     for number in range(9):
         view.take(delivered(f"m{number}", number))
     assert [message.message_id for message in view.messages()] == ["m6", "m7", "m8"]

@@ -31,6 +31,6 @@ def demo(
     """
     from culm_infra.demo.bamboo.run import play
 
-    if unknown := [one for one in size.scenes or [] if one not in SCENES]:
+    if unknown := [name for name in size.scenes or [] if name not in SCENES]:
         raise typer.BadParameter(f"{unknown[0]!r} is no scene: write {', '.join(SCENES)}")
     present(DemoFlags(directory=directory), kafka, results, size, play)

@@ -64,15 +64,15 @@ def publish(
                 )
                 for number, payload in enumerate(payloads)
             ]
-    for held in entries:
-        entry = held.entry
+    for stored in entries:
+        entry = stored.entry
         name = log_name((entry.public_key, entry.log_id))
         ends = ", which ends the log" if entry.end_of_log else ""
         results.one(
             {
                 "log": name,
                 "seq_num": entry.seq_num,
-                "hash": held.hash,
+                "hash": stored.hash,
                 "payload_size": entry.payload_size,
                 "end_of_log": entry.end_of_log,
             },
@@ -176,7 +176,7 @@ def drop(
         key = parse_log(log, folder)
         with store.exclusively():
             last = end or store.highest_entry(key)
-            held = [n for n in store.held_between(key, start, last) if store.has_payload(key, n)]
-            freed = sum(store.drop_payload(key, seq_num) for seq_num in held)
-    row = {"log": log_name(key), "payloads": len(held), "bytes": freed}
-    results.one(row, f"{len(held):,} payloads deleted, {freed:,} bytes")
+            seq_nums = [n for n in store.held_between(key, start, last) if store.has_payload(key, n)]
+            freed = sum(store.drop_payload(key, seq_num) for seq_num in seq_nums)
+    row = {"log": log_name(key), "payloads": len(seq_nums), "bytes": freed}
+    results.one(row, f"{len(seq_nums):,} payloads deleted, {freed:,} bytes")

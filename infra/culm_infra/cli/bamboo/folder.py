@@ -85,8 +85,8 @@ def read_rules(folder: Path, file: Path | None) -> FolderPolicy | None:
     """Read the rules from a file or from the folder; None if there are no rules. Raises `PolicyError`."""
     from culm_connectors.bamboo_p2p.policy.document import POLICY_FILE, read_policy
 
-    found = file or folder / POLICY_FILE
-    return read_policy(found) if file is not None or found.exists() else None
+    path = file or folder / POLICY_FILE
+    return read_policy(path) if file is not None or path.exists() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class TlsFlags:
         from culm_connectors.tls_files import TlsFiles
 
         flags = (self.certificate, self.private_key, self.ca, self.server_name)
-        if any(one is not None for one in flags) and all(url.scheme != "tls" for url in urls):
+        if any(flag is not None for flag in flags) and all(url.scheme != "tls" for url in urls):
             raise typer.BadParameter("certificates are those of tls://, and no address is one of it")
         if (self.certificate is None) != (self.private_key is None):
             raise typer.BadParameter("a certificate goes with its private key", param_hint="--tls-key")
@@ -132,7 +132,7 @@ def log_name(log: LogKey) -> str:
 
 def parse_log(text: str, folder: Path) -> LogKey:
     """Parse the name of a log. Raises `typer.BadParameter`; `KeyFileError` if there is no own key."""
-    key, log_id = _log_parts(text)
+    key, log_id = _parse_log_name(text)
     if key is None:
         from culm_connectors.edge.keyfile import load_key
 
@@ -144,7 +144,7 @@ def parse_log(text: str, folder: Path) -> LogKey:
 def check_logs(names: list[str] | None) -> None:
     """Raise `typer.BadParameter` unless each name is that of a log. Runs before anything else is done."""
     for name in names or ():
-        _log_parts(name)
+        _parse_log_name(name)
 
 
 def check_range(start: int, end: int | None) -> None:
@@ -153,7 +153,7 @@ def check_range(start: int, end: int | None) -> None:
         raise typer.BadParameter(f"the range ends at {end}, before its start {start}")
 
 
-def _log_parts(text: str) -> tuple[bytes | None, int]:
+def _parse_log_name(text: str) -> tuple[bytes | None, int]:
     named = re.fullmatch(r"(?:([0-9a-fA-F]{64})/)?([0-9]{1,20})", text)
     if named is None or int(named[2]) > MAX_VALUE:
         raise typer.BadParameter(f"{text!r} names no log: write KEY/ID, the key as 64 hex digits")

@@ -45,7 +45,9 @@ COVERAGE: Final[Columns] = {
     "entries": of("entries", _runs),
     "payloads": of("payloads", _runs),
     "dropped": of("dropped_payloads", _runs),
-    "not whole": lambda row: [f"{one['seq_num']}: {one['bytes']:,} bytes" for one in row["partial_payloads"]],
+    "not whole": lambda row: [
+        f"{partial['seq_num']}: {partial['bytes']:,} bytes" for partial in row["partial_payloads"]
+    ],
     "end": lambda row: row["end_of_log"] or "",
     "forked": lambda row: "" if row["forked_at"] is None else f"from {row['forked_at']:,} on",
 }
@@ -117,13 +119,13 @@ def proposals(
         rows = [
             {
                 "log": log_name(log),
-                "start": one.start,
-                "end": one.end,
-                "offset": one.offset,
-                "payload_only": one.payload_only,
+                "start": proposal.start,
+                "end": proposal.end,
+                "offset": proposal.offset,
+                "payload_only": proposal.payload_only,
             }
             for log in chosen_logs(logs, store)
-            for one in made(FollowedLog(log, again=again), store)
+            for proposal in made(FollowedLog(log, again=again), store)
         ]
     results.rows(rows, PROPOSALS)
 
@@ -224,8 +226,8 @@ def decode(
             emit_json(asdict(line))
         else:
             fields = "  ".join(f"{name}={_field_text(value)}" for name, value in line.fields.items())
-            place = f"{line.channel:7} {line.offset:>8} {line.size:>6}"
-            out.print(f"{place}  [bold]{line.message}[/]  {safe(fields, 2_000)}")
+            position = f"{line.channel:7} {line.offset:>8} {line.size:>6}"
+            out.print(f"{position}  [bold]{line.message}[/]  {safe(fields, 2_000)}")
     if is_broken:
         raise typer.Exit(EXIT_FAILED)
 

@@ -63,12 +63,12 @@ def policy(*, folder: Folder = DEFAULT_FOLDER, file: PolicyFile = None, results:
 
 def _quota(rule: PeerRule) -> str:
     quotas = ((rule.quota_bytes, "bytes"), (rule.quota_entries, "entries"))
-    said = " and ".join(f"{most:,} {what}" for most, what in quotas if most is not None)
-    return said and f"{said} in {rule.quota_period_s:,.0f} s"
+    text = " and ".join(f"{limit:,} {what}" for limit, what in quotas if limit is not None)
+    return text and f"{text} in {rule.quota_period_s:,.0f} s"
 
 
 def _follows(rule: PeerRule) -> str:
-    return "; ".join(f"{', '.join(map(str, one.logs))} ({one.take})" for one in rule.follow)
+    return "; ".join(f"{', '.join(map(str, follow.logs))} ({follow.take})" for follow in rule.follow)
 
 
 def complete_paused(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -98,8 +98,12 @@ def serve(
         settings = replace(settings, connection=replace(settings.connection, policy=answer))
 
     def rules() -> FolderPolicy | None:
-        found = read_rules(folder, policy)
-        return found.changed(direction=Direction.PUSH) if found is not None and read_only else found
+        folder_policy = read_rules(folder, policy)
+        return (
+            folder_policy.changed(direction=Direction.PUSH)
+            if folder_policy is not None and read_only
+            else folder_policy
+        )
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(
@@ -166,26 +170,26 @@ async def _keep_rules(
     while True:
         await asyncio.sleep(_RULES_S)
         try:
-            found = await asyncio.to_thread(read)
+            present = await asyncio.to_thread(read)
         except PolicyError as error:
             if str(error) != problem:
                 problem = str(error)
                 say(f"[bold red]the rules stay as they were[/]: {safe(problem, 1_000)}")
             continue
         problem = ""
-        if found != rules:
-            rules = found
+        if present != rules:
+            rules = present
             await peer.use_policy(rules)
             results.event({"event": "policy"}, "the rules were read again")
 
 
 def _show(remote: RemotePeer, event: BambooP2pEvent, results: Results) -> None:
-    told = event_row(remote, event)
+    row = event_row(remote, event)
     if results.json:
-        emit_json(told)
+        emit_json(row)
     elif event.kind not in ("entry", "payload", "notified", "skipped"):
         rest = ", ".join(
-            f"{name} {safe(value)}" for name, value in told.items() if name not in ("event", "remote")
+            f"{name} {safe(value)}" for name, value in row.items() if name not in ("event", "remote")
         )
         say(f"{safe(remote.name, 24)} {event.kind}: {rest}")
 
@@ -208,5 +212,5 @@ def event_row(remote: RemotePeer, event: BambooP2pEvent) -> dict[str, object]:
     if (log := row.pop("log", None)) is not None:
         row["log"] = log_name(log)
     if evidence := row.pop("evidence", ()):
-        row["evidence"] = [one.hex() for one in evidence]
+        row["evidence"] = [piece.hex() for piece in evidence]
     return row

@@ -94,13 +94,13 @@ class Seen:
     def totals(self) -> NotifiedTotals:
         """Sum of the totals of all logs."""
         total = NotifiedTotals()
-        for one in self.notified.values():
-            total.entries += one.entries
-            total.payloads += one.payloads
-            total.new_entries += one.new_entries
-            total.new_payloads += one.new_payloads
-            total.bytes_known += one.bytes_known
-            total.payloads_of_unknown_size += one.payloads_of_unknown_size
+        for of_log in self.notified.values():
+            total.entries += of_log.entries
+            total.payloads += of_log.payloads
+            total.new_entries += of_log.new_entries
+            total.new_payloads += of_log.new_payloads
+            total.bytes_known += of_log.bytes_known
+            total.payloads_of_unknown_size += of_log.payloads_of_unknown_size
         return total
 
 
@@ -119,24 +119,24 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
         async with peer.connect(plan.url, trace=plan.trace) as remote:
             interests = await _interests(peer, remote, plan)
             heights: dict[LogKey, int] = {}
-            if plan.is_dry or any(one.sparse and one.end is None for one in interests):
+            if plan.is_dry or any(interest.sparse and interest.end is None for interest in interests):
                 await _probe(peer, remote, interests, seen)
                 await _wait(peer, remote, plan, seen, None)
-                heights = {log: one.height for log, one in seen.notified.items()}
+                heights = {log: totals.height for log, totals in seen.notified.items()}
             expected = seen.notified
             if plan.is_dry and plan.with_sizes:
-                sized = [_sized(one) for one in interests]
+                sized = [_sized(interest) for interest in interests]
                 await _run(peer, remote, plan, seen, sized)
             elif not plan.is_dry:
                 wanted = [
-                    replace(one, end=max(heights[one.log], one.start))
-                    if one.sparse and one.end is None
-                    else one
-                    for one in interests
-                    if not (one.sparse and one.end is None) or heights.get(one.log)
+                    replace(interest, end=max(heights[interest.log], interest.start))
+                    if interest.sparse and interest.end is None
+                    else interest
+                    for interest in interests
+                    if not (interest.sparse and interest.end is None) or heights.get(interest.log)
                 ]
                 if not seen.probes and plan.shows_progress:
-                    pulled = [one for one in wanted if one.direction is not Direction.PUSH]
+                    pulled = [interest for interest in wanted if interest.direction is not Direction.PUSH]
                     await _probe(peer, remote, pulled, seen)
                 await _run(peer, remote, plan, seen, wanted)
         error = remote.session.error
@@ -145,7 +145,7 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
         return {
             "peer": str(plan.url),
             "principal": remote.principal,
-            "logs": [log_name(one.log) for one in interests],
+            "logs": [log_name(interest.log) for interest in interests],
             "entries": seen.counts["entry"],
             "payloads": seen.counts["payload"],
             "notified_pieces": seen.pieces,
@@ -204,24 +204,24 @@ async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> li
 
 async def _probe(peer: BambooPeer, remote: RemotePeer, interests: list[FollowedLog], seen: Seen) -> None:
     """Ask what the other end has; used for the height, the totals, and a dry run."""
-    for one in interests:
+    for interest in interests:
         probe = replace(
-            one,
+            interest,
             eagerness=Eagerness.NOTIFY,
             threshold=None,
             direction=Direction.PULL,
-            sparse=one.sparse and one.end is not None,
+            sparse=interest.sparse and interest.end is not None,
             payload_only=False,
         )
-        seen.probes += [(request, one) for request in await peer.ask(remote, probe)]
+        seen.probes += [(request, interest) for request in await peer.ask(remote, probe)]
 
 
 async def _run(
     peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, interests: list[FollowedLog]
 ) -> None:
     async def ask() -> None:
-        for one in interests:
-            await peer.ask(remote, one)
+        for interest in interests:
+            await peer.ask(remote, interest)
 
     asking = asyncio.create_task(ask())
     try:
@@ -280,16 +280,16 @@ async def _working(
     peer: BambooPeer, remote: RemotePeer, probes: set[int], asking: asyncio.Task[None] | None
 ) -> bool:
     """Whether a request is open that has to be waited for. Once data was requested, probes do not count."""
-    requests = await peer.read(lambda _: [one.id for one in remote.session.connection.requests])
-    return any(asking is None or one not in probes for one in requests)
+    requests = await peer.read(lambda _: [request.id for request in remote.session.connection.requests])
+    return any(asking is None or id not in probes for id in requests)
 
 
 async def _count(peer: BambooPeer, seen: Seen) -> None:
     def count(store: FolderStore) -> dict[LogKey, NotifiedTotals]:
-        found: dict[LogKey, NotifiedTotals] = {}
+        totals: dict[LogKey, NotifiedTotals] = {}
         for request, interest in seen.probes:
-            count_notified(request, interest, store, found.setdefault(interest.log, NotifiedTotals()))
-        return found
+            count_notified(request, interest, store, totals.setdefault(interest.log, NotifiedTotals()))
+        return totals
 
     seen.notified = await peer.read(count)
 

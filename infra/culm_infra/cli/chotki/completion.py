@@ -22,11 +22,11 @@ _MOST_NAMES = 10_000
 
 def complete_name(incomplete: str) -> list[str]:
     """Complete global names of classes and objects, of all deployments that were read from this machine."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in _folder().glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
-            found.update(one for one in json.loads(path.read_text()) if str(one).startswith(incomplete))
-    return sorted(found)
+            names.update(name for name in json.loads(path.read_text()) if str(name).startswith(incomplete))
+    return sorted(names)
 
 
 def remember_names(kafka: KafkaSettings, names: Iterable[str]) -> None:

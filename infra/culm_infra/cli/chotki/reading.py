@@ -50,35 +50,39 @@ def vector_texts(vector: Mapping[int, int]) -> list[str]:
     return [str(Id(*entry)) for entry in sorted(vector.items())]
 
 
-def object_as_json(found: ChotkiObject) -> dict[str, Any]:
+def object_as_json(object_: ChotkiObject) -> dict[str, Any]:
     """Return an object: its fields as plain values, their types, and removed elements of sets and maps."""
-    types = {} if found.class_ is None else {name: one.letter for name, one in found.class_.fields.items()}
+    types = (
+        {}
+        if object_.class_ is None
+        else {name: field.letter for name, field in object_.class_.fields.items()}
+    )
     removed = {
-        name: [plain_value(one) for one in value.removed]
-        for name, value in found.fields.items()
+        name: [plain_value(element) for element in value.removed]
+        for name, value in object_.fields.items()
         if isinstance(value, (Elements, Pairs)) and value.removed
     }
-    others = {f"{number:x}{letter}": plain_value(value) for (number, letter), value in found.others.items()}
+    others = {f"{number:x}{letter}": plain_value(value) for (number, letter), value in object_.others.items()}
     return {
-        "id": str(found.id),
-        "class": str(found.class_id),
-        "class_names": [] if found.class_ is None else list(found.class_.names),
-        "names": list(found.names),
-        "fields": {name: plain_value(value) for name, value in found.fields.items()},
+        "id": str(object_.id),
+        "class": str(object_.class_id),
+        "class_names": [] if object_.class_ is None else list(object_.class_.names),
+        "names": list(object_.names),
+        "fields": {name: plain_value(value) for name, value in object_.fields.items()},
         "types": types,
         **({"removed": removed} if removed else {}),
         **({"others": others} if others else {}),
     }
 
 
-def class_as_json(found: ChotkiClass) -> dict[str, Any]:
+def class_as_json(class_: ChotkiClass) -> dict[str, Any]:
     """Return a class with its fields in their order."""
     return {
-        "id": str(found.id),
-        "names": list(found.names),
+        "id": str(class_.id),
+        "names": list(class_.names),
         "fields": [
-            {"name": name, "type": one.letter, "number": place_of(found.id, one)[0]}
-            for name, one in found.fields.items()
+            {"name": name, "type": field.letter, "number": place_of(class_.id, field)[0]}
+            for name, field in class_.fields.items()
         ],
     }
 
@@ -137,11 +141,11 @@ def get(
         ids = None if class_ is None else view.ids_of_class(view.resolve(class_))
         if name is not None:
             id = view.resolve(name)
-            ids = iter([id] if ids is None else [one for one in ids if one == id])
-        found = list(view.objects(ids))
-    if name is not None and not found:
+            ids = iter([id] if ids is None else [id_of_class for id_of_class in ids if id_of_class == id])
+        objects = list(view.objects(ids))
+    if name is not None and not objects:
         raise ObjectUnknown(f"there is no such object: {name}")
-    rows = list(map(object_as_json, found))
+    rows = list(map(object_as_json, objects))
     if name is not None and not results.json:
         _show(rows[0])
     elif rows or results.json:
@@ -156,7 +160,7 @@ def _show(plain: Row) -> None:
         (name, plain["types"].get(name, ""), _text(value), _text(removed[name]) if name in removed else "")
         for name, value in plain["fields"].items()
     ]
-    rows += [(place[:-1], place[-1], _text(value), "") for place, value in plain.get("others", {}).items()]
+    rows += [(key[:-1], key[-1], _text(value), "") for key, value in plain.get("others", {}).items()]
     title = f"{plain['id']}  {_class_name(plain)}  {', '.join(plain['names'])}".rstrip()
     print_table(title, ("field", "type", "value", "removed"), rows)
 
@@ -197,13 +201,13 @@ def export(
         is_whole = not reader.passed_over.records
     rows = [
         {
-            "class": str(one.class_id),
-            "folder": str(output / one.folder),
-            "rows": one.rows,
-            "whole": one.is_whole,
+            "class": str(table.class_id),
+            "folder": str(output / table.folder),
+            "rows": table.rows,
+            "whole": table.is_whole,
             "epoch": done.epoch,
         }
-        for one in done.tables
+        for table in done.tables
     ]
     results.rows(rows, ("class", "folder", "rows", "whole"), title=f"epoch {done.epoch}")
     if not is_whole:

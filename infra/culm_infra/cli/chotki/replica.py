@@ -187,18 +187,18 @@ def verify(
     if results.json:
         refuse(context, ["fields"], "--json prints all fields that differ")
     settings = kafka.load(connector={"directory": directory})
-    copy, epoch, found = _compared(url, settings, silence_s, results)
-    patience = Patience(wait, lambda: (found.vector, found.blocks))
-    while not found.are_equal and not patience.is_over():
-        say(f"{sum(len(one.fields) for one in found.blocks)} fields differ yet: looking again")
+    copy, epoch, comparison = _compared(url, settings, silence_s, results)
+    patience = Patience(wait, lambda: (comparison.vector, comparison.blocks))
+    while not comparison.are_equal and not patience.is_over():
+        say(f"{sum(len(block.fields) for block in comparison.blocks)} fields differ yet: looking again")
         time.sleep(_PAUSE_S)
-        copy, epoch, found = _compared(url, settings, silence_s, results)
-    told = _as_json(url, copy, epoch, found)
+        copy, epoch, comparison = _compared(url, settings, silence_s, results)
+    report = _as_json(url, copy, epoch, comparison)
     if results.json:
-        emit_json(told)
+        emit_json(report)
     else:
-        _show(told, shown_fields=fields)
-    if not found.are_equal:
+        _show(report, shown_fields=fields)
+    if not comparison.are_equal:
         raise typer.Exit(EXIT_DEGRADED)
 
 
@@ -214,30 +214,30 @@ def _compared(
     return copy, epoch, compare(store, copy.store)
 
 
-def _as_json(url: str, copy: ReplicaCopy, epoch: int, found: Comparison) -> dict[str, Any]:
+def _as_json(url: str, copy: ReplicaCopy, epoch: int, comparison: Comparison) -> dict[str, Any]:
 
     return {
         "replica": url,
         "source": f"{copy.t.src:x}",
         "traces": copy.traces,
         "epoch": epoch,
-        "equal": found.are_equal,
-        "compared_fields": found.compared,
-        "left_out_fields": found.left_out,
+        "equal": comparison.are_equal,
+        "compared_fields": comparison.compared,
+        "left_out_fields": comparison.left_out,
         "received_bytes": copy.received_bytes,
         "unreadable": [{"id": str(id), "type": letter} for id, letter in copy.unreadable],
-        "vector": _vector(found.vector),
+        "vector": _vector(comparison.vector),
         "blocks": [
             {
-                "block": str(one.block),
-                "fields": len(one.fields),
-                "deployment_lacks": one.lacking(Side.OURS),
-                "replica_lacks": one.lacking(Side.THEIRS),
-                "vector": _vector(one.vector),
+                "block": str(block.block),
+                "fields": len(block.fields),
+                "deployment_lacks": block.lacking(Side.OURS),
+                "replica_lacks": block.lacking(Side.THEIRS),
+                "vector": _vector(block.vector),
             }
-            for one in found.blocks
+            for block in comparison.blocks
         ],
-        "fields": [_field(field) for one in found.blocks for field in one.fields],
+        "fields": [_field(field) for block in comparison.blocks for field in block.fields],
     }
 
 
@@ -248,37 +248,40 @@ def _vector(difference: VectorDifference) -> dict[str, list[str]]:
     }
 
 
-def _field(one: FieldDifference) -> dict[str, Any]:
+def _field(difference: FieldDifference) -> dict[str, Any]:
 
-    texts = (None if value is None else print_field(one.letter, value) for value in (one.ours, one.theirs))
+    texts = (
+        None if value is None else print_field(difference.letter, value)
+        for value in (difference.ours, difference.theirs)
+    )
     deployment, replica = texts
-    lacks = {Side.OURS: "deployment", Side.THEIRS: "replica", Side.BOTH: "both"}[one.lacks]
+    lacks = {Side.OURS: "deployment", Side.THEIRS: "replica", Side.BOTH: "both"}[difference.lacks]
     return {
-        "id": str(one.id),
-        "type": one.letter,
+        "id": str(difference.id),
+        "type": difference.letter,
         "deployment": deployment,
         "replica": replica,
         "lacks": lacks,
     }
 
 
-def _show(told: dict[str, Any], *, shown_fields: int) -> None:
+def _show(report: dict[str, Any], *, shown_fields: int) -> None:
     lacks = [
-        {"side": side, "lacks": told["vector"][f"{side}_lacks"]}
+        {"side": side, "lacks": report["vector"][f"{side}_lacks"]}
         for side in _SIDES
-        if told["vector"][f"{side}_lacks"]
+        if report["vector"][f"{side}_lacks"]
     ]
     if lacks:
         table("vectors", {"side": "side", "lacks, up to": "lacks"}, lacks)
-    if told["blocks"]:
-        table("blocks", BLOCKS, told["blocks"])
-    fields = told["fields"]
+    if report["blocks"]:
+        table("blocks", BLOCKS, report["blocks"])
+    fields = report["fields"]
     if fields and shown_fields:
         shown = fields[:shown_fields]
         title = "fields" if len(shown) == len(fields) else f"fields ({len(shown)} of {len(fields)})"
         table(title, FIELDS, shown)
-    for one in told["unreadable"]:
-        say(f"[yellow]left out at the replica, since it does not parse: {one['id']}.{one['type']}[/]")
-    lists = f", {told['left_out_fields']:,} lists left out" if told["left_out_fields"] else ""
-    verdict = "[green]the same[/]" if told["equal"] else "[bold red]they differ[/]"
-    say(f"{verdict}: {told['compared_fields']:,} fields compared{lists}, as of epoch {told['epoch']}")
+    for field in report["unreadable"]:
+        say(f"[yellow]left out at the replica, since it does not parse: {field['id']}.{field['type']}[/]")
+    lists = f", {report['left_out_fields']:,} lists left out" if report["left_out_fields"] else ""
+    verdict = "[green]the same[/]" if report["equal"] else "[bold red]they differ[/]"
+    say(f"{verdict}: {report['compared_fields']:,} fields compared{lists}, as of epoch {report['epoch']}")

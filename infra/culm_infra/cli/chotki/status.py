@@ -43,9 +43,9 @@ def read_edge(address: str) -> dict[str, Any]:
 
     `address` is HOST:PORT of `--metrics-port`. Raises `EdgeUnreachable`.
     """
-    ready, told = _get(address, "/readyz")
+    ready, body = _get(address, "/readyz")
     _, text = _get(address, "/metrics")
-    reasons = [] if ready else told.splitlines()
+    reasons = [] if ready else body.splitlines()
     return {"address": address, "ready": ready, "reasons": reasons, "metrics": _metrics(text)}
 
 
@@ -66,7 +66,7 @@ def _get(address: str, path: str) -> tuple[bool, str]:
 def _metrics(text: str) -> dict[str, float]:
     from prometheus_client.parser import text_string_to_metric_families
 
-    found = {}
+    values = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             of_chotki = sample.labels.get("protocol") == "chotki"
@@ -74,8 +74,8 @@ def _metrics(text: str) -> dict[str, float]:
                 continue
             labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
             if not sample.name.endswith(("_bucket", "_created")):
-                found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
-    return found
+                values[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return values
 
 
 SOURCES: Final[Columns] = {
@@ -99,7 +99,7 @@ def source_as_json(src: int, record: SourceRecord) -> dict[str, Any]:
 
 def sources_as_json(holders: Mapping[int, SourceRecord]) -> list[dict[str, Any]]:
     """Return all sources, sorted by number."""
-    return [source_as_json(src, one) for src, one in sorted(holders.items())]
+    return [source_as_json(src, record) for src, record in sorted(holders.items())]
 
 
 def sources(*, kafka: KafkaFlags, results: Results) -> None:
@@ -107,9 +107,9 @@ def sources(*, kafka: KafkaFlags, results: Results) -> None:
 
     Example: `culm chotki sources`
     """
-    found = read_sources(kafka.settings())
-    results.passed_over(found.passed_over)
-    results.rows(sources_as_json(found.holders), SOURCES, title="sources")
+    table = read_sources(kafka.settings())
+    results.passed_over(table.passed_over)
+    results.rows(sources_as_json(table.holders), SOURCES, title="sources")
 
 
 def retire(
@@ -126,8 +126,8 @@ def retire(
     Example: `culm chotki retire 1f2e3`
     """
     src = source_number(source)
-    told = retire_source(kafka.settings(), src, in_use=in_use)
-    results.event(source_as_json(src, told), f"source {src:x} of {told.owner} is retired")
+    record = retire_source(kafka.settings(), src, in_use=in_use)
+    results.event(source_as_json(src, record), f"source {src:x} of {record.owner} is retired")
 
 
 _SHOWN_BLOCKS = 20
@@ -145,7 +145,7 @@ def _diff(progress: dict[str, int]) -> str:
 
 
 def _open_syncs(syncs: list[Row]) -> list[str]:
-    return [f"{one['t']} {one['age_ms'] / 1000:,.0f} s {one['bytes']:,} B" for one in syncs]
+    return [f"{sync['t']} {sync['age_ms'] / 1000:,.0f} s {sync['bytes']:,} B" for sync in syncs]
 
 
 def _state(row: Row) -> str:
@@ -216,39 +216,43 @@ def status(
     holdings, sessions, sources = read_holdings(settings), read_sessions(settings), read_sources(settings)
     for passed_over in (holdings.passed_over, sessions.passed_over, sources.passed_over):
         results.passed_over(passed_over)
-    told = [_session(one, is_of_former_run(one.edge, sources.holders)) for one in sessions.sessions]
-    found = {
+    rows = [
+        _session(session, is_of_former_run(session.edge, sources.holders)) for session in sessions.sessions
+    ]
+    report = {
         **state,
         "epoch_age_s": None if holdings.own is None else _age_s(holdings.own.time_ms),
         "peers": [
             {
                 "source": f"{src:x}",
                 **holdings.lag(src, vector)._asdict(),
-                "lag": {f"{one:x}": packets for one, packets in holdings.lag_by_source(src, vector).items()},
-                "vector": vector_texts(held.vector),
-                "time_ms": held.time_ms,
+                "lag": {
+                    f"{source:x}": packets for source, packets in holdings.lag_by_source(src, vector).items()
+                },
+                "vector": vector_texts(peer.vector),
+                "time_ms": peer.time_ms,
             }
-            for src, held in sorted(holdings.peers.items())
+            for src, peer in sorted(holdings.peers.items())
         ],
-        "sessions": [one for one in told if all_ or not (one["state"] == OVER or one["run_is_over"])],
+        "sessions": [row for row in rows if all_ or not (row["state"] == OVER or row["run_is_over"])],
         "codes": sessions.codes,
         "warnings": [
             {
                 "code": code,
-                "peer": f"{one.record.peer:x}",
-                "address": one.record.address,
+                "peer": f"{warning.record.peer:x}",
+                "address": warning.record.address,
                 "text": text,
-                "time_ms": one.record.time_ms,
+                "time_ms": warning.record.time_ms,
             }
-            for (code, text), one in sessions.warnings.items()
+            for (code, text), warning in sessions.warnings.items()
         ],
         "sources": sources_as_json(sources.holders),
-        "edges": [read_edge(one) for one in edge or ()],
+        "edges": [read_edge(address) for address in edge or ()],
     }
     if results.json:
-        emit_json(found)
+        emit_json(report)
     else:
-        _show(found, all_=all_)
+        _show(report, all_=all_)
 
 
 def _age_s(time_ms: int) -> float:
@@ -259,12 +263,14 @@ def _duplicates(state: ObjectState) -> list[dict[str, Any]]:
 
     return [
         {
-            "class": str(one.class_id),
-            "field": one.offset,
-            "value": print_text(one.letter, one.value),
-            "objects": [{"id": str(held.object), "writer": f"{held.writer:x}"} for held in one.holders],
+            "class": str(duplicate.class_id),
+            "field": duplicate.offset,
+            "value": print_text(duplicate.letter, duplicate.value),
+            "objects": [
+                {"id": str(holder.object), "writer": f"{holder.writer:x}"} for holder in duplicate.holders
+            ],
         }
-        for one in find_duplicates(state.table)
+        for duplicate in find_duplicates(state.table)
     ]
 
 
@@ -279,63 +285,65 @@ def _blocks(state: ObjectState) -> list[dict[str, Any]]:
     ]
 
 
-def _session(one: PeerSession, run_is_over: bool) -> dict[str, Any]:
+def _session(session: PeerSession, run_is_over: bool) -> dict[str, Any]:
 
-    found = one.record
+    record = session.record
     return {
-        "edge": one.edge.hex(),
-        "session": one.session,
+        "edge": session.edge.hex(),
+        "session": session.session,
         "run_is_over": run_is_over,
-        "state": found.state,
-        "peer": f"{found.peer:x}",
-        "address": found.address,
-        "mode": found.mode,
-        "traces": trace_pair(found.trace, found.peer_trace),
-        "received": found.received._asdict(),
-        "sent": found.sent._asdict(),
+        "state": record.state,
+        "peer": f"{record.peer:x}",
+        "address": record.address,
+        "mode": record.mode,
+        "traces": trace_pair(record.trace, record.peer_trace),
+        "received": record.received._asdict(),
+        "sent": record.sent._asdict(),
         "open_syncs": [
             {"t": str(Id(sync.src, sync.pro)), "age_ms": sync.age_ms, "bytes": sync.bytes}
-            for sync in found.open_syncs
+            for sync in record.open_syncs
         ],
-        "pings": found.pings,
-        "pongs": found.pongs,
-        "bytes_in": found.bytes_in,
-        "bytes_out": found.bytes_out,
-        "reason": found.reason,
-        "code": found.code,
-        "time_ms": found.time_ms,
+        "pings": record.pings,
+        "pongs": record.pongs,
+        "bytes_in": record.bytes_in,
+        "bytes_out": record.bytes_out,
+        "reason": record.reason,
+        "code": record.code,
+        "time_ms": record.time_ms,
     }
 
 
-def _show(found: dict[str, Any], *, all_: bool) -> None:
-    age = "" if found["epoch_age_s"] is None else f", {found['epoch_age_s']:,.0f} s old"
-    say(f"epoch {found['epoch']}{age}; {found['waiting_records']} records behind it")
-    print_table("vector", ("source and last id",), ([one] for one in found["vector"]))
-    blocks = found["blocks"] if all_ else found["blocks"][:_SHOWN_BLOCKS]
-    whole = len(blocks) == len(found["blocks"])
-    title = "blocks" if whole else f"blocks ({len(blocks)} of {len(found['blocks'])})"
+def _show(report: dict[str, Any], *, all_: bool) -> None:
+    age = "" if report["epoch_age_s"] is None else f", {report['epoch_age_s']:,.0f} s old"
+    say(f"epoch {report['epoch']}{age}; {report['waiting_records']} records behind it")
+    print_table("vector", ("source and last id",), ([entry] for entry in report["vector"]))
+    blocks = report["blocks"] if all_ else report["blocks"][:_SHOWN_BLOCKS]
+    whole = len(blocks) == len(report["blocks"])
+    title = "blocks" if whole else f"blocks ({len(blocks)} of {len(report['blocks'])})"
     table(title, ("block", "objects", "vector"), blocks)
-    for one in found["duplicates"]:
-        holders = ", ".join(f"{held['id']} (written by {held['writer']})" for held in one["objects"])
-        where = f"field {one['field']} of class {one['class']}"
-        out.print(f"a Go replica would refuse {safe(one['value'])} in {where}: it is in {holders}")
-    for one in found["warnings"]:
-        brought = f"brought by {one['peer']} at {safe(one['address'])}, {at(one['time_ms'])}"
-        out.print(f"{one['code']}: {safe(one['text'])} ({brought})")
+    for duplicate in report["duplicates"]:
+        holders = ", ".join(
+            f"{holder['id']} (written by {holder['writer']})" for holder in duplicate["objects"]
+        )
+        where = f"field {duplicate['field']} of class {duplicate['class']}"
+        out.print(f"a Go replica would refuse {safe(duplicate['value'])} in {where}: it is in {holders}")
+    for warning in report["warnings"]:
+        origin = f"brought by {warning['peer']} at {safe(warning['address'])}, {at(warning['time_ms'])}"
+        out.print(f"{warning['code']}: {safe(warning['text'])} ({origin})")
     tables: dict[str, tuple[list[Row], Columns]] = {
-        "peers": (found["peers"], PEERS),
-        "sessions": (found["sessions"], SESSIONS),
-        "traces": (found["sessions"], TRACES),
+        "peers": (report["peers"], PEERS),
+        "sessions": (report["sessions"], SESSIONS),
+        "traces": (report["sessions"], TRACES),
         "codes": (
-            [{"code": code, "sessions": count} for code, count in found["codes"].items()],
+            [{"code": code, "sessions": count} for code, count in report["codes"].items()],
             ("code", "sessions"),
         ),
-        "sources": (found["sources"], SOURCES),
+        "sources": (report["sources"], SOURCES),
     }
     for name, (rows, columns) in tables.items():
         if rows:
             table(name, columns, rows)
-    for one in found["edges"]:
-        ready = "ready" if one["ready"] else f"not ready: {'; '.join(one['reasons'])}"
-        figures = ((name, f"{value:,.0f}") for name, value in one["metrics"].items())
-        print_table(f"edge {one['address']}: {ready}", ("metric", "value"), figures)
+    for edge in report["edges"]:
+        ready = "ready" if edge["ready"] else f"not ready: {'; '.join(edge['reasons'])}"
+        figures = ((name, f"{value:,.0f}") for name, value in edge["metrics"].items())
+        print_table(f"edge {edge['address']}: {ready}", ("metric", "value"), figures)

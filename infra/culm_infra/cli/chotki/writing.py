@@ -64,20 +64,20 @@ def write(
     owner = flags.owner or f"{getpass.getuser()}@{socket.gethostname()}"
     source = None if flags.source is None else source_number(flags.source, "--source")
     with ChotkiWriter(kafka.settings(), owner=owner, source=source, take_over=flags.take_over) as writer:
-        id = next((str(one) for one in writer.write(*changes(writer)) if one is not None), None)
+        id = next((str(created) for created in writer.write(*changes(writer)) if created is not None), None)
         if id is not None or results.json:
             results.one({"id": id, "source": f"{writer.source:x}"}, str(id))
         else:
             say("nothing to change: it is so already")
 
 
-def values_of(given: Iterable[str] | None) -> dict[str, FromText | Plus]:
+def values_of(pairs: Iterable[str] | None) -> dict[str, FromText | Plus]:
     """Parse FIELD=VALUE and FIELD+=N. Returns them by field."""
     values: list[tuple[str, FromText | Plus]] = []
-    for one in given or ():
-        name, equals, text = one.partition("=")
+    for pair in pairs or ():
+        name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{one!r} is not FIELD=VALUE", param_hint="FIELD=VALUE")
+            raise typer.BadParameter(f"{pair!r} is not FIELD=VALUE", param_hint="FIELD=VALUE")
         if name.endswith("+"):
             try:
                 values.append((name[:-1], Plus(int(text))))
@@ -149,7 +149,7 @@ def edit(
 CLASSES: Final[Columns] = {
     "id": "id",
     "names": "names",
-    "fields": of("fields", lambda fields: " ".join(f"{one['name']}:{one['type']}" for one in fields)),
+    "fields": of("fields", lambda fields: " ".join(f"{field['name']}:{field['type']}" for field in fields)),
 }
 
 
@@ -216,10 +216,10 @@ def _show(settings: KafkaSettings, name: str | None, results: Results) -> None:
 
     with whole_state(settings, results) as reader:
         view = Objects(reader.state.table)
-        found = list(view.classes()) if name is None else _one(view, name)
-    if not found:
+        classes = list(view.classes()) if name is None else _class_named(view, name)
+    if not classes:
         raise ObjectUnknown(f"{name} is no class")
-    rows = [class_as_json(one) for one in found]
+    rows = [class_as_json(class_) for class_ in classes]
     if name is None or results.json:
         results.rows(rows, CLASSES)
     else:
@@ -227,16 +227,16 @@ def _show(settings: KafkaSettings, name: str | None, results: Results) -> None:
         table(title, ("number", "name", "type"), rows[0]["fields"])
 
 
-def _one(view: Objects, name: str) -> list[ChotkiClass]:
-    found = view.class_of(view.resolve(name))
-    return [] if found is None else [found]
+def _class_named(view: Objects, name: str) -> list[ChotkiClass]:
+    class_ = view.class_of(view.resolve(name))
+    return [] if class_ is None else [class_]
 
 
-def _pairs(given: Iterable[str] | None, mark: str, what: str) -> dict[str, str]:
+def _pairs(texts: Iterable[str] | None, mark: str, what: str) -> dict[str, str]:
     pairs = []
-    for one in given or ():
-        left, found, right = one.rpartition(mark)
-        if not found or not left or not right:
-            raise typer.BadParameter(f"{one!r} is not two words with {mark} between", param_hint=what)
+    for text in texts or ():
+        left, separator, right = text.rpartition(mark)
+        if not separator or not left or not right:
+            raise typer.BadParameter(f"{text!r} is not two words with {mark} between", param_hint=what)
         pairs.append((left, right))
     return named_once(pairs, what)

@@ -46,7 +46,7 @@ def dag_settings(settings: Settings) -> DagJobSettings:
 
     section = settings.job.dag
     return DagJobSettings(
-        verdict=section.verdict(),
+        verdict=section.validation_rules(),
         max_offsets_per_trigger=section.max_offsets_per_trigger,
         max_chunks_per_trigger=section.max_chunks_per_trigger,
         layout=DagLayout(shards=settings.job.shards),

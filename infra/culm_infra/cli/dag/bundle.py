@@ -31,7 +31,7 @@ def export(
         Path, typer.Argument(metavar="DIR|FILE", help="Empty, or not there yet; of one DAG a file.")
     ],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     root: Annotated[
         str | None, typer.Option(metavar="CID", help="Only the DAG below this block, as a CAR.")
     ] = None,
@@ -54,7 +54,7 @@ def export(
 
     check_place(context, on_kafka=on_kafka)
     cid = None if root is None else parse_cid(root)
-    with read_deployment(kafka.settings()) if on_kafka else place.open() as store:
+    with read_deployment(kafka.settings()) if on_kafka else flags.open() as store:
         if cid is None:
             manifest = export_dags(store, target)
             shards = len(store.all_shards())
@@ -76,7 +76,7 @@ def import_(
         Path, typer.Argument(metavar="DIR|FILE", exists=True, help="What an export has written, or a CAR.")
     ],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     space: Space = None,
     on_kafka: OnKafka = False,
     kafka: KafkaFlags,
@@ -95,21 +95,21 @@ def import_(
     if source.is_dir():
         if space is not None:
             raise typer.BadParameter("an export names the spaces of its nodes: --space goes with a CAR")
-        _import_export(source, place, kafka if on_kafka else None, results)
+        _import_export(source, flags, kafka if on_kafka else None, results)
     else:
         if on_kafka:
             raise typer.BadParameter("a CAR goes into a folder: leave out --kafka")
-        _import_car(source, place, None if space is None else parse_key(space), results)
+        _import_car(source, flags, None if space is None else parse_key(space), results)
 
 
-def _import_export(source: Path, place: FolderFlags, kafka: KafkaFlags | None, results: Results) -> None:
+def _import_export(source: Path, flags: FolderFlags, kafka: KafkaFlags | None, results: Results) -> None:
     from culm_connectors.dag.deployment import import_into_topics
     from culm_connectors.dag.store.exporting import import_dags
 
     if kafka is not None:
         imported = import_into_topics(kafka.settings(), source)
     else:
-        with place.open(create=True) as store:
+        with flags.open(create=True) as store:
             imported = import_dags(store, source)
     refused = [[block.cid.text, block.code] for block in imported.refused]
     blocks = count_of(imported.blocks, "new node or UCAN", "new nodes and UCANs")
@@ -123,15 +123,15 @@ def _import_export(source: Path, place: FolderFlags, kafka: KafkaFlags | None, r
         raise typer.Exit(EXIT_DEGRADED)
 
 
-def _import_car(source: Path, place: FolderFlags, space: bytes | None, results: Results) -> None:
+def _import_car(source: Path, flags: FolderFlags, space: bytes | None, results: Results) -> None:
     from culm_connectors.dag.cars import import_car
     from culm_connectors.edge.keyfile import load_or_make_key
 
     with (
-        place.open(create=True) as store,
+        flags.open(create=True) as store,
         counting("reading", source.stat().st_size) as count,
     ):
-        whose = space or load_or_make_key(place.folder).public_key
+        whose = space or load_or_make_key(flags.folder).public_key
         imported = import_car(store, source, whose, now=now_s(), on_bytes=lambda size: count(advance=size))
     roots = [cid.text for cid in imported.roots]
     origin = None if imported.origin is None else imported.origin.text

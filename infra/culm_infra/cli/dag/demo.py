@@ -24,6 +24,6 @@ def demo(*, size: DagDemoSize, flags: DemoFlags, kafka: KafkaFlags, results: Res
     """
     from culm_infra.demo.dag.run import play
 
-    if unknown := [one for one in size.policies or () if one not in POLICIES]:
+    if unknown := [policy for policy in size.policies or () if policy not in POLICIES]:
         raise typer.BadParameter(f"{unknown[0]!r} is no policy: write {' or '.join(POLICIES)}")
     present(flags, kafka, results, size, play, ("culm topics list --prefix culm.bound.",))

@@ -120,7 +120,7 @@ def _drop_from_topics(
 def collect(
     context: typer.Context,
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     keep: Annotated[
         int, typer.Option(min=0, max=_MAX_KEPT, help="Complete publishes of each id whose shards stay.")
     ] = 10,
@@ -154,19 +154,19 @@ def collect(
     check_place(context, on_kafka=on_kafka)
     keep_by_id = named_once(map(_parse_keep, keep_of or ()), "--keep-of")
     settings = CollectSettings(keep, keep_by_id, int(grace_days * DAY_S))
-    with read_deployment(kafka.settings()) if on_kafka else place.open() as store:
-        found = collectable(store, settings, now=now_s() if now is None else now)
+    with read_deployment(kafka.settings()) if on_kafka else flags.open() as store:
+        shards = collectable(store, settings, now=now_s() if now is None else now)
         if apply and not on_kafka:
-            for shard, _ in found:
+            for shard, _ in shards:
                 store.drop_shard(shard)
     if apply and on_kafka:
-        drop_from_topics(kafka.settings(), {shard for shard, _ in found})
-    for shard, size in found:
+        drop_from_topics(kafka.settings(), {shard for shard, _ in shards})
+    for shard, size in shards:
         row = {"shard": shard.text, "bytes": size, "dropped": apply}
         results.one(row, f"{shard.text}  {count_of(size, 'byte')}")
-    total = sum(size for _, size in found)
+    total = sum(size for _, size in shards)
     rest = "" if apply else " (--apply drops them)"
-    results.say(f"{count_of(len(found), 'shard')}, {count_of(total, 'byte')}{rest}")
+    results.say(f"{count_of(len(shards), 'shard')}, {count_of(total, 'byte')}{rest}")
 
 
 def _parse_keep(text: str) -> tuple[bytes, int]:

@@ -60,7 +60,7 @@ Limits = Annotated[
 def sync(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The peer, or an edge.")],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     spaces: Spaces = None,
     peer: Annotated[
         str | None, typer.Option(metavar="KEY", help="Whose key must answer there; else any.")
@@ -75,9 +75,9 @@ def sync(
     """
     result, duration_s = asyncio.run(
         _sync(
-            place,
+            flags,
             parse_place(address),
-            None if spaces is None else [parse_key(one) for one in spaces],
+            None if spaces is None else [parse_key(space) for space in spaces],
             None if peer is None else parse_key(peer),
         )
     )
@@ -104,7 +104,7 @@ def sync(
 
 
 async def _sync(
-    place: FolderFlags,
+    flags: FolderFlags,
     address: Address,
     spaces: list[bytes] | None,
     expected_peer: bytes | None,
@@ -113,15 +113,15 @@ async def _sync(
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
 
-    settings = place.peer_settings()
-    identity = Identity.from_private_key(load_or_make_key(place.folder).private_key)
+    settings = flags.peer_settings()
+    identity = Identity.from_private_key(load_or_make_key(flags.folder).private_key)
     with counting("exchanging bytes") as count:
 
         def show(now: SyncProgress) -> None:
             moved = now.received_bytes + now.sent_bytes
             count(completed=moved, total=moved + now.wanted_bytes)
 
-        async with DagPeer.open(place.folder, identity=identity, settings=settings) as peer:
+        async with DagPeer.open(flags.folder, identity=identity, settings=settings) as peer:
             named = spaces or await peer.work(lambda store: store.queries.spaces()) or [identity.peer_id]
             started_s = time.monotonic()
             result = await peer.sync(address, named, expected_peer=expected_peer, on_progress=show)
@@ -133,7 +133,7 @@ def serve(
         str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
     ],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     spaces: Spaces = None,
     http: Annotated[
         bool, typer.Option("--http", help="Serve HTTP, of every space, instead of QUIC; to read alone.")
@@ -182,22 +182,22 @@ def serve(
                 origins=origins or (),
                 tls=tls,
             )
-            asyncio.run(_serve_http(place, door, results))
+            asyncio.run(_serve_http(flags, door, results))
         return
-    named = None if spaces is None else [parse_key(one) for one in spaces]
+    named = None if spaces is None else [parse_key(space) for space in spaces]
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(place, parse_place(address), named, results))
+        asyncio.run(_serve(flags, parse_place(address), named, results))
 
 
-async def _serve(place: FolderFlags, address: Address, spaces: list[bytes] | None, results: Results) -> None:
+async def _serve(flags: FolderFlags, address: Address, spaces: list[bytes] | None, results: Results) -> None:
     from culm_connectors.dag.peer import DagPeer
     from culm_connectors.edge.keyfile import load_or_make_key
     from culm_connectors.transport import Identity
 
-    settings = place.peer_settings()
-    identity = Identity.from_private_key(load_or_make_key(place.folder).private_key)
+    settings = flags.peer_settings()
+    identity = Identity.from_private_key(load_or_make_key(flags.folder).private_key)
     stopped = interrupted()
-    async with DagPeer.open(place.folder, identity=identity, settings=settings) as peer:
+    async with DagPeer.open(flags.folder, identity=identity, settings=settings) as peer:
         named = spaces or await peer.work(lambda store: store.queries.spaces()) or []
         async with peer.listen(address, named) as (host, port):
             results.event(
@@ -250,7 +250,7 @@ def _door(
     return DagHttpSettings.model_validate({**limits, **served})
 
 
-async def _serve_http(place: FolderFlags, door: DagHttpSettings, results: Results) -> None:
+async def _serve_http(flags: FolderFlags, door: DagHttpSettings, results: Results) -> None:
     from culm_connectors.dag.http.server import serve_http
     from culm_connectors.dag.room import DagRoom
     from culm_connectors.dag.store.folder import DagFolder
@@ -258,9 +258,9 @@ async def _serve_http(place: FolderFlags, door: DagHttpSettings, results: Result
 
     allow_open_files()
     stopped = interrupted()
-    opened = DagFolder(place.folder, folder_settings(place.policy), create=True)
+    opened = DagFolder(flags.folder, folder_settings(flags.policy), create=True)
     try:
-        async with DagRoom(opened) as room, serve_http(room, door) as url:
+        async with DagRoom(opened) as service, serve_http(service, door) as url:
             results.event({"event": "listening", "url": url}, f"listening at [bold]{url}[/]")
             await stopped.wait()
     finally:

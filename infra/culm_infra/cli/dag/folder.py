@@ -201,6 +201,6 @@ def now_s() -> int:
     return int(time.time())
 
 
-def count_of(number: int, one: str, many: str | None = None) -> str:
+def count_of(number: int, singular: str, plural: str | None = None) -> str:
     """Return a number of things in words."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

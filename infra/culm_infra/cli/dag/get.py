@@ -71,11 +71,11 @@ def write_directory(root: Cid, tree: Path, find: FindBlock, on_bytes: OnBytes) -
     waiting: list[tuple[Cid, tuple[str, ...]]] = [(root, ())]
     tree.mkdir()
     while waiting:
-        directory, place = waiting.pop()
+        directory, relative = waiting.pop()
         names: set[str] = set()
         for entry in list_directory(directory, find):
             _check_name(directory, entry.name)
-            inside = (*place, entry.name)
+            inside = (*relative, entry.name)
             if entry.name in names:
                 # As in a path, the first entry of a name counts.
                 left_out.append(LeftOut("/".join(inside), "another entry has this name"))
@@ -116,14 +116,14 @@ def _write_links(tree: Path, links: list[tuple[tuple[str, ...], bytes]]) -> list
     left_out = []
     # All are checked before the first link exists: until then, every directory in the tree is a real
     # directory.
-    inside = [_is_inside(tree, place[:-1], target) for place, target in links]
-    for (place, target), is_inside in zip(links, inside, strict=True):
-        name = "/".join(place)
+    inside = [_is_inside(tree, relative[:-1], target) for relative, target in links]
+    for (relative, target), is_inside in zip(links, inside, strict=True):
+        name = "/".join(relative)
         if not is_inside:
             left_out.append(LeftOut(name, f"the symbolic link leaves the directory: {os.fsdecode(target)}"))
             continue
         try:
-            tree.joinpath(*place).symlink_to(os.fsdecode(target))
+            tree.joinpath(*relative).symlink_to(os.fsdecode(target))
         except OSError as error:
             left_out.append(LeftOut(name, _reason(error)))
     return left_out
@@ -224,16 +224,16 @@ def _text_of(end: PathEnd) -> bytes:
 
 def _describe(store: DagFolder, end: PathEnd) -> dict[str, Any]:
     """Describe the content at the end of a path."""
-    found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
+    row: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
     match end.kind:
         case ContentKind.FILE:
-            found["bytes"] = file_size(end.cid, store.block)
+            row["bytes"] = file_size(end.cid, store.block)
         case ContentKind.RAW:
-            found["bytes"] = len(end.block)
+            row["bytes"] = len(end.block)
         case ContentKind.DIRECTORY:
-            found["entries"] = [[one.name, one.cid.text] for one in list_directory(end.cid, store.block)]
+            row["entries"] = [[entry.name, entry.cid.text] for entry in list_directory(end.cid, store.block)]
         case ContentKind.SYMLINK:
-            found["target"] = end.value
+            row["target"] = end.value
         case ContentKind.VALUE:
-            found["value"] = to_dag_json(end.value)
-    return found
+            row["value"] = to_dag_json(end.value)
+    return row

@@ -36,7 +36,7 @@ SPACES: Final[Columns] = {
 
 def status(
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     space: Space = None,
     results: Results,
 ) -> None:
@@ -46,9 +46,9 @@ def status(
 
     Example: `culm dag status --dir mine`
     """
-    with place.open() as store:
+    with flags.open() as store:
         spaces = store.queries.spaces() if space is None else [parse_key(space)]
-        rows = [_space_row(store, one) for one in spaces]
+        rows = [_space_row(store, space_id) for space_id in spaces]
     results.rows(rows, SPACES)
     if any(row["missing_nodes"] or row["missing_shards"] for row in rows):
         raise typer.Exit(EXIT_DEGRADED)
@@ -81,7 +81,7 @@ def resolve(
         ),
     ] = None,
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     results: Results,
 ) -> None:
     """Show what is published under an id: the tip, and the latest publish whose data is all here.
@@ -92,16 +92,16 @@ def resolve(
     """
     name, mark, at = (None, "", "") if id is None else id.partition("@")
     wanted = parse_cid(at) if mark else None
-    with place.open() as store:
-        whose = space_of(None if mark and not name else name, place.folder)
+    with flags.open() as store:
+        whose = space_of(None if mark and not name else name, flags.folder)
         published = store.published(whose)
     order = list(published.order)
     if wanted is not None:
-        end = next((number for number, one in enumerate(order) if one.cid == wanted), None)
+        end = next((number for number, publish in enumerate(order) if publish.cid == wanted), None)
         if end is None:
             raise typer.BadParameter(f"{at} is not in the order of this id")
         order = order[: end + 1]
-    complete = next((one for one in reversed(order) if one.state.value == "complete"), None)
+    complete = next((publish for publish in reversed(order) if publish.state.value == "complete"), None)
     tip = order[-1] if order else None
     row: dict[str, Any] = {
         "id": whose,
@@ -125,25 +125,27 @@ def resolve(
 def log(
     id: IdArgument = None,
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     results: Results,
 ) -> None:
     """List all publishes of an id in their order, the oldest first, with their states.
 
     Example: `culm dag log`; `culm dag log KEY --json`
     """
-    with place.open() as store:
-        published = store.published(space_of(id, place.folder))
-    rows = [{"position": place, **_publish_row(one)} for place, one in enumerate(published.order)]
+    with flags.open() as store:
+        published = store.published(space_of(id, flags.folder))
+    rows = [
+        {"position": position, **_publish_row(publish)} for position, publish in enumerate(published.order)
+    ]
     results.rows(rows, ("position", "publish", "state", "link"))
 
 
-def _publish_row(one: OrderedPublish) -> dict[str, Any]:
+def _publish_row(publish: OrderedPublish) -> dict[str, Any]:
     return {
-        "publish": one.cid.text,
-        "state": one.state.value,
-        "link": one.link.text,
-        "origin": one.origin.text,
-        "shard": None if one.shard is None else one.shard.text,
-        "prior": None if one.prior is None else one.prior.text,
+        "publish": publish.cid.text,
+        "state": publish.state.value,
+        "link": publish.link.text,
+        "origin": publish.origin.text,
+        "shard": None if publish.shard is None else publish.shard.text,
+        "prior": None if publish.prior is None else publish.prior.text,
     }

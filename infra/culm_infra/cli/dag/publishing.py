@@ -32,7 +32,7 @@ Id = Annotated[
 def publish(
     link: Annotated[str, typer.Argument(metavar="CID", help="The root of what is published.")],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     key: KeyFolder = None,
     id: Id = None,
     origin: Annotated[
@@ -53,9 +53,9 @@ def publish(
     """
     from culm_connectors.dag.author import publish_link
 
-    signer = own_key(key or place.folder)
+    signer = own_key(key or flags.folder)
     whose = signer.public_key if id is None else parse_key(id)
-    with place.open() as store:
+    with flags.open() as store:
         outcome = publish_link(
             store,
             signer,
@@ -64,11 +64,11 @@ def publish(
             now=now_s(),
             origin=None if origin is None else parse_cid(origin),
             shard=None if shard is None else parse_cid(shard),
-            proofs=None if proofs is None else [parse_cid(one) for one in proofs],
+            proofs=None if proofs is None else [parse_cid(text) for text in proofs],
             expires=expires_at(expires),
         )
         order = store.published(whose).order
-    state = next((one.state.value for one in order if one.cid == outcome.cid), None)
+    state = next((entry.state.value for entry in order if entry.cid == outcome.cid), None)
     became = f"published ({state})" if outcome.in_order else "waits for what is missing"
     results.one(
         {
@@ -76,7 +76,7 @@ def publish(
             "id": whose,
             "in_order": outcome.in_order,
             "state": state,
-            "missing": [one.text for one in outcome.missing],
+            "missing": [cid.text for cid in outcome.missing],
         },
         f"{outcome.cid.text} {became}",
     )
@@ -85,7 +85,7 @@ def publish(
 def delegate(
     to: Annotated[str, typer.Argument(metavar="KEY", help="Who may: a key in hex or as did:key.")],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     key: KeyFolder = None,
     id: Id = None,
     ability: Annotated[
@@ -103,9 +103,9 @@ def delegate(
     from culm_connectors.dag.author import delegate as issue
 
     audience = did_key(parse_key(to))
-    signer = own_key(key or place.folder)
+    signer = own_key(key or flags.folder)
     whose = signer.public_key if id is None else parse_key(id)
-    with place.open(create=True) as store:
+    with flags.open(create=True) as store:
         ucan = issue(
             store,
             signer,
@@ -113,7 +113,7 @@ def delegate(
             audience,
             now=now_s(),
             ability=ability,
-            proofs=None if proofs is None else [parse_cid(one) for one in proofs],
+            proofs=None if proofs is None else [parse_cid(text) for text in proofs],
             expires=expires_at(expires),
         )
     if output is not None:
@@ -125,7 +125,7 @@ def delegate(
 def revoke(
     ucans: Annotated[list[str], typer.Argument(metavar="CID…", help="UCANs, by their CIDs.")],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     key: KeyFolder = None,
     results: Results,
 ) -> None:
@@ -137,9 +137,9 @@ def revoke(
     """
     from culm_connectors.dag.author import publish_link
 
-    signer = own_key(key or place.folder)
+    signer = own_key(key or flags.folder)
     revoked = [parse_cid(text) for text in ucans]
-    with place.open() as store:
+    with flags.open() as store:
         latest = store.published(signer.public_key).latest_complete
         if latest is None:
             raise InfraError(

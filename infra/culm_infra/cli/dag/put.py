@@ -113,15 +113,15 @@ def size_below(path: Path, *, hidden: bool) -> TreeSize:
     """Return the size of a file, or of all files in a directory."""
     if path.is_file():
         return TreeSize(path.stat().st_size)
-    found = TreeSize()
+    size = TreeSize()
     for folder, folders, files in os.walk(path):
         for names in (folders, files):
             shown = [name for name in names if not is_left_out(name, hidden=hidden)]
-            found.left_out += len(names) - len(shown)
+            size.left_out += len(names) - len(shown)
             names[:] = shown
         paths = [Path(folder) / name for name in files]
-        found.bytes += sum(path.lstat().st_size for path in paths if not path.is_symlink())
-    return found
+        size.bytes += sum(path.lstat().st_size for path in paths if not path.is_symlink())
+    return size
 
 
 _PROFILES = ("ipfs-cid-v1", "unixfs-v1-2025")
@@ -132,7 +132,7 @@ def put(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="FILE|DIR", exists=True, help="What to put.")],
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     space: Space = None,
     profile: Annotated[
         str,
@@ -186,8 +186,8 @@ def put(
     named = None if space is None else parse_key(space)
     below = size_below(path, hidden=hidden)
     size = below.bytes
-    with place.open(create=True) as store, BlockFile(place.folder) as blocks, progress() as bars:
-        whose = named or load_or_make_key(place.folder).public_key
+    with flags.open(create=True) as store, BlockFile(flags.folder) as blocks, progress() as bars:
+        whose = named or load_or_make_key(flags.folder).public_key
         bar = bars.add_task("reading", total=size)
         root = _import(path, codec, profile, hidden, blocks, lambda count: bars.advance(bar, count))
         bar = bars.add_task("cutting into shards", total=None)
@@ -220,7 +220,7 @@ def put(
 
 def join(
     *,
-    place: FolderFlags,
+    flags: FolderFlags,
     space: Space = None,
     results: Results,
 ) -> None:
@@ -230,8 +230,8 @@ def join(
     """
     from culm_connectors.dag.author import join_heads
 
-    with place.open() as store:
-        cid = join_heads(store, space_of(space, place.folder), now=now_s())
+    with flags.open() as store:
+        cid = join_heads(store, space_of(space, flags.folder), now=now_s())
     results.one({"join": cid.text}, cid.text)
 
 

@@ -49,79 +49,79 @@ def blocks(
     if block is not None:
         refuse(context, ["each"], "--block shows the logs of one block")
     reached = kafka.settings()
-    found = read_blocks(reached, schema)
-    results.passed_over(found.passed_over)
-    if found.torn:
-        say(f"[yellow]{len(found.torn)} blocks could not be put together and are left out[/]")
-    if block is not None and found.block_bits is not None and block >> found.block_bits:
+    all_blocks = read_blocks(reached, schema)
+    results.passed_over(all_blocks.passed_over)
+    if all_blocks.torn:
+        say(f"[yellow]{len(all_blocks.torn)} blocks could not be put together and are left out[/]")
+    if block is not None and all_blocks.block_bits is not None and block >> all_blocks.block_bits:
         raise InfraError(
             f"there is no block {block}",
-            hint=f"blocks have {found.block_bits} bits: 0 to {(1 << found.block_bits) - 1}",
+            hint=f"blocks have {all_blocks.block_bits} bits: 0 to {(1 << all_blocks.block_bits) - 1}",
         )
     vectors = None
     if peer is not None:
-        every = read_block_vectors(reached, block_bits=found.block_bits)
+        every = read_block_vectors(reached, block_bits=all_blocks.block_bits)
         results.passed_over(every.passed_over)
         peer_id = find_peer(peer.lower(), sorted({vector.peer_id for vector in every}))
         vectors = _only_peer(every, peer_id)
         say(f"peer {peer_id.hex()}")
     if block is not None:
-        _show_logs(found, vectors, block, results)
+        _show_logs(all_blocks, vectors, block, results)
     elif vectors is not None:
-        _show_peer(found, vectors, results, each=each)
+        _show_peer(all_blocks, vectors, results, each=each)
     else:
-        _show_blocks(reached, found, results, each=each)
+        _show_blocks(reached, all_blocks, results, each=each)
 
 
 def _only_peer(vectors: Blocks, peer_id: bytes) -> Blocks:
-    return replace(vectors, blocks=tuple(one for one in vectors if one.peer_id == peer_id))
+    return replace(vectors, blocks=tuple(block for block in vectors if block.peer_id == peer_id))
 
 
-def _show_blocks(kafka: KafkaSettings, found: Blocks, results: Results, *, each: bool) -> None:
+def _show_blocks(kafka: KafkaSettings, blocks: Blocks, results: Results, *, each: bool) -> None:
 
     lag = sum(
-        end - min(max(found.applied.get(partition, 0), start), end)
+        end - min(max(blocks.applied.get(partition, 0), start), end)
         for partition, (start, end) in offsets_of(kafka, "logs").items()
     )
     rows: list[dict[str, Any]] = []
-    for schema_id, numbers in _grouped(found, each=each).items():
+    for schema_id, group in _grouped(blocks, each=each).items():
         rows.append(
             {
                 "schema": schema_id[0],
-                "block_bits": found.block_bits,
-                **({"block": schema_id[1]} if each else {"blocks": len(numbers)}),
-                "logs": sum(one.log_count for one in numbers),
-                "entries": sum(one.entry_count for one in numbers),
-                "fingerprints": total_fingerprints(numbers),
-                **({"version": [list(place) for place in numbers[0].version]} if each else {}),
+                "block_bits": blocks.block_bits,
+                **({"block": schema_id[1]} if each else {"blocks": len(group)}),
+                "logs": sum(block.log_count for block in group),
+                "entries": sum(block.entry_count for block in group),
+                "fingerprints": total_fingerprints(group),
+                **({"version": [list(pair) for pair in group[0].version]} if each else {}),
                 "lag": lag,
             }
         )
-    bits = found.block_bits
+    bits = blocks.block_bits
     if bits is None:
         results.say("no blocks yet: `culm job run blocks` writes them")
         return
     results.say(f"{1 << bits} blocks a schema ({bits} bits); {lag} records of `logs` to come")
-    place = "block" if each else "blocks"
+    block_column = "block" if each else "blocks"
     columns: Columns = {
-        **{name: name for name in ("schema", place, "logs", "entries")},
+        **{name: name for name in ("schema", block_column, "logs", "entries")},
         f"fingerprint ({_LIFT})": of("fingerprints", lambda lifts: lifts.get(_LIFT)),
         "lag": "lag",
     }
     results.rows(rows, columns)
 
 
-def _grouped(found: Blocks, *, each: bool) -> dict[tuple[str, int | None], list[Block]]:
+def _grouped(blocks: Blocks, *, each: bool) -> dict[tuple[str, int | None], list[Block]]:
     groups: dict[tuple[str, int | None], list[Block]] = defaultdict(list)
-    for one in found:
-        groups[one.schema_id, one.block if each else None].append(one)
+    for block in blocks:
+        groups[block.schema_id, block.block if each else None].append(block)
     return groups
 
 
-def _show_peer(found: Blocks, vectors: Blocks, results: Results, *, each: bool) -> None:
+def _show_peer(blocks: Blocks, vectors: Blocks, results: Results, *, each: bool) -> None:
 
-    stands = list(block_lags(found, vectors))
-    rows = [_row(one) for one in stands] if each else list(_by_schema(found, stands))
+    lags = list(block_lags(blocks, vectors))
+    rows = [_row(lag) for lag in lags] if each else list(_by_schema(blocks, lags))
     columns: Columns = {
         "schema": "schema",
         **({"block": "block"} if each else {"blocks": "blocks"}),
@@ -134,42 +134,49 @@ def _show_peer(found: Blocks, vectors: Blocks, results: Results, *, each: bool) 
     results.rows(rows, columns)
 
 
-def _row(one: BlockLag) -> dict[str, Any]:
-    plain = asdict(one)
-    return {"peer": plain.pop("peer_id"), "schema": plain.pop("schema_id"), **plain, "equal": one.equal}
+def _row(lag: BlockLag) -> dict[str, Any]:
+    plain = asdict(lag)
+    return {"peer": plain.pop("peer_id"), "schema": plain.pop("schema_id"), **plain, "equal": lag.equal}
 
 
-def _by_schema(found: Blocks, stands: Collection[BlockLag]) -> Iterable[dict[str, Any]]:
-    groups = _grouped(found, each=False)
-    for schema_id in sorted({one.schema_id for one in stands}):
+def _by_schema(blocks: Blocks, lags: Collection[BlockLag]) -> Iterable[dict[str, Any]]:
+    groups = _grouped(blocks, each=False)
+    for schema_id in sorted({lag.schema_id for lag in lags}):
         all_blocks = groups[schema_id, None]
-        held = [one for one in stands if one.schema_id == schema_id]
+        of_schema = [lag for lag in lags if lag.schema_id == schema_id]
         yield {
-            "peer": held[0].peer_id,
+            "peer": of_schema[0].peer_id,
             "schema": schema_id,
             "blocks": len(all_blocks),
-            "equal_blocks": sum(one.equal for one in held),
-            "logs": sum(one.log_count for one in all_blocks),
-            "logs_held": sum(one.logs_held for one in held),
-            "logs_behind": sum(one.logs_behind for one in held),
-            "entries_behind": sum(one.entries_behind for one in held),
+            "equal_blocks": sum(lag.equal for lag in of_schema),
+            "logs": sum(block.log_count for block in all_blocks),
+            "logs_held": sum(lag.logs_held for lag in of_schema),
+            "logs_behind": sum(lag.logs_behind for lag in of_schema),
+            "entries_behind": sum(lag.entries_behind for lag in of_schema),
         }
 
 
-def _show_logs(found: Blocks, vectors: Blocks | None, block: int, results: Results) -> None:
+def _show_logs(blocks: Blocks, vectors: Blocks | None, block: int, results: Results) -> None:
 
-    held = None
+    heights = None
     if vectors is not None:
-        held = {log: seq for one in vectors if one.block == block for log, seq in rows_of(one.heights)}
+        heights = {
+            log: seq for vector in vectors if vector.block == block for log, seq in rows_of(vector.heights)
+        }
     rows: list[dict[str, Any]] = []
-    for one in found:
-        if one.block != block:
+    for candidate in blocks:
+        if candidate.block != block:
             continue
-        for log, height in rows_of(one.heights):
+        for log, height in rows_of(candidate.heights):
             public_key, log_id = split_log_key(log)
-            row = {"schema": one.schema_id, "public_key": public_key, "log_id": log_id, "height": height}
-            if held is not None:
-                seq_num = held.get(log, 0)
+            row = {
+                "schema": candidate.schema_id,
+                "public_key": public_key,
+                "log_id": log_id,
+                "height": height,
+            }
+            if heights is not None:
+                seq_num = heights.get(log, 0)
                 row |= {"seq_num": seq_num, "behind": max(height - seq_num, 0)}
             rows.append(row)
     columns: Columns = {
@@ -177,6 +184,6 @@ def _show_logs(found: Blocks, vectors: Blocks | None, block: int, results: Resul
         "author": of("public_key", short_id),
         "log": "log_id",
         "height": "height",
-        **({} if held is None else {"holds": "seq_num", "behind": "behind"}),
+        **({} if heights is None else {"holds": "seq_num", "behind": "behind"}),
     }
     results.rows(rows, columns)

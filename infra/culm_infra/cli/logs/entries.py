@@ -151,8 +151,8 @@ def list_(
     heights: dict[tuple[bytes, int, str], tuple[int, str]] = {}
     with selection.consumer(kafka, stop_at_end=True, bare_logs=bare) as consumer:
         for entry in _counted(consumer):
-            place = entry.public_key, entry.log_id, entry.flavour.name
-            heights[place] = (entry.seq_num, entry.schema_id)
+            log = entry.public_key, entry.log_id, entry.flavour.name
+            heights[log] = (entry.seq_num, entry.schema_id)
     names = ("public_key", "log_id", "height", "schema_id", "flavour")[: 5 if bare else 4]
     rows = [
         dict(zip(names, (key.hex(), log_id, height, schema_id, flavour), strict=False))

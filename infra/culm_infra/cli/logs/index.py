@@ -25,7 +25,7 @@ from culm_infra.cli.output import (
     progress,
     safe,
     say,
-    show_parts,
+    show_progress,
     table,
 )
 from culm_infra.columns import Columns
@@ -91,7 +91,7 @@ def repair(
                 INDEXED_TOPICS,
                 authors=authors,
                 dry_run=dry_run,
-                progress=show_parts(display),
+                progress=show_progress(display),
             )
         )
     if results.json:
@@ -128,9 +128,9 @@ def _print_lost(done: Repair, *, dry_run: bool) -> None:
     table(None, _PARTS, rows[:_SHOWN])
     if len(rows) > _SHOWN:
         say(f"and {len(rows) - _SHOWN} further logs: `--json` lists all of them")
-    held = sum(part.count for part in done.parts)
+    entries = sum(part.count for part in done.parts)
     out.print(
-        f"{len(rows)} logs stand; {held} entries can be produced again from here"
+        f"{len(rows)} logs stand; {entries} entries can be produced again from here"
         if dry_run
         else f"{len(rows)} logs stood; {done.produced} entries were produced again",
         markup=False,
@@ -174,7 +174,7 @@ def verify(
                 INDEXED_TOPICS,
                 covered_schemas,
                 mend=repair,
-                progress=show_parts(display),
+                progress=show_progress(display),
             )
         )
     if results.json:
@@ -186,39 +186,39 @@ def verify(
 
 
 def _row(checked: IndexCheck) -> dict[str, Any]:
-    found, left = checked.found, checked.left
+    before, after = checked.found, checked.left
     return {
-        "sound": left.is_sound,
+        "sound": after.is_sound,
         "schemas": checked.block_schemas,
-        "blocks": found.blocks,
-        "logs": found.logs,
-        "damaged_logs": len(found.damaged),
-        "differences": [_difference(one) for one in found.differences],
+        "blocks": before.blocks,
+        "logs": before.logs,
+        "damaged_logs": len(before.damaged),
+        "differences": [_difference(difference) for difference in before.differences],
         "repaired_logs": checked.repaired_logs,
         "repaired_entries": checked.repaired_entries,
-        "left": [_difference(one) for one in left.differences if one.is_damage],
+        "left": [_difference(difference) for difference in after.differences if difference.is_damage],
     }
 
 
-def _difference(one: BlockDifference) -> dict[str, Any]:
-    return {**dataclasses.asdict(one), "damage": one.is_damage}
+def _difference(difference: BlockDifference) -> dict[str, Any]:
+    return {**dataclasses.asdict(difference), "damage": difference.is_damage}
 
 
 def _print(checked: IndexCheck) -> None:
-    found = checked.found
-    if found.differences:
+    check = checked.found
+    if check.differences:
         columns = {
             "schema": "schema_id",
             "block": lambda row: f"{row['block']}/{row['block_bits']}",
             **{name: name for name in ("logs", "missing", "behind", "ahead", "other")},
             "": lambda row: "damaged" if row["damage"] else "not read yet" if row["pending"] else "newer",
         }
-        table(None, columns, map(_difference, found.differences))
+        table(None, columns, map(_difference, check.differences))
     if not checked.block_schemas:
         say("`blocks` holds nothing of what this index holds: its records were only compared with each other")
     out.print(
-        f"{found.logs} logs in {found.blocks} blocks of {checked.block_schemas} schemas, "
-        f"{len(found.damaged)} logs damaged",
+        f"{check.logs} logs in {check.blocks} blocks of {checked.block_schemas} schemas, "
+        f"{len(check.damaged)} logs damaged",
         markup=False,
     )
     if checked.repaired_logs:

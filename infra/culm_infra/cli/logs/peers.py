@@ -69,15 +69,15 @@ def peers(*, kafka: KafkaFlags, results: Results) -> None:
     announced = _announcements(reached)
     rows: list[dict[str, Any]] = []
     for peer_id in sorted((vectors.by_peer.keys() | announced.keys()) - {HEIGHTS_PEER_ID}):
-        held = vectors.by_peer.get(peer_id, {})
-        behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in held.items()]
+        vector = vectors.by_peer.get(peer_id, {})
+        behind = [max(heights.get(log, 0) - seq_num, 0) for log, seq_num in vector.items()]
         schemas, offer = announced.get(peer_id, (None, None))
         rows.append(
             {
                 "peer": peer_id,
                 "schemas": schemas,
                 "offers": _offered(offer),
-                "logs": len(held),
+                "logs": len(vector),
                 "logs_behind": sum(1 for entries in behind if entries),
                 "entries_behind": sum(behind),
             }
@@ -122,12 +122,12 @@ def find_peer(start: str, peer_ids: list[bytes]) -> bytes:
     """Return the only peer whose id in hex starts with `start`. Raises InfraError if there is none or
     several.
     """
-    found = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matching = [peer_id for peer_id in peer_ids if peer_id.hex().startswith(start)]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
         raise InfraError(f"no peer's id starts with {start!r}", hint="`culm logs peers` lists those heard of")
-    raise InfraError(f"{len(found)} peers' ids start with {start!r}", hint="give more of the id")
+    raise InfraError(f"{len(matching)} peers' ids start with {start!r}", hint="give more of the id")
 
 
 def _announcements(kafka: KafkaSettings) -> dict[bytes, tuple[tuple[str, ...], Offer | None]]:

@@ -152,9 +152,9 @@ def export(
     """
     from culm_connectors.logs.interchange import write_pairs
 
-    with store(directory) as held:
-        for public_key, log_id, height in held.log_heights(schema or held.schema_ids()):
-            write_pairs(sys.stdout, held.entries(public_key, log_id, 1, height))
+    with store(directory) as opened:
+        for public_key, log_id, height in opened.log_heights(schema or opened.schema_ids()):
+            write_pairs(sys.stdout, opened.entries(public_key, log_id, 1, height))
 
 
 def sync(
@@ -268,11 +268,11 @@ def show_log(
 
     author = optional_hex(public_key, "PUBLIC_KEY") or peer_key(folder(directory)).public_key
     rows: list[dict[str, Any]] = []
-    with store(directory) as held:
+    with store(directory) as opened:
         if log_id is None:
-            rows = [row for row in log_rows(held) if row["public_key"] == author]
+            rows = [row for row in log_rows(opened) if row["public_key"] == author]
         else:
-            pairs = held.entries(author, log_id, 1, held.height(author, log_id))
+            pairs = opened.entries(author, log_id, 1, opened.height(author, log_id))
             rows = [entry_row(check_entry(*pair, verify_signature=False)) for pair in pairs]
     if rows or results.json:
         results.rows(rows, list(rows[0]) if rows else ())
@@ -289,15 +289,15 @@ def status(directory: Directory = None, *, results: Results) -> None:
 
     home = folder(directory)
     peer_id = peer_key(home).public_key
-    with store(directory) as held:
-        logs, entries = held.counts()
+    with store(directory) as opened:
+        logs, entries = opened.counts()
         row = {
             "peer_id": peer_id.hex(),
             "directory": str(home),
             "logs": logs,
             "entries": entries,
-            "schemas": list(held.schema_ids()),
-            "bytes": held.size_bytes(),
+            "schemas": list(opened.schema_ids()),
+            "bytes": opened.size_bytes(),
         }
     if results.json:
         emit_json(row)

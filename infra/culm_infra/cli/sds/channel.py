@@ -22,10 +22,10 @@ def complete_channel(incomplete: str) -> list[str]:
     """Complete channels from the indexes of this machine; asks no broker, so it is quick."""
     from culm_topics.sds.index_file import channels_in
 
-    found: set[str] = set()
+    channels: set[str] = set()
     for path in _folder().glob(f"*/{_INDEX_NAME}"):
-        found.update(channels_in(path, incomplete))
-    return sorted(found)
+        channels.update(channels_in(path, incomplete))
+    return sorted(channels)
 
 
 Channel = Annotated[

@@ -51,18 +51,18 @@ def fetch(
     if output is not None and results.json:
         raise typer.BadParameter("--output writes the message's bytes as they are", param_hint="--json")
     reached = kafka.settings()
-    found = (
+    stored = (
         _by_hint(reached, channel, wanted) if _HINT.fullmatch(wanted) else _by_id(reached, channel, wanted)
     )
     if output is not None:
         if str(output) == "-":
-            sys.stdout.buffer.write(found.wire)
+            sys.stdout.buffer.write(stored.wire)
         else:
             with new_path(output, replaces_file=True) as path:
-                path.write_bytes(found.wire)
-            say(f"{len(found.wire)} bytes in {safe(output)}")
+                path.write_bytes(stored.wire)
+            say(f"{len(stored.wire)} bytes in {safe(output)}")
         return
-    row = _row(channel, found)
+    row = _row(channel, stored)
     if results.json:
         emit_json(row)
     else:
@@ -74,9 +74,9 @@ def _by_id(kafka: KafkaSettings, channel: str, message_id: str) -> StoredMessage
     if not is_id(message_id):
         raise InfraError(f"no message's id has {len(message_id.encode())} bytes", hint="give the whole id")
     with open_index(kafka, channel) as index, SdsStore(kafka, index) as store:
-        found = store.by_ids(channel, [message_id]).found.get(message_id)
-        if found is not None:
-            return found
+        stored = store.by_ids(channel, [message_id]).found.get(message_id)
+        if stored is not None:
+            return stored
         if index.find(channel, [message_id]):
             raise InfraError(
                 f"the store does not have message {message_id!r} where the index says it is",
@@ -97,29 +97,29 @@ def _by_hint(kafka: KafkaSettings, channel: str, text: str) -> StoredMessage:
             f"{text} is no retrieval hint of ours", hint="4b, 8 digits of the partition, 16 of the offset, 8"
         )
     with SdsStore(kafka, None) as store:
-        found = store.by_hint(channel, hint)
-    if found is None:
+        stored = store.by_hint(channel, hint)
+    if stored is None:
         raise InfraError(
             f"the hint leads to no message of channel {channel!r}",
             hint="is it this channel's, and of this deployment? Else fetch the message by its id",
         )
-    return found
+    return stored
 
 
-def _row(channel: str, found: StoredMessage) -> dict[str, Any]:
+def _row(channel: str, stored: StoredMessage) -> dict[str, Any]:
 
-    message = decode(found.wire, found.profile)
+    message = decode(stored.wire, stored.profile)
     return {
         "channel": channel,
-        "profile": found.profile,
-        "message_id": found.message_id,
-        "sender_id": found.sender_id,
-        "lamport_timestamp": found.lamport_timestamp,
-        "hint": found.hint,
-        "foreign_hint": found.foreign_hint,
+        "profile": stored.profile,
+        "message_id": stored.message_id,
+        "sender_id": stored.sender_id,
+        "lamport_timestamp": stored.lamport_timestamp,
+        "hint": stored.hint,
+        "foreign_hint": stored.foreign_hint,
         "causal_history": [entry.message_id for entry in message.causal_history],
         "bloom_bytes": len(message.bloom_filter or b""),
-        "bytes": len(found.wire),
+        "bytes": len(stored.wire),
         "content": message.content,
         "text": content_text(message.content or b""),
     }

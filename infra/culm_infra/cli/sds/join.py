@@ -85,8 +85,8 @@ async def _run(
     if not whose.hosted:
         for event in history(whose, last):
             screen.event(event)
-    place = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
-    async with participating(whose, target, expected, screen.event, since=place) as participation:
+    start = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
+    async with participating(whose, target, expected, screen.event, since=start) as participation:
         say(f"you are {safe(whose.participant_id)}; lines that you type are sent, /help says what else")
         connection_shown = asyncio.create_task(_show_connection(participation, target))
         typing = asyncio.create_task(_send_lines(participation, stop))
@@ -145,11 +145,11 @@ async def _command(participation: Participation, text: str, stop: asyncio.Event)
     elif name == "/now" and rest:
         await participation.send(rest.encode(), ephemeral=True)
     elif name == "/status":
-        found = participation.status()
-        if found is None:
+        figures = participation.status()
+        if figures is None:
             say("the state of a hosted participant is in the deployment: `culm sds status`")
         else:
-            say("   ".join(f"{label.replace('_', ' ')} {value}" for label, value in found.items()))
+            say("   ".join(f"{label.replace('_', ' ')} {value}" for label, value in figures.items()))
     elif name.startswith("//"):
         await participation.send(text[1:].encode())
     else:

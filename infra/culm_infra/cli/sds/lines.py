@@ -38,7 +38,7 @@ class ChannelMessage:
     attempts: int = 0
 
     @property
-    def place(self) -> tuple[int, bytes]:
+    def sort_key(self) -> tuple[int, bytes]:
         """Position by which the log is ordered; ephemeral messages are not in the log."""
         return self.lamport_timestamp or 0, self.message_id.encode()
 
@@ -47,7 +47,7 @@ class ChannelMessage:
 class ChannelView:
     """Messages of one channel, from the events that the view has received."""
 
-    most: int = MAX_KNOWN
+    limit: int = MAX_KNOWN
     _messages: OrderedDict[str, ChannelMessage] = field(default_factory=OrderedDict)
     _newest: tuple[int, bytes] | None = None
 
@@ -66,7 +66,7 @@ class ChannelView:
         """Return all known messages in the order of the log; ephemeral messages are not in it."""
         return sorted(
             (message for message in self._messages.values() if not message.ephemeral),
-            key=lambda message: message.place,
+            key=lambda message: message.sort_key,
         )
 
     def _message(self, event: SdsEventRecord) -> ChannelMessage | None:
@@ -88,11 +88,11 @@ class ChannelView:
         if event.kind == "sent" and not message.ephemeral:
             message.state = "unacknowledged"
         if message.lamport_timestamp is not None:
-            message.inserted = self._newest is not None and message.place < self._newest
+            message.inserted = self._newest is not None and message.sort_key < self._newest
             if not message.inserted:
-                self._newest = message.place
+                self._newest = message.sort_key
         self._messages[message.message_id] = message
-        if len(self._messages) > self.most:
+        if len(self._messages) > self.limit:
             self._messages.popitem(last=False)
         return message
 
@@ -158,7 +158,9 @@ class Screen:
 
 def message_line(message: ChannelMessage) -> str:
     """Return a message as one line: time, position, sender, content, state, and anomalies."""
-    place = "ephemeral" if message.ephemeral else "" if message.position is None else f"#{message.position}"
+    position = (
+        "ephemeral" if message.ephemeral else "" if message.position is None else f"#{message.position}"
+    )
     notes: list[str] = []
     if message.inserted:
         notes.append("↑ inserted: later ones were here before")
@@ -169,7 +171,7 @@ def message_line(message: ChannelMessage) -> str:
     return "  ".join(
         [
             at(message.time_ms),
-            f"{place:<9}",
+            f"{position:<9}",
             _who(message.sender_id),
             safe(content_text(message.content)),
             *notes,
@@ -179,8 +181,8 @@ def message_line(message: ChannelMessage) -> str:
 
 def state_line(message: ChannelMessage, time_ms: int) -> str:
     """Return the line for a message whose state has changed."""
-    place = "" if message.position is None else f"#{message.position}"
-    return f"{at(time_ms)}  {place:<9}  {_who(message.sender_id)}  {state_words(message)}"
+    position = "" if message.position is None else f"#{message.position}"
+    return f"{at(time_ms)}  {position:<9}  {_who(message.sender_id)}  {state_words(message)}"
 
 
 def event_line(event: SdsEventRecord) -> str:
@@ -266,7 +268,7 @@ def _shown(detail: object) -> str:
 
 def _several(ids: tuple[str, ...]) -> str:
     more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-    return ", ".join(safe(short(one)) for one in ids[:3]) + more
+    return ", ".join(safe(short(id)) for id in ids[:3]) + more
 
 
 def _who(sender_id: str) -> str:

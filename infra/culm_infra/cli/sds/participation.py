@@ -131,14 +131,14 @@ class Participation:
         status = getattr(self._speaker, "status", None)
         if status is None:
             return None
-        found = status()
+        snapshot = status()
         return {
-            "messages": found.log_start + len(found.log),
-            "unacknowledged": len(found.outgoing),
-            "waiting": len(found.incoming),
-            "missing": len(found.missing),
-            "lost": len(found.lost),
-            "lamport_timestamp": found.lamport_timestamp,
+            "messages": snapshot.log_start + len(snapshot.log),
+            "unacknowledged": len(snapshot.outgoing),
+            "waiting": len(snapshot.incoming),
+            "missing": len(snapshot.missing),
+            "lost": len(snapshot.lost),
+            "lamport_timestamp": snapshot.lamport_timestamp,
         }
 
 
@@ -182,7 +182,7 @@ async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
         profile=whose.profile,
     ) as peer:
         peer.listeners.append(forward)
-        peer.log_listeners.append(lambda told: on_event(of_logged(told)))
+        peer.log_listeners.append(lambda message: on_event(of_logged(message)))
         yield peer
 
 
@@ -216,28 +216,28 @@ def history(whose: Who, count: int) -> list[SdsEventRecord]:
     """Return the last messages that a full participant received in earlier processes."""
     from culm_connectors.sds.participants.participant import read_log
 
-    return [of_logged(told) for told in deque(read_log(whose.folder), maxlen=count)]
+    return [of_logged(message) for message in deque(read_log(whose.folder), maxlen=count)]
 
 
 # Conversion of all events to one form.
 
 
-def of_logged(told: LoggedMessage) -> SdsEventRecord:
+def of_logged(message: LoggedMessage) -> SdsEventRecord:
     """Convert a message of the log to an event."""
     details: dict[str, Any] = {
-        "sender_id": told.sender_id,
-        "lamport_timestamp": told.lamport_timestamp,
-        "position": told.position,
-        "gap": told.gap,
+        "sender_id": message.sender_id,
+        "lamport_timestamp": message.lamport_timestamp,
+        "position": message.position,
+        "gap": message.gap,
     }
     return SdsEventRecord(
-        told.number,
-        "sent" if told.own else "delivered",
-        told.sender_id if told.own else None,
-        told.message_id,
-        told.time_ms,
+        message.number,
+        "sent" if message.own else "delivered",
+        message.sender_id if message.own else None,
+        message.message_id,
+        message.time_ms,
         details,
-        told.content,
+        message.content,
     )
 
 
@@ -249,7 +249,9 @@ def of_machine(event: Event) -> SdsEventRecord:
         if field.name in ("message_id", "participant_id", "content") or value is None:
             continue
         if isinstance(value, tuple):
-            value = tuple(one.message_id if isinstance(one, HistoryEntry) else str(one) for one in value)
+            value = tuple(
+                element.message_id if isinstance(element, HistoryEntry) else str(element) for element in value
+            )
         details[field.name] = value
     return SdsEventRecord(
         0,
@@ -291,9 +293,9 @@ def _place(folder: Path) -> Place:
         return FROM_NOW
 
 
-def _keep_place(folder: Path, place: Place) -> None:
+def _keep_place(folder: Path, position: Place) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    cursor = None if place.cursor is None else place.cursor.hex()
+    cursor = None if position.cursor is None else position.cursor.hex()
     partial = folder / "place.json.partial"
-    partial.write_text(json.dumps({"number": place.number, "cursor": cursor}))
+    partial.write_text(json.dumps({"number": position.number, "cursor": cursor}))
     partial.replace(folder / "place.json")

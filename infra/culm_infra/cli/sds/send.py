@@ -57,15 +57,15 @@ def send(
     content = sys.stdin.buffer.read() if text == "-" else text.encode()
     whose = flags.who(channel, hosted=not full)
     target, expected = address(edge), optional_hex(expect, "--expect")
-    found = asyncio.run(
+    outcome = asyncio.run(
         _run(whose, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
     )
-    if results.json or found["message_id"] is not None:
-        row = {"channel": channel, "participant_id": whose.participant_id, **found}
-        results.one(row, found["message_id"])
-    state = found["state"]
+    if results.json or outcome["message_id"] is not None:
+        row = {"channel": channel, "participant_id": whose.participant_id, **outcome}
+        results.one(row, outcome["message_id"])
+    state = outcome["state"]
     if state == "not_sent":
-        why = f": {safe(found['problem'])}" if found["problem"] else ""
+        why = f": {safe(outcome['problem'])}" if outcome["problem"] else ""
         say(f"no edge took it at {edge} within {timeout_s:g} s{why}")
         raise typer.Exit(EXIT_FAILED)
     if state == "gave_up":
@@ -88,21 +88,23 @@ async def _run(
 ) -> dict[str, Any]:
     from culm_connectors.sds.participants.client import FROM_NOW
 
-    found: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
+    outcome: dict[str, Any] = {"message_id": None, "state": "not_sent", "problem": None}
     heard_by: set[str] = set()
 
     with counting("calling") as count:
 
         def show(event: SdsEventRecord) -> None:
             evidence = event.details.get("evidence")
-            if event.message_id == found["message_id"] and isinstance(evidence, tuple):
+            if event.message_id == outcome["message_id"] and isinstance(evidence, tuple):
                 heard_by.update(evidence)
                 count(description=f"sent; perhaps heard by {len(heard_by)}")
 
         async with participating(
             whose, target, expected, show, since=FROM_NOW, keep_place=False
         ) as participation:
-            saying = asyncio.create_task(_say(participation, content, found, wait=wait, ephemeral=ephemeral))
+            saying = asyncio.create_task(
+                _send(participation, content, outcome, wait=wait, ephemeral=ephemeral)
+            )
             await asyncio.wait(
                 {saying, participation.dialling}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
@@ -112,21 +114,21 @@ async def _run(
                 saying.cancel()
                 await participation.dialling
             saying.cancel()
-            if found["state"] == "not_sent" and participation.problem is not None:
-                found["problem"] = str(participation.problem)
+            if outcome["state"] == "not_sent" and participation.problem is not None:
+                outcome["problem"] = str(participation.problem)
             await _goodbye(participation)
-    return found
+    return outcome
 
 
-async def _say(
-    participation: Participation, content: bytes, found: dict[str, Any], *, wait: bool, ephemeral: bool
+async def _send(
+    participation: Participation, content: bytes, outcome: dict[str, Any], *, wait: bool, ephemeral: bool
 ) -> None:
     await participation.joined.wait()
-    found["message_id"] = await participation.send(content, ephemeral=ephemeral)
-    found["state"] = "sent"
+    outcome["message_id"] = await participation.send(content, ephemeral=ephemeral)
+    outcome["state"] = "sent"
     if wait:
-        heard = await participation.acknowledged(found["message_id"])
-        found["state"] = "acknowledged" if heard else "gave_up"
+        heard = await participation.acknowledged(outcome["message_id"])
+        outcome["state"] = "acknowledged" if heard else "gave_up"
 
 
 async def _goodbye(participation: Participation) -> None:

@@ -80,7 +80,7 @@ def status(
             f"no channel {channel!r} has been written about",
             hint="`culm sds status` lists those that have; is `culm job run sds` running, did somebody join?",
         )
-    rows = [_row(name, found) for name, found in sorted(channels.items())]
+    rows = [_row(name, channel_status) for name, channel_status in sorted(channels.items())]
     if channel is not None and not results.json:
         _show_channel(rows[0], channels[channel])
     elif rows or results.json:
@@ -89,19 +89,19 @@ def status(
         say("no channels yet: `culm job run sds` writes them when somebody joins one")
 
 
-def _row(name: str, found: ChannelStatus) -> dict[str, Any]:
-    summary = found.summary
+def _row(name: str, status: ChannelStatus) -> dict[str, Any]:
+    summary = status.summary
     names = (
         *("profile", "time_ms", "lamport_timestamp", "log", "waiting", "missing", "lost", "outgoing"),
         *("event_number", "next_due_ms"),
     )
     return {
         "channel": name,
-        **{one: None if summary is None else getattr(summary, one) for one in names},
-        "ahead_ms": _ahead_ms(found),
+        **{figure: None if summary is None else getattr(summary, figure) for figure in names},
+        "ahead_ms": _ahead_ms(status),
         "participants": [
             _participant(participant_id, participant)
-            for participant_id, participant in sorted(found.participants.items())
+            for participant_id, participant in sorted(status.participants.items())
         ],
     }
 
@@ -109,7 +109,9 @@ def _row(name: str, found: ChannelStatus) -> dict[str, Any]:
 def _participant(participant_id: str, participant: ParticipantStatus) -> dict[str, Any]:
     counts = participant.counts()
     row = participant.row
-    due = [one.next_due_ms for one in participant.messages.values() if one.next_due_ms is not None]
+    due = [
+        message.next_due_ms for message in participant.messages.values() if message.next_due_ms is not None
+    ]
     return {
         "participant_id": participant_id,
         "joined_ms": None if row is None else row.joined_ms,
@@ -134,8 +136,8 @@ def _participant(participant_id: str, participant: ParticipantStatus) -> dict[st
     }
 
 
-def _show_channel(row: dict[str, Any], found: ChannelStatus) -> None:
-    if found.summary is None:
+def _show_channel(row: dict[str, Any], status: ChannelStatus) -> None:
+    if status.summary is None:
         say("the channel's summary has not been written yet")
     else:
         due = "nothing due" if row["next_due_ms"] is None else f"next due {at(row['next_due_ms'])}"
@@ -153,9 +155,9 @@ def _show_channel(row: dict[str, Any], found: ChannelStatus) -> None:
         table(title, MESSAGES, waiting[:_SHOWN_MESSAGES])
 
 
-def _ahead_ms(found: ChannelStatus) -> int | None:
+def _ahead_ms(status: ChannelStatus) -> int | None:
     """Return how many ms the Lamport clock is ahead of the channel's time; negative: behind it."""
-    summary = found.summary
+    summary = status.summary
     if summary is None:
         return None
     unit_ms = 1000 if summary.profile == "nim" else 1

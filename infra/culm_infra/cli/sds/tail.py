@@ -70,8 +70,8 @@ def tail(
             for message in messages[-count:] if count else messages:
                 screen.message(message)
         if follow:
-            for found in events:
-                screen.event(found.event)
+            for received in events:
+                screen.event(received.event)
         results.passed_over(events.passed_over)
 
 
@@ -79,14 +79,14 @@ def _take_former(events: SdsEventReader, screen: Screen) -> bool:
     """Read the existing events, and print them if every event is shown. Returns whether there were any."""
     there_was = False
     while not (events.at_present or events.finished):
-        found = events.poll(1.0)
-        if found is None:
+        received = events.poll(1.0)
+        if received is None:
             continue
         there_was = True
         if screen.kinds is None:
-            screen.event(found.event)
+            screen.event(received.event)
         else:
-            screen.view.take(found.event)
+            screen.view.take(received.event)
     return there_was
 
 
