@@ -109,7 +109,8 @@ class Peer:
         for link in self._links.values():
             link.announce()
             link.unannounce(dropped, now)
-            link.answer_waiting(now)
+            if link.failed is None:
+                link.requests.answer_waiting(now)
             link.sync_common(now)
 
     def connect(self, remote: bytes, now: int, *, dialled: bool, allowed: Set[str] | None = None) -> None:
@@ -242,7 +243,7 @@ class Peer:
             case Announce():
                 link.on_announce(message, now)
             case SyncRequest():
-                link.on_sync_request(message, now)
+                link.requests.receive(message, now)
             case Have():
                 link.on_have(message, now)
             case SyncDone():
@@ -254,7 +255,7 @@ class Peer:
         """Ignore the opening of set reconciliation for a request that the driver does not apply."""
         link = self._links.get(remote)
         if link is not None:
-            link.pass_over(request)
+            link.requests.ignore(request)
 
     def apply_entry(
         self,

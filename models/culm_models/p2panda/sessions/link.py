@@ -12,7 +12,7 @@ from culm_models.p2panda.sessions.announcement import AnnouncementError, Announc
 from culm_models.p2panda.sessions.auto_sync import AutoSync
 from culm_models.p2panda.sessions.lifecycle import SessionLifecycle
 from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage, WithheldLogs
-from culm_models.p2panda.sessions.requests import WaitingRequests
+from culm_models.p2panda.sessions.remote_requests import RemoteRequests
 from culm_models.p2panda.sessions.session import Session, SessionState
 from culm_models.p2panda.sessions.table import PeerState
 from culm_models.p2panda.wire import codec
@@ -55,7 +55,9 @@ class Link:
         self._lifecycle = SessionLifecycle(peer, remote, self._auto, self.outbox, self._reconciling, now)
         self.sessions = self._lifecycle.sessions
         self.withheld = WithheldLogs(remote, self.sessions, peer.events)
-        self._waiting = WaitingRequests(settings.waits_for_announcement_ms, settings.max_schema_ids)
+        self.requests = RemoteRequests(
+            peer, remote, self.announcements, self._lifecycle, self._reconciling, request_session=self.sync
+        )
 
     def announce(self) -> None:
         """Send the remote our latest announcement."""
@@ -186,10 +188,7 @@ class Link:
         self._lifecycle.tick(now, is_busy=is_busy)
         if self._auto.is_due(now):
             self.sync_common(now)
-        for request in self._waiting.take_late(now):
-            error = errors.NotAnnouncedError("the request has waited too long for our announcement")
-            self._peer.events.ignored(self.remote, error, request.session_id)
-            self._refuse(request.session_id)
+        self.requests.refuse_late(now)
 
     def close(self, error: CulmError) -> None:
         """Fail all sessions, because the link is down or no longer usable."""
@@ -226,73 +225,6 @@ class Link:
         if former is not None:
             self.unannounce(frozenset(former.schema_ids) - named, now)
         self.sync_common(now)
-
-    def on_sync_request(self, message: SyncRequest, now: int) -> None:
-        """Process a request for a session."""
-        ours = self.announcements.ours
-        try:
-            self.sessions.check_shape(message.mode, message.schema_ids)
-            if ours is None or not set(message.schema_ids) <= set(ours.schema_ids):
-                if self.sessions.get(message.session_id) is None and self._waiting.hold(message, now):
-                    return
-                raise errors.NotAnnouncedError("the request is not within our announcement")
-            yielding = self.sessions.yielding(message)
-            if not yielding:
-                self._lifecycle.check_room()
-            have = (
-                requests.have(self._peer, message.session_id, message.schema_ids)
-                if not message.mode
-                else None
-            )
-        except errors.SessionError as error:
-            self.pass_over(message)
-            self._peer.events.ignored(self.remote, error, message.session_id)
-            self._refuse_request(message, error, now)
-            return
-        asked_for = [session for session in yielding if session.local and not session.is_refused]
-        for session in yielding:
-            if session.is_refused:
-                self._lifecycle.fail(session, errors.RefusedError("the remote asks in another way"), now)
-            elif session.local:
-                self._lifecycle.end(session, now)
-            else:
-                self._lifecycle.fail(session, errors.AbandonedError("the remote begins anew"), now)
-        self._lifecycle.begin(
-            Session(self.remote, message.session_id, message.mode, message.schema_ids, local=False, now=now)
-        )
-        if have is not None:
-            self._lifecycle.send(have)
-        for session in asked_for:
-            if session.schema_ids != message.schema_ids:
-                self.sync(session.mode, session.schema_ids, now)
-
-    def answer_waiting(self, now: int) -> None:
-        """Process the requests that waited for our new announcement."""
-        ours = self.announcements.ours
-        if ours is not None and self.failed is None:
-            for request in self._waiting.take_announced(frozenset(ours.schema_ids)):
-                self.on_sync_request(request, now)
-
-    def pass_over(self, request: SyncRequest) -> None:
-        """Ignore a request, and the opening that came with it."""
-        if request.mode == MODE_SET_RECONCILIATION:
-            self._reconciling.pass_over(request.session_id)
-
-    def _refuse_request(self, message: SyncRequest, error: errors.SessionError, now: int) -> None:
-        """Refuse a request that should not wait for an answer, and offer a session that may serve it."""
-        too_large = isinstance(error, errors.HaveTooLargeError)
-        other_mode = isinstance(error, errors.UnsupportedModeError)
-        if not too_large and not (other_mode and message.mode == MODE_SET_RECONCILIATION):
-            return
-        self._refuse(message.session_id)
-        if too_large:
-            self.sync(message.mode, message.schema_ids, now)
-
-    def _refuse(self, session_id: int) -> None:
-        # An answer under the id of a running session would end that session.
-        if self.sessions.get(session_id) is None and self._peer.settings.compat == "spec":
-            self._lifecycle.send(SyncDone(session_id, False))
-        self.sessions.skip_id(session_id)
 
     def on_have(self, message: Have, now: int) -> None:
         """Process the heights of the logs that the remote holds."""
@@ -360,7 +292,7 @@ class Link:
 
         The remote has sent everything, leaves live mode, refuses the session, or withdraws a request.
         """
-        if self.sessions.get(message.session_id) is None and self._waiting.drop(message.session_id):
+        if self.sessions.get(message.session_id) is None and self.requests.withdraw(message.session_id):
             return
         session = self._session_of(message.session_id, now)
         if session is None:

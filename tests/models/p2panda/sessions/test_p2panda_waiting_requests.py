@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from culm_models.p2panda.peer import Peer
-from culm_models.p2panda.sessions.requests import MAX_WAITING
+from culm_models.p2panda.sessions.remote_requests import MAX_WAITING
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Have, Message, SyncDone, SyncRequest
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
