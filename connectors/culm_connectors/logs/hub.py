@@ -55,11 +55,6 @@ class Arrival:
     remote: bytes
     session_id: int
 
-    @property
-    def size_bytes(self) -> int:
-        """Size in bytes of entry and payload."""
-        return self.checked.size_bytes
-
 
 @dataclass(frozen=True, slots=True)
 class RefusedEntry:
@@ -312,7 +307,7 @@ class LogHub:
         if subscriber not in self._subscribers:
             self._subscribers.append(subscriber)
 
-    async def store(self, arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[Arrival]:
+    async def store(self, arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[SoundEntry]:
         """Store entries from peers, in this order; returns those that the index could not store.
 
         Those are on `entries` all the same, and the job decides about them. If the `bringer` is a subscriber,
@@ -323,8 +318,7 @@ class LogHub:
             [arrival.checked for arrival in arrivals], brought_by=[arrival.remote for arrival in arrivals]
         )
         self._notify(commit, bringer)
-        lost = {id(checked) for checked in (*commit.conflicts, *commit.gaps)}
-        return [arrival for arrival in arrivals if id(arrival.checked) in lost]
+        return [*commit.conflicts, *commit.gaps]
 
     async def take(self, entries: Sequence[SoundEntry], offsets: Offsets, *, truth: bool = False) -> Commit:
         """Store entries from topics, with the offsets that cover them; `truth` may cut back another branch.

@@ -84,7 +84,7 @@ def assemble(
     driver = Driver(
         peer,
         reader=index,
-        sink=logs.hub,
+        sink=logs.hub.store,
         observer=events,
         pool=logs.pool,
         settings=settings.p2panda.driver,
@@ -101,7 +101,7 @@ def assemble(
             key_pair,
             schemas=lambda: tuple(filter(interest.keeps, interest.served)),
             index=index,
-            sink=logs.hub,
+            sink=logs.hub.store,
             observer=events,
             pool=logs.pool,
             settings=settings.p2panda.driver,

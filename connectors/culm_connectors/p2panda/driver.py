@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Sequence, Set
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence, Set
 
 from culm_connectors.clock import steady_ms
 from culm_connectors.edge.intake import Bounds, MemoryOutbox
@@ -49,15 +48,12 @@ from culm_models.p2panda.wire.messages import Message
 _REJECTS_A_BROKEN_STREAM = 5
 
 
-class Sink(Protocol):
-    """Destination of checked entries: they are durable and in the peer's store when `store` returns."""
+Sink = Callable[[Sequence[Arrival], object], Awaitable[Sequence[SoundEntry]]]
+"""Makes entries durable and puts them into the peer's store, in this order.
 
-    async def store(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[Arrival]:
-        """Store entries in this order; returns those that could not be (their log has moved on since).
-
-        The `bringer` sees to its own peers. A raised error means that none was stored, and ends the driver.
-        """
-        ...
+Returns those that could not be stored (their log has moved on since). The second argument is who brings them
+and sees to its own peers. A raised error means that none was stored, and ends the driver.
+"""
 
 
 def permit_everything(remote: bytes, message: Message) -> Message | None:
@@ -192,7 +188,7 @@ class Driver:
     async def store(self, entries: Sequence[SoundEntry]) -> None:
         """Store staged local entries (`Peer.ingest`), which no remote sent; live remotes get them."""
         arrivals = [Arrival(checked, self.peer.peer_id, 0) for checked in entries]
-        self._staged.add((arrival, arrival.size_bytes) for arrival in arrivals)
+        self._staged.add((arrival, arrival.checked.size_bytes) for arrival in arrivals)
         await self.drained()
 
     async def drained(self) -> None:
@@ -240,8 +236,8 @@ class Driver:
         if link.remote == self.peer.peer_id:
             self.links.refuse(connection, CloseCode.WRONG_PEER, "this is the very peer that calls")
             return False
-        held = self.links.open.get(link.remote)
-        if held is not None and not supersedes(connection, held.connection, self.peer.peer_id):
+        earlier = self.links.open.get(link.remote)
+        if earlier is not None and not supersedes(connection, earlier.connection, self.peer.peer_id):
             self.links.refuse(connection, CloseCode.SUPERSEDED, "there is another connection between us")
             return False
         self.links.begin(link)
@@ -314,17 +310,15 @@ class Driver:
             self.metrics.waiting_for_turn = self._turns.waiting
 
     async def _store_arrivals(self, batch: Sequence[Arrival]) -> None:
-        refused = {id(arrival) for arrival in await self._sink.store(batch, self)}
+        lost = {id(checked) for checked in await self._sink(batch, self)}
         now = self._now_ms()
         self._settled(batch)
         for remote, run in itertools.groupby(batch, lambda arrival: arrival.remote):
-            arrivals = tuple(run)
-            lost = [arrival.checked for arrival in arrivals if id(arrival) in refused]
+            entries = [arrival.checked for arrival in run]
             if lost:
-                self.peer.discard(lost, now)
-            self.peer.stored(
-                [arrival.checked for arrival in arrivals if id(arrival) not in refused], remote, now
-            )
+                self.peer.discard([checked for checked in entries if id(checked) in lost], now)
+                entries = [checked for checked in entries if id(checked) not in lost]
+            self.peer.stored(entries, remote, now)
         self.pump()
 
     async def _tick(self) -> None:

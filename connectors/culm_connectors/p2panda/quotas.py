@@ -76,6 +76,6 @@ class Quotas:
                 (self._by_author, arrival.checked.entry.public_key),
                 (self._by_peer, arrival.remote),
             ):
-                counts[name] -= arrival.size_bytes
+                counts[name] -= arrival.checked.size_bytes
                 if not counts[name]:
                     del counts[name]

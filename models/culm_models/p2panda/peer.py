@@ -198,8 +198,7 @@ class Peer:
             checked = check_entry(message.entry, message.operation)
         except CulmError as error:
             checked = error
-        raw = (message.entry, message.operation)
-        if self.apply_entry(link.remote, message.session_id, checked, raw, now):
+        if self.apply_entry(link.remote, message, checked, now):
             assert not isinstance(checked, CulmError), "a refused entry is never staged"
             accepted.append(checked)
 
@@ -260,17 +259,16 @@ class Peer:
     def apply_entry(
         self,
         remote: bytes,
-        session_id: int,
+        message: EntryMessage,
         checked: CheckedOperation | CulmError,
-        raw: tuple[bytes, bytes],
         now: int,
     ) -> bool:
         """Act on an entry that was checked, or on the error that refused it.
 
-        Returns True if it is staged; the caller stores it and calls `stored`, or else `discard`. `raw` holds
-        the entry's and the operation's bytes for the event about a refusal.
+        Returns True if it is staged; the caller stores it and calls `stored`, or else `discard`.
         """
         link = self._links.get(remote)
+        session_id = message.session_id
         session = link.sessions.get(session_id) if link is not None else None
         if session is None:
             error = session_errors.UnknownSessionError(f"there is no session {session_id}")
@@ -278,8 +276,8 @@ class Peer:
             return False
         session.last_activity = now
         if isinstance(checked, CulmError):
-            session.note_unreadable(raw[0], checked)
-            self._reject(remote, session_id, checked, raw, None)
+            session.note_unreadable(message.entry, checked)
+            self._reject(remote, message, checked, None)
             return False
         try:
             fresh = self.ingest.stage(checked, session.schemas, remote)
@@ -291,7 +289,7 @@ class Peer:
             elif isinstance(refusal, BacklinkUnknownError | SkiplinkUnknownError):
                 # The entry that it follows may be of the other branch.
                 blameless = session.is_contradictory(checked.log)
-            self._reject(remote, session_id, refusal, raw, checked, blameless=blameless)
+            self._reject(remote, message, refusal, checked, blameless=blameless)
             return False
         entry = checked.entry
         if session.has_unsent or not session.planned:
@@ -306,9 +304,8 @@ class Peer:
     def _reject(
         self,
         remote: bytes,
-        session_id: int,
+        message: EntryMessage,
         error: CulmError,
-        raw: tuple[bytes, bytes],
         checked: CheckedOperation | None,
         *,
         blameless: bool = False,
@@ -319,7 +316,14 @@ class Peer:
         self._events.counts[error.code] += 1
         self._events.add(
             events.Rejected(
-                remote, session_id, error.code, str(error)[:_SHOWN_LENGTH], *raw, held_hash, blameless
+                remote,
+                message.session_id,
+                error.code,
+                str(error)[:_SHOWN_LENGTH],
+                message.entry,
+                message.operation,
+                held_hash,
+                blameless,
             )
         )
 

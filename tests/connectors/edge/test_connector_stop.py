@@ -13,6 +13,7 @@ from culm_connectors.logs.hub import Arrival
 from culm_connectors.p2panda.settings import ALPN as P2PANDA
 from culm_connectors.sds.settings import ALPN as SDS
 from culm_connectors.transport import CloseCode, ConnectError, connect
+from culm_models.bamboo.checks import SoundEntry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import read_to_end
 from tests.support.edge import Edge, connector, hold_catching_up, reference_peer, write_document
@@ -62,13 +63,13 @@ async def stopped_in_mid_store(tmp_path: Path, kafka: KafkaSettings, gate: async
     task = asyncio.create_task(edge.run())
     await until(lambda: task.done() or edge.address is not None)
     assert edge.address is not None
-    store = edge.hub.store
+    sink = edge.driver._sink
 
-    async def gated(arrivals: Sequence[Arrival], bringer: object = None) -> Sequence[Arrival]:
+    async def gated(arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
         await gate.wait()
-        return await store(arrivals, bringer)
+        return await sink(arrivals, bringer)
 
-    edge.hub.store = gated  # type: ignore[method-assign]
+    edge.driver._sink = gated
     async with reference_peer(tmp_path, "a") as a:
         await write_document(a, 30)
         a.dial(edge.address)

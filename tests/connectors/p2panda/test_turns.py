@@ -17,6 +17,7 @@ from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.reconnect import Backoff
+from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
 from tests.support.edge import reference_peer, write_document
 from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
@@ -132,9 +133,9 @@ async def test_a_sink_that_takes_nothing_stops_the_remote(tmp_path: Path, limits
     gate = asyncio.Event()
 
     class Slow(ReferencePeer):
-        async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
             await gate.wait()
-            return await super().store_arrivals(arrivals)
+            return await super().store_arrivals(arrivals, bringer)
 
     slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=settings, live_mode=False)
     async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
@@ -165,9 +166,9 @@ async def test_a_session_whose_words_wait_for_the_store_does_not_time_out(tmp_pa
     gate = asyncio.Event()
 
     class Slow(ReferencePeer):
-        async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
             await gate.wait()
-            return await super().store_arrivals(arrivals)
+            return await super().store_arrivals(arrivals, bringer)
 
     slow = Slow(tmp_path / "slow", key_pair=author("slow"), durable=False, driver=settings, live_mode=False)
     async with slow, reference_peer(tmp_path, "a") as a, a.serve() as listener:
@@ -200,9 +201,9 @@ async def test_deliveries_of_live_entries_wait_for_a_remote_that_is_slow(tmp_pat
     delivered: dict[LogKey, int] = {}
 
     class Slow(ReferencePeer):
-        async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
             await gate.wait()
-            return await super().store_arrivals(arrivals)
+            return await super().store_arrivals(arrivals, bringer)
 
     class Sender(ReferencePeer):
         wants_deliveries = True

@@ -45,7 +45,8 @@ def session_with(peer: Peer, remote: bytes, *, live: bool = True) -> None:
 
 
 def offer(peer: Peer, checked: CheckedOperation, remote: bytes = HIGH) -> bool:
-    return peer.apply_entry(remote, 0, checked, (checked.entry_bytes, checked.payload_bytes), NOW)
+    message = EntryMessage(0, checked.entry_bytes, checked.payload_bytes)
+    return peer.apply_entry(remote, message, checked, NOW)
 
 
 def check(message: EntryMessage) -> CheckedOperation | CulmError:
@@ -76,8 +77,7 @@ def test_one_shot_and_steps_are_the_same(seed: int) -> None:
                 other.apply(HIGH, message, NOW)
                 continue
             checked = check(message)
-            raw = (message.entry, message.operation)
-            if other.apply_entry(HIGH, message.session_id, checked, raw, NOW):
+            if other.apply_entry(HIGH, message, checked, NOW):
                 assert not isinstance(checked, CulmError)
                 other.store.append([checked])
                 other.stored([checked], HIGH, NOW)

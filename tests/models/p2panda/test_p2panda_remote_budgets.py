@@ -66,7 +66,7 @@ def in_session(*logs: list[CheckedOperation], **settings: Any) -> Peer:
     return peer
 
 
-def entries(log: list[CheckedOperation], session_id: int = 0) -> list[Message]:
+def entries(log: list[CheckedOperation], session_id: int = 0) -> list[EntryMessage]:
     return [EntryMessage(session_id, one.entry_bytes, one.payload_bytes) for one in log]
 
 
@@ -213,10 +213,10 @@ def test_a_gap_and_a_wrong_signature_are_the_remotes_fault() -> None:
 def test_what_follows_on_a_discarded_branch_is_not_the_remotes_fault() -> None:
     log = make_log(ANNA, 0, 5)
     peer = in_session()
-    raw = [(one.entry_bytes, one.payload_bytes) for one in log]
-    assert peer.apply_entry(HIGH, 0, log[0], raw[0], NOW)
+    first, second = entries(log[:2])
+    assert peer.apply_entry(HIGH, first, log[0], NOW)
     peer.discard(log[:1], NOW)
-    assert not peer.apply_entry(HIGH, 0, log[1], raw[1], NOW)
+    assert not peer.apply_entry(HIGH, second, log[1], NOW)
     (refused,) = [event for event in peer.take_events() if isinstance(event, Rejected)]
     assert (refused.code, refused.blameless) == ("bamboo.backlink_unknown", True)
 

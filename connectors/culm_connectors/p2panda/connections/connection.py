@@ -285,13 +285,12 @@ def _apply_entries(
     arrivals: list[Arrival] = []
     try:
         for message, checked in zip(messages, results, strict=True):
-            raw = (message.entry, message.operation)
-            if shared.peer.apply_entry(link.remote, message.session_id, checked, raw, now):
+            if shared.peer.apply_entry(link.remote, message, checked, now):
                 assert not isinstance(checked, CulmError), "a refused entry is never staged"
                 arrivals.append(Arrival(checked, link.remote, message.session_id))
     finally:
         # What the peer has staged must be stored, whatever happens to this connection: nobody sends it again.
-        shared.staged.add((arrival, arrival.size_bytes) for arrival in arrivals)
+        shared.staged.add((arrival, arrival.checked.size_bytes) for arrival in arrivals)
 
 
 @_until_closed

@@ -116,7 +116,7 @@ class ReferencePeer:
             self.driver = Driver(
                 peer,
                 reader=self.index,
-                sink=_StoreSink(self),
+                sink=self.store_arrivals,
                 observer=self,
                 pool=pool,
                 settings=self._driver_settings,
@@ -279,12 +279,11 @@ class ReferencePeer:
 
     # What the driver asks of its sink and observer.
 
-    async def store_arrivals(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+    async def store_arrivals(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[SoundEntry]:
         """Store the entries that remotes sent; returns those that could not be stored."""
         commit = await self.index.write(arrival.checked for arrival in arrivals)
-        lost = {id(checked) for checked in (*commit.conflicts, *commit.gaps)}
         self._notify_stored(commit.stored)
-        return [arrival for arrival in arrivals if id(arrival.checked) in lost]
+        return [*commit.conflicts, *commit.gaps]
 
     def on_event(self, event: Event) -> None:
         """Pass an event of the protocol to the listeners."""
@@ -313,14 +312,3 @@ class ReferencePeer:
         if entries:
             for listener in self.stored_listeners:
                 listener(entries)
-
-
-class _StoreSink:
-    """The driver's sink: a peer's own store."""
-
-    def __init__(self, peer: ReferencePeer) -> None:
-        self._peer = peer
-
-    async def store(self, arrivals: Sequence[Arrival], bringer: object) -> Sequence[Arrival]:
-        """Keep entries; returns what could not be kept."""
-        return await self._peer.store_arrivals(arrivals)

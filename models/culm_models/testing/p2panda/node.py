@@ -121,9 +121,8 @@ class Node(SimulatedNode):
             if not isinstance(message, EntryMessage):
                 self.peer.apply(remote, message, now)
                 continue
-            raw = (message.entry, message.operation)
-            checked = _check(*raw)
-            if self.peer.apply_entry(remote, message.session_id, checked, raw, now):
+            checked = _check(message.entry, message.operation)
+            if self.peer.apply_entry(remote, message, checked, now):
                 assert not isinstance(checked, CulmError), "a refused entry is never staged"
                 self.staged.append((checked, remote))
 
