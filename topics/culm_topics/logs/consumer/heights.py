@@ -135,9 +135,8 @@ class EarlyRecords:
         """Every open hole, the oldest first."""
         return tuple(self._holes.values())
 
-    def keep(self, entry: LogEntry, height: int, deadline_s: float) -> None:
+    def keep(self, key: bytes, entry: LogEntry, height: int, deadline_s: float) -> None:
         """Keep the entry, whose log is at `height`, until its predecessors arrive."""
-        key = entry.key
         hole = self._holes.get(key)
         if hole is None:
             hole = self._holes[key] = Hole(key, height + 1, deadline_s)

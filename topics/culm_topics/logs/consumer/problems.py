@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from culm_models.bamboo.hashes import YASMF, HashFlavour
 from culm_topics.errors import LogGap, RecordError
-from culm_topics.records import log_key, split_flavoured_log_key
 
 logger = logging.getLogger(__name__)
 
@@ -55,14 +54,17 @@ class Problems:
         """The logs that wait for a missing entry, by their keys."""
         return self._set_aside
 
-    def add(self, problem: Problem) -> None:
-        """Count a problem; raises its error if the reader is strict."""
+    def add(self, problem: Problem, key: bytes | None = None) -> None:
+        """Count a problem, of the log with this key if a log is set aside.
+
+        Raises the problem's error if the reader is strict.
+        """
         if self._strict:
             raise problem.error
-        if problem.log is None:
+        if key is None:
             self.bad_records += 1
         else:
-            self._set_aside[log_key(*problem.log, problem.flavour)] = problem
+            self._set_aside[key] = problem
         if self._on_problem is not None:
             self._on_problem(problem)
         else:
@@ -70,8 +72,9 @@ class Problems:
 
     def solved(self, key: bytes) -> None:
         """Record that the log continues."""
-        if self._set_aside.pop(key, None) is not None:
-            _, (public_key, log_id) = split_flavoured_log_key(key)
+        problem = self._set_aside.pop(key, None)
+        if problem is not None and problem.log is not None:
+            public_key, log_id = problem.log
             logger.info("log %s %d goes on: the missing entry came", public_key.hex(), log_id)
 
     def _write(self, problem: Problem) -> None:

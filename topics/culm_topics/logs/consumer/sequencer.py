@@ -95,7 +95,7 @@ class Sequencer:
             flavour,
         )
         if verdict is Verdict.EARLY:
-            self.early.keep(entry, self.heights.height(known_key), now_s + self._gap_wait_seconds)
+            self.early.keep(known_key, entry, self.heights.height(known_key), now_s + self._gap_wait_seconds)
             if len(self.early) > MAX_EARLY_RECORDS:
                 self.set_aside(self.early.holes[0])
             return None
@@ -167,7 +167,7 @@ class Sequencer:
             f"log {public_key.hex()} {log_id}: entry {missing} is missing, entry {seq_num} came "
             f"(partition {partition}, offset {offset}){hint}"
         )
-        self.problems.add(Problem(error, partition, offset, (public_key, log_id), missing, flavour))
+        self.problems.add(Problem(error, partition, offset, (public_key, log_id), missing, flavour), key)
 
     def _is_set_aside(self, key: bytes) -> bool:
         return key in self.problems.set_aside
