@@ -120,13 +120,12 @@ class LogPublisher:
         await self._sender.producer.send(self._entries_topic, records)
 
     async def entries_again(
-        self, log: LogKey, pairs: Sequence[Pair], schema_id: str, brought_by: bytes
+        self, key: bytes, pairs: Sequence[Pair], schema_id: str, brought_by: bytes
     ) -> None:
         """Produce entries that the index holds once more; returns when Kafka has acknowledged them.
 
-        Raises ProduceFailed.
+        `key` is that of the records of their log. Raises ProduceFailed.
         """
-        key = log_key(*log)
         records = [
             self._entry_record(entry, payload, schema_id, key, brought_by, _NO_SESSION)
             for entry, payload in pairs

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from culm_connectors.logs.hub import LogPublisher
 from culm_connectors.logs.index import IndexWriter
 from culm_connectors.logs.lost_entries.survey import LostPart
-from culm_topics.records import split_log_key
 
 _PIECE_BYTES = 256 * 1024
 
@@ -29,7 +28,7 @@ async def produce_again(
     Raises ProduceFailed, IndexDamaged.
     """
     for part in parts:
-        log = split_log_key(part.key)
+        log = part.log
         info = index.store.log_info(*log)
         if info is None:
             continue  # removed from the index meanwhile, to be read again
@@ -38,7 +37,7 @@ async def produce_again(
             (pairs,) = await index.read_ranges([(*log, first, part.last)], _PIECE_BYTES)
             if not pairs:
                 break
-            await publisher.entries_again(log, pairs, info.schema_id, peer_id)
+            await publisher.entries_again(part.key, pairs, info.schema_id, peer_id)
             produced(len(pairs))
             first += len(pairs)
             if entries_per_second is not None:

@@ -68,7 +68,7 @@ async def repair_from(
         read = await asyncio.to_thread(read_positions, kafka, "logs", partitions)
         topics = TopicReaders(quiet(kafka), f"{reader_group_prefix(kafka)}logs-repair")
         parts = await find_lost(store, topics, read, others=True, progress=progress)
-        parts = [part for part in parts if not authors or part.key[:32] in authors]
+        parts = [part for part in parts if not authors or part.log[0] in authors]
         if dry_run:
             return Repair(parts, 0)
         counted = _Counted(sum(part.count for part in parts), progress)

@@ -25,10 +25,11 @@ from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.warm_start.claims import table_of
 from culm_connectors.logs.warm_start.heights import EMPTY, LOG_SIZE, HeightTable, log_column
 from culm_models.bamboo.entry import read_place
+from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.readers.batch import Partition, source_of
-from culm_topics.records import split_flavoured_log_key, split_log_key
+from culm_topics.records import split_flavoured_log_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class LostPart:
     last: int
     missing: int | None
     """Number of the first entry that neither topics nor index have; None if the log will be complete."""
+
+    @property
+    def log(self) -> LogKey:
+        """Public key and log id."""
+        return split_flavoured_log_key(self.key)[1]
 
     @property
     def count(self) -> int:
@@ -94,16 +100,16 @@ async def find_lost(
     topics: TopicReaders,
     read: Mapping[Partition, int],
     *,
-    only: Collection[bytes] | None = None,
+    only: Collection[LogKey] | None = None,
     others: bool = False,
     progress: Progress = lambda *_: None,
 ) -> list[LostPart]:
     """Find the logs of this index that cannot continue, in the order of their keys.
 
-    `read` is the position of the job `logs` on `entries`, as far as it is known. `only` selects logs by their
-    40-byte keys. `others` adds logs that the index does not hold, whose entries cannot be produced. Takes 56
-    bytes of memory for each log, and some 200 for each log ahead of `logs`; with `others`, also for each log
-    that the index does not hold. Raises OffsetLost, ConsumeFailed, IndexDamaged.
+    `read` is the position of the job `logs` on `entries`, as far as it is known. `only` selects logs.
+    `others` adds logs that the index does not hold, whose entries cannot be produced. Takes 56 bytes of
+    memory for each log, and some 200 for each log ahead of `logs`; with `others`, also for each log that the
+    index does not hold. Raises OffsetLost, ConsumeFailed, IndexDamaged.
     """
     held = await asyncio.to_thread(_held, index, only)
     seen, strange = await _heights_on_logs(held, topics, others=others, progress=progress)
@@ -125,11 +131,10 @@ async def find_lost(
     return [part for part in found if part is not None]
 
 
-def _held(index: LmdbLogStore, only: Collection[bytes] | None) -> HeightTable:
+def _held(index: LmdbLogStore, only: Collection[LogKey] | None) -> HeightTable:
     if only is None:
         return reduce(HeightTable.merged, (table_of(index, one) for one in index.schema_ids()), EMPTY)
-    logs = [split_log_key(key) for key in only]
-    return HeightTable.from_heights((*log, index.height(*log)) for log in logs)
+    return HeightTable.from_heights((*log, index.height(*log)) for log in only)
 
 
 async def _heights_on_logs(

@@ -32,7 +32,6 @@ from culm_models.bamboo.log_store import LogKey
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.job_positions import read_positions
 from culm_topics.readers.batch import Partition
-from culm_topics.records import log_key
 
 logger = logging.getLogger(__name__)
 _refused = LimitedLog(logger, interval_s=3_600.0)
@@ -94,7 +93,7 @@ class LostEntriesWatch:
         self._peer_id = peer_id
         self._settings = settings
         self._now_s = now_s
-        self._unconfirmed: dict[bytes, _Unconfirmed] = {}
+        self._unconfirmed: dict[LogKey, _Unconfirmed] = {}
         self._everything_since_s: float | None = now_s()
         """Time since when the standing logs are unknown: the start, or when there were too many."""
         self._ends: deque[tuple[float, Mapping[Partition, int]]] = deque()
@@ -112,24 +111,23 @@ class LostEntriesWatch:
     def on_stored(self, stored: Stored) -> None:
         """Expect the stored entries on `logs`."""
         for checked in stored.entries:
-            key = log_key(*checked.log)
-            if key in self._unconfirmed:
+            log = checked.log
+            if log in self._unconfirmed:
                 continue
             if len(self._unconfirmed) < _MAX_LOGS:
-                self._unconfirmed[key] = _Unconfirmed(self._now_s())
+                self._unconfirmed[log] = _Unconfirmed(self._now_s())
             elif self._everything_since_s is None:
                 self._everything_since_s = self._now_s()
 
     def on_logs(self, heights: Mapping[LogKey, int]) -> None:
         """Note the heights of logs in a batch read from `logs`."""
         for log, height in heights.items():
-            key = log_key(*log)
-            if key not in self._unconfirmed:
+            if log not in self._unconfirmed:
                 continue
             if height >= self._index.store.height(*log):
-                del self._unconfirmed[key]
+                del self._unconfirmed[log]
             else:
-                self._unconfirmed[key] = _Unconfirmed(self._now_s())
+                self._unconfirmed[log] = _Unconfirmed(self._now_s())
 
     # Standing logs.
 
@@ -139,12 +137,12 @@ class LostEntriesWatch:
         since_s = self._now_s() - self._settings.after_s
         return sum(one.since_s <= since_s for one in tuple(self._unconfirmed.values()))
 
-    def _due(self) -> list[bytes]:
+    def _due(self) -> list[LogKey]:
         """Returns the logs to survey now; each is due ever more rarely while it stands."""
         now_s, after_s = self._now_s(), self._settings.after_s
         return [
-            key
-            for key, one in self._unconfirmed.items()
+            log
+            for log, one in self._unconfirmed.items()
             if now_s - one.since_s >= after_s * 2 ** min(one.looks, _MAX_DOUBLINGS)
         ]
 
@@ -189,7 +187,7 @@ class LostEntriesWatch:
             for place, start in state.starts.items()
         )
 
-    async def _look(self, only: Collection[bytes] | None) -> None:
+    async def _look(self, only: Collection[LogKey] | None) -> None:
         self.looks += 1
         # Asked before anything is read: what the job wrote up to this position is then on `logs`.
         state = self._last = await asyncio.to_thread(self._ask)
@@ -198,9 +196,9 @@ class LostEntriesWatch:
         if only is None:
             self._everything_since_s = None
         for part in parts:
-            self._unconfirmed.setdefault(part.key, _Unconfirmed(now_s)).attempts += 1
-        for key in self._unconfirmed.keys() & ({part.key for part in parts} if only is None else only):
-            self._unconfirmed[key].looks += 1
+            self._unconfirmed.setdefault(part.log, _Unconfirmed(now_s)).attempts += 1
+        for log in self._unconfirmed.keys() & ({part.log for part in parts} if only is None else only):
+            self._unconfirmed[log].looks += 1
         if parts:
             await self._repair(parts)
 
@@ -217,7 +215,7 @@ class LostEntriesWatch:
             self._peer_id,
             entries_per_second=self._settings.entries_per_second,
             produced=count,
-            is_wanted=lambda part: part.key in self._unconfirmed,
+            is_wanted=lambda part: part.log in self._unconfirmed,
         )
         logger.warning(
             "%d logs stood because entries had expired before they got to the topic logs: %d entries were "

@@ -30,7 +30,6 @@ from culm_infra.cli.output import (
 )
 from culm_infra.columns import Columns
 from culm_models.p2panda.operations.operation import peek
-from culm_topics.records import split_flavoured_log_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,8 +107,7 @@ def _missing(done: Repair) -> Sequence[LostPart]:
 
 
 def _lost_row(part: LostPart) -> dict[str, Any]:
-
-    _, (author, log_id) = split_flavoured_log_key(part.key)
+    author, log_id = part.log
     return {
         "public_key": author,
         "log_id": log_id,

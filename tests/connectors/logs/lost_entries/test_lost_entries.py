@@ -14,9 +14,11 @@ from culm_connectors.kafka import OffsetLost, TopicReaders
 from culm_connectors.logs.hub import Stored
 from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.logs.lost_entries import watch
+from culm_connectors.logs.lost_entries.sending import produce_again
 from culm_connectors.logs.lost_entries.settings import RepairSettings
 from culm_connectors.logs.lost_entries.survey import LostPart, find_lost
 from culm_connectors.logs.lost_entries.watch import LostEntriesWatch, TopicState
+from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_topics.kafka.acls import reader_group_prefix
@@ -41,8 +43,8 @@ class World:
         self.now_s = 0.0
         self.start = self.end = self.read = 0
         self.heights: dict[LogKey, int] = {}
-        self.lost: dict[bytes, LostPart] = {}
-        self.looked: list[Collection[bytes] | None] = []
+        self.lost: dict[LogKey, LostPart] = {}
+        self.looked: list[Collection[LogKey] | None] = []
         self.produced: list[LostPart] = []
         store = SimpleNamespace(height=lambda *log: self.heights[log])
         self.watch = LostEntriesWatch(
@@ -59,10 +61,10 @@ class World:
         monkeypatch.setattr("random.uniform", lambda *_: 0.0)
 
     async def _find_lost(
-        self, index: object, topics: object, read: Mapping[Partition, int], *, only: Collection[bytes] | None
+        self, index: object, topics: object, read: Mapping[Partition, int], *, only: Collection[LogKey] | None
     ) -> list[LostPart]:
         self.looked.append(only)
-        return [part for key, part in self.lost.items() if only is None or key in only]
+        return [part for log, part in self.lost.items() if only is None or log in only]
 
     async def _produce_again(self, parts: Sequence[LostPart], *_: object, **options: Any) -> None:
         assert all(map(options["is_wanted"], parts))
@@ -90,7 +92,6 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 LOG = make_log(author("a"), 0, 4)
-KEY = log_key(*LOG[0].log)
 
 
 async def test_a_job_that_is_behind_or_away_for_an_hour_is_no_reason_to_look(world: World) -> None:
@@ -108,11 +109,11 @@ async def test_a_job_that_is_behind_or_away_for_an_hour_is_no_reason_to_look(wor
 
 
 async def test_what_the_job_has_passed_by_is_produced_again_ever_more_rarely(world: World) -> None:
-    world.lost[KEY] = LostPart(KEY, 0, 1, 4, None)
+    world.lost[LOG[0].log] = LostPart(log_key(*LOG[0].log), 0, 1, 4, None)
     world.store(LOG)
     world.read = world.end
     await world.pass_time(1.5 * AFTER_S)
-    assert world.looked == [[KEY]] and world.produced == [world.lost[KEY]]
+    assert world.looked == [[LOG[0].log]] and world.produced == [world.lost[LOG[0].log]]
     await world.pass_time(128 * AFTER_S)
     assert 5 <= len(world.produced) <= 8
     # It goes on: what has helped is not counted against the next time.
@@ -131,7 +132,7 @@ async def test_records_that_were_removed_unread_are_a_reason_once(world: World) 
     assert world.looked == []
     world.start = 2
     await world.pass_time(10 * AFTER_S)
-    assert world.looked == [[KEY]]
+    assert world.looked == [[LOG[0].log]]
     assert world.produced == []
 
 
@@ -170,6 +171,12 @@ async def test_nothing_is_done_where_it_is_turned_off(monkeypatch: pytest.Monkey
     made = World(monkeypatch)
     made.watch._settings = RepairSettings(enabled=False)
     await made.watch.run()
+
+
+async def test_a_log_of_another_flavour_that_misses_an_entry_is_passed_over() -> None:
+    index, publisher = SimpleNamespace(store=SimpleNamespace(log_info=lambda *_: None)), SimpleNamespace()
+    missing = LostPart(log_key(*LOG[0].log, YAMF), 0, 1, 0, 1)
+    await produce_again([missing], cast("Any", index), cast("Any", publisher), bytes(32))
 
 
 PARTITIONS = 1
@@ -220,7 +227,7 @@ async def test_only_what_the_job_can_get_from_nowhere_is_lost(tmp_path: Path, ka
 
     own = await find_lost(store, readers, positions)
     assert {part.key for part in own} == {keys[name] for name in expected if name in held}
-    some = await find_lost(store, readers, positions, only=[keys["waits"], keys["whole"]])
+    some = await find_lost(store, readers, positions, only=[logs["waits"][0].log, logs["whole"][0].log])
     assert some == [expected["waits"]]
     for unknown in ({}, {(kafka.topic("entries"), 0): 1_000}):
         # How far the job has read is not known: what is on `entries` may still be read.
