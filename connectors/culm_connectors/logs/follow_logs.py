@@ -209,8 +209,7 @@ class LogsFollower:
             logger.error("%d records of the logs topic hold no entries", len(checked) - len(entries))
         commit = await self._hub.take(entries, batch.offsets, truth=True)
         self._lost_entries.on_logs(heights)
-        for key, first in commit.truncated:
-            public_key, log_id = split_log_key(key)
+        for (public_key, log_id), first in commit.truncated:
             logger.warning("log %s/%d: cut back to %d by the truth", public_key.hex(), log_id, first - 1)
         # A log that should hold more entries by now is read again when the index is compared with `blocks`.
         claims = self._warm_start.claims

@@ -34,7 +34,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
-from culm_topics.records import log_key, rejection, split_log_key
+from culm_topics.records import log_key, rejection
 
 logger = logging.getLogger(__name__)
 
@@ -330,8 +330,7 @@ class LogHub:
 
     def _notify(self, commit: Commit, bringer: object = None) -> None:
         replacing: list[SoundEntry] = []
-        for key, _ in commit.truncated:
-            log = split_log_key(key)
+        for log, _ in commit.truncated:
             replacing += [one for one in commit.stored if one.log == log][:1]
         stored = Stored(commit.stored, self._claims.arrived(commit.stored), tuple(replacing))
         for subscriber in self._subscribers:

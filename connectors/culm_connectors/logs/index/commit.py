@@ -24,6 +24,7 @@ from culm_connectors.logs.index.errors import IndexDamaged
 from culm_connectors.logs.index.layout import LogRow
 from culm_models.bamboo import hash_bytes
 from culm_models.bamboo.checks import SoundEntry
+from culm_models.bamboo.log_store import LogKey
 from culm_topics.records import LOG_KEY_SIZE, log_key
 
 _AUTHOR, _PEER = b"\x00", b"\x01"
@@ -131,8 +132,8 @@ class Commit:
     stored: tuple[SoundEntry, ...]
     conflicts: tuple[SoundEntry, ...]
     gaps: tuple[SoundEntry, ...]
-    truncated: tuple[tuple[bytes, int], ...]
-    """(log key, first sequence number that was removed) of every log that was cut back."""
+    truncated: tuple[tuple[LogKey, int], ...]
+    """(log, first sequence number that was removed) of every log that was cut back."""
     rows: Mapping[bytes, LogRow | None]
     schema_numbers: Mapping[str, int]
     unsettled: bool = False
@@ -152,7 +153,7 @@ class Writer:
     stored: list[SoundEntry] = field(default_factory=list)
     conflicts: list[SoundEntry] = field(default_factory=list)
     gaps: list[SoundEntry] = field(default_factory=list)
-    truncated: list[tuple[bytes, int]] = field(default_factory=list)
+    truncated: list[tuple[LogKey, int]] = field(default_factory=list)
     documents: DocumentWriter = field(init=False)
     usage: UsageWriter = field(init=False)
 
@@ -219,7 +220,7 @@ class Writer:
             if not truth:
                 self.conflicts.append(checked)
                 return
-            row = self._truncate(key, entry.seq_num)
+            row = self._truncate(key, checked.log, entry.seq_num)
             height = entry.seq_num - 1
         if entry.seq_num != height + 1:
             self.gaps.append(checked)
@@ -251,7 +252,7 @@ class Writer:
         self._db_put(b"schemas", layout.U32.pack(number), schema_id.encode())
         return number
 
-    def _truncate(self, key: bytes, first: int) -> LogRow | None:
+    def _truncate(self, key: bytes, log: LogKey, first: int) -> LogRow | None:
         """Remove the entries from `first` on; returns the row of the rest, or None if nothing is left."""
         row = self.documents.row(key)
         assert row is not None and first <= row.height, "nothing to cut"
@@ -262,10 +263,8 @@ class Writer:
             self._db_delete(b"entries", key + layout.U64.pack(seq_num))
             sizes[seq_num] = layout.stored_size(value)
         self.usage.removed(key, sizes)
-        self.stored = [
-            kept for kept in self.stored if log_key(*kept.log) != key or kept.entry.seq_num < first
-        ]
-        self.truncated.append((key, first))
+        self.stored = [kept for kept in self.stored if kept.log != log or kept.entry.seq_num < first]
+        self.truncated.append((log, first))
         row = self.documents.cut(key, row, first - 1)
         left: LogRow | None = None
         if first > 1:

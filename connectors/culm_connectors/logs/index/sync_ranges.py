@@ -20,7 +20,7 @@ from culm_connectors.logs.ranges import BlockSums, RangeIndex, RangeSnapshot, Sn
 from culm_connectors.logs.ranges.columns import Rows, U64s, join_keys, no_keys, numbers
 from culm_models.lifts import DEFAULT, Lift
 from culm_models.lifts.vectors import split_items
-from culm_topics.records import LOG_KEY_SIZE
+from culm_topics.records import LOG_KEY_SIZE, log_key
 
 _CHUNK_LOGS = 65_536
 _PREFIX_SIZE = layout.U32.size
@@ -103,7 +103,7 @@ class SyncRanges:
         # In this order: an index that moves from one to the other meanwhile is updated at least once.
         for indexes in (self._filling, self._ready):
             held = dict(indexes)
-            cut = {key for key, _ in commit.truncated}
+            cut = {log_key(*log) for log, _ in commit.truncated}
             for key, row in commit.rows.items():
                 if row is None or key in cut:
                     for index in held.values():

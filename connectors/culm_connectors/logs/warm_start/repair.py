@@ -20,6 +20,7 @@ from culm_connectors.logs.hub import LogHub, Stored
 from culm_connectors.logs.index import IndexWriter, LmdbLogStore
 from culm_connectors.logs.index.layout import Pair
 from culm_models.bamboo.checks import SoundEntry
+from culm_models.bamboo.log_store import LogKey
 from culm_models.errors import CulmError
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import LogRecord
@@ -103,8 +104,8 @@ class LogGaps:
         self._from_start = from_start
         self._report = report
         self._interval_s = _INTERVAL_S if interval_s is None else interval_s
-        self._wanted: dict[bytes, SoundEntry] = {}
-        self._set_aside: dict[bytes, tuple[int, SoundEntry]] = {}
+        self._wanted: dict[LogKey, SoundEntry] = {}
+        self._set_aside: dict[LogKey, tuple[int, SoundEntry]] = {}
         self._work = asyncio.Event()
 
     @property
@@ -115,14 +116,14 @@ class LogGaps:
     def found(self, gaps: Sequence[SoundEntry], *, whole: bool) -> None:
         """Note entries behind a gap. `whole`: all of `logs` before them was just read."""
         for checked in gaps:
-            key = log_key(*checked.log)
-            known = self._set_aside.get(key)
-            if key in self._wanted or (known is not None and known[0] == self._height(checked)):
+            log = checked.log
+            known = self._set_aside.get(log)
+            if log in self._wanted or (known is not None and known[0] == self._height(checked)):
                 continue
             if whole:
                 self._put_aside(checked)
             elif len(self._wanted) < _MAX_LOGS:
-                self._wanted[key] = checked
+                self._wanted[log] = checked
                 self._work.set()
 
     def on_stored(self, stored: Stored) -> None:
@@ -130,9 +131,9 @@ class LogGaps:
         if not self._set_aside:
             return
         for checked in stored.entries:
-            known = self._set_aside.pop(log_key(*checked.log), None)
+            known = self._set_aside.pop(checked.log, None)
             if known is not None:
-                self._wanted[log_key(*checked.log)] = known[1]
+                self._wanted[checked.log] = known[1]
                 self._work.set()
 
     async def mend(self) -> None:
@@ -145,7 +146,7 @@ class LogGaps:
             wanted, self._wanted = self._wanted, {}
             last_s = time.monotonic()
             try:
-                await self._read_again(frozenset(wanted))
+                await self._read_again(frozenset(log_key(*log) for log in wanted))
             except ConsumeFailed as error:
                 logger.warning("logs with gaps are read again later: %s", error)
                 self._wanted = wanted | self._wanted
@@ -175,7 +176,7 @@ class LogGaps:
         self._report(checked, text)
         if len(self._set_aside) >= _MAX_LOGS:
             del self._set_aside[next(iter(self._set_aside))]
-        self._set_aside[log_key(*checked.log)] = (height, checked)
+        self._set_aside[checked.log] = (height, checked)
         self._hub.subscribe(self)
 
     def _height(self, checked: SoundEntry) -> int:

@@ -92,7 +92,7 @@ def test_what_is_counted_is_what_is_held(steps: list[tuple[str, int, int, int, i
                     brought_by = {
                         place: peer
                         for place, peer in brought_by.items()
-                        if place[0] != cut or place[1] < cut_at
+                        if place[0] != log_key(*cut) or place[1] < cut_at
                     }
                 if peers:
                     brought_by |= {(key, one.entry.seq_num): peer_id for one in done.stored}
