@@ -45,7 +45,7 @@ OPTIMISED := $(wildcard $(addprefix tests/models/,test_[!s]*.py bamboo/test_*.py
 	sds/test_sds_records*.py records/test_topic_records.py records/test_record_refusals.py logs/test_sequencer.py))
 .PHONY: test-optimised
 test-optimised: $(STAMP)
-	$(BIN)/python -m pytest -p tests.support.optimised --hypothesis-profile few $(OPTIMISED)
+	$(BIN)/python -m pytest -p tests.support.process.optimised --hypothesis-profile few $(OPTIMISED)
 
 # Brokers, jobs and indexes ask the disk for thousands of syncs that no test needs: it kills processes, never
 # the machine. Where memory has room for ten times their files, they are there; what fails leaves them.
@@ -60,7 +60,7 @@ test-components: $(STAMP)
 	$(if $(SCRATCH),&& rm -rf $(SCRATCH))
 
 test-slow: $(STAMP)  ## All tests, with the long soak, simulation and fault runs.
-	$(BIN)/python -m pytest -p tests.support.optimised tests/models tests/conform $(OPTIMISED)
+	$(BIN)/python -m pytest -p tests.support.process.optimised tests/models tests/conform $(OPTIMISED)
 	CULM_AQUADOGGO=build CULM_SIM_RUNS=20000 CULM_E2E_RUNS=20 CULM_E2E_PUSHED=30000 CULM_HOSTILE_MESSAGES=2200000 $(BIN)/python -m pytest -m "soak or not soak" --timeout 1800 --hypothesis-profile long
 
 test-cluster: $(STAMP)  ## Three secured brokers, Spark workers, edges and consumers, each killed once under load.

@@ -10,8 +10,8 @@ from hypothesis import settings
 
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.kafka import Broker, NoBrokerError, delete_topics, running_broker
-from tests.support.process_groups import give_children_default_signals
+from tests.support.kafka.broker import Broker, NoBrokerError, delete_topics, running_broker
+from tests.support.process.groups import give_children_default_signals
 
 # A machine under load is slow, and no property is about time.
 settings.register_profile("culm", deadline=None, max_examples=60)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from tests.acceptance.wire import Item
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 LogName = tuple[str, int]
 """Public key in hex, log id."""

@@ -9,7 +9,7 @@ from typing import Any
 from culm_models.conform.dispatch import Conformance
 from tests.acceptance import material, wire
 from tests.acceptance.material import Holding
-from tests.support.logs import SCHEMA
+from tests.support.p2panda.logs import SCHEMA
 
 LOW, HIGH = "01" * 32, "09" * 32
 NOW = 1_700_000_000_000

@@ -14,7 +14,7 @@ from tests.acceptance import material, wire
 from tests.acceptance.material import Holding, LogName
 from tests.acceptance.naive import NaiveSide
 from tests.acceptance.wire import Array, Item
-from tests.support.logs import SCHEMA
+from tests.support.p2panda.logs import SCHEMA
 
 BY_CODE: dict[int, Callable[[Iterable[Item]], bytes]] = {
     code: wire.LIFTS[name] for code, name in enumerate(("xor64", "add64", "add128"), start=1)

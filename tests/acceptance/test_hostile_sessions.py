@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.acceptance import material, wire
 from tests.acceptance.peers import HIGH, LOW, CulmPeer, Lines
 from tests.acceptance.stranger import Stranger
-from tests.support.logs import SCHEMA
+from tests.support.p2panda.logs import SCHEMA
 
 logs = material.logs
 FRIEND = "05" * 32

@@ -13,7 +13,7 @@ from tests.acceptance import material, wire
 from tests.acceptance.peers import HIGH, LOW, CulmPeer, Lines, Link
 from tests.acceptance.stranger import Stranger
 from tests.acceptance.test_plain_peer import Meeting
-from tests.support.logs import SCHEMA
+from tests.support.p2panda.logs import SCHEMA
 
 logs = material.logs
 SETTINGS: list[dict[str, Any]] = [{}, {"announce_offers": True}]

@@ -10,7 +10,7 @@ from tests.acceptance import material, wire
 from tests.acceptance.material import Holding
 from tests.acceptance.peers import HIGH, LOW, CulmPeer, Lines
 from tests.acceptance.stranger import Stranger
-from tests.support.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA
 
 logs = material.logs
 

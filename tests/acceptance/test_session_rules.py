@@ -10,7 +10,7 @@ from tests.acceptance import material, wire
 from tests.acceptance.peers import HIGH, LOW, NOW, CulmPeer, Lines, Link
 from tests.acceptance.stranger import Stranger
 from tests.acceptance.test_plain_peer import Meeting
-from tests.support.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA
 
 logs, other_logs = material.logs, material.other_logs
 BOTH = (SCHEMA, OTHER_SCHEMA)

@@ -23,8 +23,7 @@ from culm_infra.demo.kit.processes import CulmProcess
 from culm_infra.demo.p2panda.plan import LogWriter
 from culm_infra.patience import Patience
 from culm_infra.stack.ports import free_ports
-from tests.support.kafka_cluster import KafkaCluster, running_cluster
-from tests.support.members import (
+from tests.support.deployment.members import (
     Member,
     audit,
     members,
@@ -34,9 +33,10 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.secured import PREFIX, USERS, Deployment, grant_all
-from tests.support.spark_cluster import SparkCluster, running_spark_cluster
-from tests.support.world import DEADLINE_S, WORLDS, Edge, World
+from tests.support.deployment.secured import PREFIX, USERS, Deployment, grant_all
+from tests.support.deployment.world import DEADLINE_S, WORLDS, Edge, World
+from tests.support.kafka.cluster import KafkaCluster, running_cluster
+from tests.support.spark.cluster import SparkCluster, running_spark_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
 

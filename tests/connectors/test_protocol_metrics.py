@@ -27,9 +27,9 @@ from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from tests.support import frozen
-from tests.support.quic import LOOPBACK, identity, quick_settings
-from tests.support.waiting import until
+from tests.support.connectors.quic import LOOPBACK, identity, quick_settings
+from tests.support.freeze import frozen
+from tests.support.process.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = tuple(entry.name for entry in PROTOCOLS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.world import WORLDS, World, running_world
+from tests.support.deployment.world import WORLDS, World, running_world
 
 _FOLDER = Path(__file__).parent
 

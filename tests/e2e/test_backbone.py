@@ -10,7 +10,7 @@ from culm_infra.demo.p2panda.audit import FORK_CODE, read_refusals
 from culm_infra.demo.p2panda.plan import Fork
 from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, log_key
-from tests.support.members import (
+from tests.support.deployment.members import (
     audit,
     log_of,
     members,
@@ -19,7 +19,7 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import World
+from tests.support.deployment.world import World
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

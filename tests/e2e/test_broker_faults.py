@@ -19,9 +19,7 @@ from culm_infra.demo.p2panda.plan import LogWriter
 from culm_infra.stack import Stack
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest
-from tests.support.hostile import hostile
-from tests.support.kafka import Broker
-from tests.support.members import (
+from tests.support.deployment.members import (
     Member,
     audit,
     members,
@@ -31,7 +29,9 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import World, frozen, running_world
+from tests.support.deployment.world import World, frozen, running_world
+from tests.support.hostile.remote import hostile
+from tests.support.kafka.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

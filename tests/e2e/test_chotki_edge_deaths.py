@@ -26,8 +26,8 @@ from culm_models.chotki.rdx import delta, parse_text, print_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.chotki_bridge import bridging
-from tests.support.waiting import until
+from tests.support.chotki.bridge import bridging
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -92,7 +92,7 @@ async def test_an_edge_that_dies_at_any_named_point_loses_nothing(
             peer = ReplicaPeer(Replica(0xA + number, name=point))
             objects = make_objects(peer)
             dying = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.support.dying_edge", point, *command),
+                *(sys.executable, "-m", "tests.support.process.dying_edge", point, *command),
                 env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

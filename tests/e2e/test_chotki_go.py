@@ -35,8 +35,8 @@ from culm_models.chotki.rdx.classes import ClassField, write_class
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
-from tests.support.edge import topics
-from tests.support.waiting import while_working
+from tests.support.connectors.edge import topics
+from tests.support.process.waiting import while_working
 
 OBJECTS = 100_000
 EDITS = 2_000

@@ -26,8 +26,8 @@ from culm_connectors.chotki.feed.peer_feed import PeerFeed
 from culm_models.chotki.compat import Compat
 from culm_streaming.chotki import state as shard_state
 from culm_topics.chotki.records import CommitRecord, PacketRecord, brought, large_fields
-from tests.support.chotki_pipeline.faults import Fault
-from tests.support.chotki_pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
+from tests.support.chotki.pipeline.faults import Fault
+from tests.support.chotki.pipeline.world import FIVE_REPLICAS, THREE_REPLICAS, Differs, Tree, World
 
 Log = list[tuple[str, str]]
 Points = Callable[[Log], list[int]]

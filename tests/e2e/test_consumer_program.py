@@ -12,8 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.members import audit, heights, members, new_schema, publish_slowly, until_live, write_logs
-from tests.support.world import World
+from tests.support.deployment.members import (
+    audit,
+    heights,
+    members,
+    new_schema,
+    publish_slowly,
+    until_live,
+    write_logs,
+)
+from tests.support.deployment.world import World
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

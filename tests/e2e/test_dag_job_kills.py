@@ -24,8 +24,8 @@ from tests.models.dag.signers import KEYS
 from tests.models.dag.test_dag_publishing import GRANT, delegated
 from tests.streaming.dag.test_dag_job_step import dropped, in_nodes, in_publishes, in_shards
 from tests.streaming.dag.test_dag_on_kafka import say, told
-from tests.support.dag_job import DagWorld, Sent
-from tests.support.topic_io import end_offsets
+from tests.support.dag.job import DagWorld, Sent
+from tests.support.kafka.topic_io import end_offsets
 
 # Minutes long; that a killed job loses nothing is also what `test_demo_dag` sees, each time.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.demo import culm
+from tests.support.deployment.demo import culm
 
 
 def test_the_demo_says_what_it_does() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.demo.chotki.edits import LETTERS
-from tests.support.demo import culm
+from tests.support.deployment.demo import culm
 
 
 @pytest.mark.kafka

@@ -10,7 +10,7 @@ import pytest
 
 from culm_connectors.local_store.lmdb_file import DATA_FILE
 from culm_connectors.logs.replicated_logs import INDEX_FOLDER
-from tests.support.members import (
+from tests.support.deployment.members import (
     audit,
     member,
     members,
@@ -20,7 +20,7 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import World
+from tests.support.deployment.world import World
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

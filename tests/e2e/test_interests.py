@@ -14,9 +14,7 @@ from culm_models.p2panda.operations.identifiers import normalise
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest
 from culm_topics.readers.partitions import read_to_end
-from tests.support.hostile import Hostile, hostile
-from tests.support.logs import author
-from tests.support.members import (
+from tests.support.deployment.members import (
     audit,
     heights,
     member,
@@ -28,7 +26,9 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import Edge, World
+from tests.support.deployment.world import Edge, World
+from tests.support.hostile.remote import Hostile, hostile
+from tests.support.p2panda.logs import author
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

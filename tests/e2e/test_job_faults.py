@@ -13,8 +13,7 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.logs.records import EntryRecord
 from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, log_key
-from tests.support.logs import author, make_log
-from tests.support.members import (
+from tests.support.deployment.members import (
     audit,
     heights,
     members,
@@ -25,7 +24,8 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import World
+from tests.support.deployment.world import World
+from tests.support.p2panda.logs import author, make_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

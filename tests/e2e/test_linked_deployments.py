@@ -13,7 +13,7 @@ from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack.ports import free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.members import (
+from tests.support.deployment.members import (
     audit,
     member,
     new_schema,
@@ -23,7 +23,7 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import Edge, World
+from tests.support.deployment.world import Edge, World
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -18,8 +18,8 @@ from culm_models.p2panda.operations.operation import decode_operation
 from culm_topics.kafka import clients as kafka
 from culm_topics.logs.consumer import LogConsumer
 from culm_topics.sds.keys import shard_of
-from tests.support.kafka_cluster import KafkaCluster, Node, running_cluster
-from tests.support.secured import NOBODY, PREFIX, USERS, Deployment, grant_all
+from tests.support.deployment.secured import NOBODY, PREFIX, USERS, Deployment, grant_all
+from tests.support.kafka.cluster import KafkaCluster, Node, running_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

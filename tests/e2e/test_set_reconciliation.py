@@ -15,7 +15,7 @@ from culm_models.p2panda.operations.operation import peek
 from culm_topics.logs.blocks import read_blocks
 from culm_topics.records import log_key
 from tests.connectors.edge.test_edge_commands import culm
-from tests.support.members import (
+from tests.support.deployment.members import (
     Member,
     audit,
     heights,
@@ -26,7 +26,7 @@ from tests.support.members import (
     until_live,
     write_logs,
 )
-from tests.support.world import World
+from tests.support.deployment.world import World
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

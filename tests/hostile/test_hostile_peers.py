@@ -24,11 +24,11 @@ from culm_infra.demo.kit.processes import CulmProcess, environment
 from culm_infra.stack.ports import HOST, free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.attacker import ATTACKS
-from tests.support.honest_pairs import HonestPair, Place, honest_pairs
-from tests.support.http import get
-from tests.support.seeded_chotki import seed_state
-from tests.support.world import Edge
+from tests.support.chotki.seeded import seed_state
+from tests.support.connectors.http import get
+from tests.support.deployment.world import Edge
+from tests.support.hostile.attacker import ATTACKS
+from tests.support.hostile.honest_pairs import HonestPair, Place, honest_pairs
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
@@ -140,7 +140,7 @@ def shown(ordered: list[float]) -> str:
 async def under(name: str, target: Target, pairs: dict[str, HonestPair]) -> Latencies:
     """The honest latencies while an attack goes on in a process of its own."""
     ports = (str(target.edge.port), str(target.http_port), str(target.bamboo_port))
-    program = ("-c", _BUSY) if name == BUSY else ("-m", "tests.support.attacker", name, HOST, *ports)
+    program = ("-c", _BUSY) if name == BUSY else ("-m", "tests.support.hostile.attacker", name, HOST, *ports)
     attacker = await asyncio.create_subprocess_exec(
         sys.executable,
         *program,

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import subprocess, sys
-from tests.support.process_groups import give_children_default_signals
+from tests.support.process.groups import give_children_default_signals
 give_children_default_signals()
 ask = "import signal; print([signal.getsignal(n) is signal.SIG_IGN for n in (signal.SIGINT, signal.SIGHUP)])"
 subprocess.run([sys.executable, "-c", ask], check=True)
@@ -34,4 +34,4 @@ def test_a_process_beside_a_test_is_started_by_what_kills_it() -> None:
     waiting = re.compile(r"with subprocess\.Popen\(")
     files = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     found = [str(path.relative_to(ROOT)) for path in files if waiting.search(path.read_text())]
-    assert found == ["tests/support/process_groups.py"]
+    assert found == ["tests/support/process/groups.py"]

@@ -32,9 +32,8 @@ from culm_streaming.jobs import load_job
 from culm_topics.catalogue import registry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.topic_spec import MAX_COPIES
-from tests.support import frozen
-from tests.support.argument_fuzz import command_of, commands, is_group
-from tests.support.freeze import lists
+from tests.support.freeze import frozen, lists
+from tests.support.process.argument_fuzz import command_of, commands, is_group
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("models", "topics", "connectors", "streaming", "infra")

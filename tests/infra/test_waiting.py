@@ -10,7 +10,7 @@ import pytest
 
 from culm_infra.errors import NotReached
 from culm_infra.patience import Patience
-from tests.support.waiting import ended, looks, until, while_working
+from tests.support.process.waiting import ended, looks, until, while_working
 
 
 class Watched:

@@ -19,7 +19,7 @@ from typing import Any
 import platformdirs
 import pytest
 
-from tests.support.process_groups import child
+from tests.support.process.groups import child
 
 SWITCH = "CULM_DAG_NPM"
 CLIENT = Path(__file__).parents[2] / "examples" / "dag-browser"

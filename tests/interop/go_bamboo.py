@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from culm_infra.errors import NotReached
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bamboo-go"
 CULM = (sys.executable, "-m", "culm_infra", "bamboo")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.errors import NotReached
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "go-peer"
 

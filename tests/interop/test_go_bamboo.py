@@ -12,7 +12,7 @@ import pytest
 
 from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from tests.interop.go_bamboo import CULM, Between, build, culm, culm_serving, go_serving, held, running
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "bamboo_p2p"
 MB = 1 << 20

@@ -14,9 +14,9 @@ from culm_models.p2panda.operations.operation import CheckedOperation
 from culm_topics.kafka.clients import KafkaSettings
 from tests.interop.go_peer import build
 from tests.interop.go_peer import running as running_go
-from tests.support.edge import connector, reference_peer, running, write_document
-from tests.support.logs import SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.connectors.edge import connector, reference_peer, running, write_document
+from tests.support.p2panda.logs import SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 # The connector's role needs a broker, and so the program is built in one process alone.
 pytestmark = pytest.mark.kafka

@@ -11,9 +11,9 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import decode
 from culm_models.p2panda.wire.messages import Announce, EntryMessage, SyncDone, SyncRequest
 from tests.interop.session_document import said, written
-from tests.support.logs import SCHEMA, make_log, pairs
-from tests.support.quic import LOOPBACK, identity, quick_settings
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import LOOPBACK, identity, quick_settings
+from tests.support.p2panda.logs import SCHEMA, make_log, pairs
+from tests.support.process.waiting import until, while_working
 
 AUTHOR, SERVER, CLIENT = (KeyPair.from_private_key(bytes([number]) * 32) for number in (1, 2, 3))
 DOCUMENT = list(said())

@@ -13,10 +13,10 @@ from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
 from culm_models.p2panda.errors import OperationError
 from culm_models.p2panda.operations import operation
-from tests.support import p2panda_vectors
+from tests.support.p2panda import vectors
 
-PAIRS = p2panda_vectors.pairs()
-ROWS = p2panda_vectors.chain_entries()
+PAIRS = vectors.pairs()
+ROWS = vectors.chain_entries()
 
 
 def test_every_entry_of_the_chains_passes_with_what_its_operation_says() -> None:

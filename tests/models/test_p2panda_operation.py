@@ -22,9 +22,9 @@ from culm_models.p2panda.errors import (
 from culm_models.p2panda.operations import identifiers, operation
 from culm_models.p2panda.operations import reader as operation_reader
 from culm_models.p2panda.operations.operation import Value
-from tests.support import p2panda_vectors
+from tests.support.p2panda import vectors
 
-SCHEMA = p2panda_vectors.read("published.json")["schema_id"]
+SCHEMA = vectors.read("published.json")["schema_id"]
 ONE, TWO, THREE = sorted(yasmf.hash_bytes(data) for data in (b"one", b"two", b"three"))
 
 operation_ids = st.binary(max_size=4).map(yasmf.hash_bytes)
@@ -90,7 +90,7 @@ def _quick(data: bytes) -> operation_reader.Parts:
     return parts
 
 
-ROWS = p2panda_vectors.read("operation-spellings.json")["operations"]
+ROWS = vectors.read("operation-spellings.json")["operations"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"][:40])
@@ -107,7 +107,7 @@ def test_each_spelling_is_judged_as_the_p2panda_library_judges_it(row: dict[str,
 
 
 def test_mutations_are_judged_as_the_p2panda_library_judges_them() -> None:
-    for row in p2panda_vectors.read("chains.json")["operation_mutations"]:
+    for row in vectors.read("chains.json")["operation_mutations"]:
         assert (_both_readers(bytes.fromhex(row["operation"])) is not None) == row["decodes"], row
 
 

@@ -9,10 +9,10 @@ from culm_models.bamboo import hashes as yasmf
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations import identifiers, operation
-from tests.support import p2panda_vectors
+from tests.support.p2panda import vectors
 
-CHAINS = p2panda_vectors.read("chains.json")["chains"]
-PUBLISHED = p2panda_vectors.read("published.json")
+CHAINS = vectors.read("chains.json")["chains"]
+PUBLISHED = vectors.read("published.json")
 AUTHOR = KeyPair.from_private_key(bytes.fromhex(PUBLISHED["private_key"]))
 SCHEMA = PUBLISHED["schema_id"]
 
@@ -38,7 +38,7 @@ def test_a_chain_is_read_and_written_again_byte_for_byte(chain: dict[str, Any]) 
         assert hashes[entry.seq_num].hex() == row["hash"]
 
         decoded = operation.decode_operation(operation_bytes)
-        fields = p2panda_vectors.fields_of(row)
+        fields = vectors.fields_of(row)
         previous = (
             None if row["previous"] is None else identifiers.view_id(map(bytes.fromhex, row["previous"]))
         )
@@ -63,7 +63,7 @@ def test_a_chain_is_read_and_written_again_byte_for_byte(chain: dict[str, Any]) 
 
 
 def test_damaged_entries_are_judged_as_the_library_judges_them() -> None:
-    for row in p2panda_vectors.read("chains.json")["entry_mutations"]:
+    for row in vectors.read("chains.json")["entry_mutations"]:
         entry_bytes = bytes.fromhex(row["entry"])
         try:
             bamboo.check_signature(entry_bytes, bamboo.decode_entry(entry_bytes))

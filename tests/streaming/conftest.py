@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from tests.support.spark import spark_session
+    from tests.support.spark.session import spark_session
 
     session = spark_session()
     yield session

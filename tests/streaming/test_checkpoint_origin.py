@@ -19,9 +19,9 @@ from culm_topics.errors import KafkaFailure, OriginChanged, TopicMissing
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
-from tests.support.logs import author, make_log
-from tests.support.topic_io import end_offsets, produce_entries, read_logs
-from tests.support.waiting import looks
+from tests.support.kafka.topic_io import end_offsets, produce_entries, read_logs
+from tests.support.p2panda.logs import author, make_log
+from tests.support.process.waiting import looks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from culm_infra.stack import jars
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.logs import author, make_log
-from tests.support.topic_io import produce_entries, read_logs
+from tests.support.kafka.topic_io import produce_entries, read_logs
+from tests.support.p2panda.logs import author, make_log
 
 # 654 MB of jars are fetched.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak]

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from culm_topics.sds.records import SdsOutRecord
-from tests.support import frozen
-from tests.support.freeze import jobs
+from tests.support.freeze import frozen, jobs
 from tests.support.freeze.jobs import QUIET
 from tests.support.freeze.topics import write
-from tests.support.topic_io import read_all
+from tests.support.kafka.topic_io import read_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,9 +22,9 @@ from culm_infra.stack import Stack
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
-from tests.support.logs import author, make_log
-from tests.support.topic_io import produce_entries, read_logs, read_rejected
-from tests.support.world import frozen
+from tests.support.deployment.world import frozen
+from tests.support.kafka.topic_io import produce_entries, read_logs, read_rejected
+from tests.support.p2panda.logs import author, make_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak]
 

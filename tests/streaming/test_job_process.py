@@ -22,10 +22,10 @@ from culm_topics.logs.block_lag import total_fingerprints
 from culm_topics.logs.blocks import read_blocks
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
-from tests.support.logs import author, make_log
-from tests.support.process_groups import killed_at_the_end
-from tests.support.topic_io import end_offsets, produce, produce_entries, read_logs, read_rejected
-from tests.support.waiting import looks, output_of
+from tests.support.kafka.topic_io import end_offsets, produce, produce_entries, read_logs, read_rejected
+from tests.support.p2panda.logs import author, make_log
+from tests.support.process.groups import killed_at_the_end
+from tests.support.process.waiting import looks, output_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

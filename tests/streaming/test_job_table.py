@@ -35,8 +35,8 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.acls import acls
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.topic_spec import JobSpec
-from tests.support import noop_job
-from tests.support.topic_io import produce
+from tests.support.kafka.topic_io import produce
+from tests.support.spark import noop_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

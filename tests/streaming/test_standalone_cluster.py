@@ -12,10 +12,10 @@ import pytest
 
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.logs import author, make_log
-from tests.support.spark_cluster import pack_environment, running_spark_cluster
-from tests.support.topic_io import produce_entries, read_logs
-from tests.support.waiting import looks, output_of
+from tests.support.kafka.topic_io import produce_entries, read_logs
+from tests.support.p2panda.logs import author, make_log
+from tests.support.process.waiting import looks, output_of
+from tests.support.spark.cluster import pack_environment, running_spark_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(600)]
 

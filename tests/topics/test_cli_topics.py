@@ -16,8 +16,8 @@ from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import FragmentRecord, LogRecord, fragment_key, fragment_partition
 from culm_topics.records import log_key
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.topic_io import produce, write_records
+from tests.support.kafka.topic_io import produce, write_records
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 Capture = pytest.CaptureFixture[str]
 

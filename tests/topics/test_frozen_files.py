@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support import frozen
-from tests.support.freeze import stores
-from tests.support.sds_topics import index_row
+from tests.support.freeze import frozen, stores
+from tests.support.sds.topics import index_row
 
 
 def test_a_kept_index_of_the_store_answers_and_goes_on(tmp_path: Path) -> None:

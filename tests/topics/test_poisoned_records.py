@@ -14,8 +14,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.blocks import read_block_vectors, read_blocks
 from culm_topics.logs.records import BlockKey, BlockKind, BlockSummary, VersionVectorRecord
 from culm_topics.records import HEIGHTS_PEER_ID, version_vector_key
-from tests.support.log_topic import log_record
-from tests.support.topic_io import produce
+from tests.support.kafka.topic_io import produce
+from tests.support.p2panda.log_topic import log_record
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from culm_topics.errors import TopicsError
 from culm_topics.status_server import serve_status
-from tests.support.http import get
+from tests.support.connectors.http import get
 
 
 class Refused(TopicsError):

@@ -23,7 +23,7 @@ from culm_models.bymux import CONTROL, DATA, Frame, FrameType, encode_frame
 from tests.models.bamboo_p2p.hand_made import proposal
 from tests.models.bamboo_p2p.logs import LOG
 from tests.models.bamboo_p2p.test_bamboo_p2p_hostile import SIZE, bombs
-from tests.support.hostile_bamboo import hostile_channels
+from tests.support.hostile.bamboo import hostile_channels
 
 SETUP = encode_setup(PeerSettings().setup)
 

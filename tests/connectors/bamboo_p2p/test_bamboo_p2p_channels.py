@@ -30,8 +30,8 @@ from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 from culm_models.bymux import CONTROL
 from culm_models.keys import KeyPair
-from tests.support.channels import Certificates
-from tests.support.waiting import ended, while_working
+from tests.support.connectors.channels import Certificates
+from tests.support.process.waiting import ended, while_working
 
 AUTHOR = KeyPair.generate(b"author of a log of a folder")
 LOG = (AUTHOR.public_key, 3)

@@ -30,8 +30,7 @@ from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.forks import fork_of
 from culm_models.keys import KeyPair
-from tests.support import frozen
-from tests.support.freeze import bamboo_folder
+from tests.support.freeze import bamboo_folder, frozen
 
 AUTHOR = KeyPair.generate(b"author of a folder")
 LOG = (AUTHOR.public_key, 0)

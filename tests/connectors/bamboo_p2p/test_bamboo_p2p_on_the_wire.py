@@ -34,8 +34,8 @@ from culm_models.bamboo_p2p.wire.messages import CancelCode
 from culm_models.keys import KeyPair
 from tests.models.bamboo_p2p.test_bamboo_p2p_further_violations import FURTHER
 from tests.models.bamboo_p2p.test_bamboo_p2p_violations import VIOLATIONS
-from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
-from tests.support.waiting import until, while_working
+from tests.support.bamboo.hand_made import be_called_and_break, call_and_break
+from tests.support.process.waiting import until, while_working
 
 AUTHOR = KeyPair.generate(b"author of what is cancelled")
 LOG, OTHER = (AUTHOR.public_key, 0), (AUTHOR.public_key, 1)

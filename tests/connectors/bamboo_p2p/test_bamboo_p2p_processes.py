@@ -20,8 +20,8 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
 from culm_models.keys import KeyPair
-from tests.support.bamboo_edge import command, running, serving
-from tests.support.channels import Certificates
+from tests.support.bamboo.edge import command, running, serving
+from tests.support.connectors.channels import Certificates
 
 AUTHOR = KeyPair.generate(b"author of logs for commands")
 KEY = AUTHOR.public_key.hex()

@@ -25,10 +25,10 @@ from culm_models.bamboo_p2p.wire.data import encode_data, encode_metadata
 from culm_models.bamboo_p2p.wire.messages import RawPayload, Switch
 from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
-from tests.support.bamboo_edge import until_held
-from tests.support.brokerless_bamboo import brokerless_edge
-from tests.support.hostile_bamboo import hostile_channels, open_proposal
-from tests.support.waiting import until
+from tests.support.bamboo.brokerless import brokerless_edge
+from tests.support.bamboo.edge import until_held
+from tests.support.hostile.bamboo import hostile_channels, open_proposal
+from tests.support.process.waiting import until
 
 AUTHORS = [KeyPair.generate(b"author %d of what is never whole" % number) for number in range(3)]
 LOG, FURTHER, LAST = ((author.public_key, 0) for author in AUTHORS)

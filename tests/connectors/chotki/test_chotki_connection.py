@@ -29,8 +29,8 @@ from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import BlockVectorRecord, Bringer, EpochRecord, FieldRecord, PacketRecord
 from culm_topics.readers.batch import Batch
 from tests.models.chotki.wire import letters, split
-from tests.support.chotki_edge import EDGE, edge_shared
-from tests.support.waiting import until, while_working
+from tests.support.chotki.edge import EDGE, edge_shared
+from tests.support.process.waiting import until, while_working
 
 OTHER = b"other".ljust(32, b".")
 

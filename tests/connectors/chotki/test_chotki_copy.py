@@ -25,8 +25,8 @@ from culm_models.chotki.packets.parcels import write_parcel
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import record
 from tests.models.chotki.recorded import recorded, store_of
-from tests.support.channels import SERVER_NAME, TCP, Certificates
-from tests.support.waiting import while_working
+from tests.support.connectors.channels import SERVER_NAME, TCP, Certificates
+from tests.support.process.waiting import while_working
 
 LOOPBACK = ("127.0.0.1", 0)
 QUIC = TransportSettings(datagram_bytes=1200)

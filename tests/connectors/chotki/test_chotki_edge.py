@@ -25,10 +25,10 @@ from culm_topics.chotki.errors import SourceRetired, SourceTaken
 from culm_topics.chotki.records import SourceRecord, source_key
 from culm_topics.chotki.sources import FREE, read_sources, retire_source
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, ready, topics
-from tests.support.topic_io import produce
-from tests.support.waiting import until, while_working
+from tests.support.chotki.bridge import bridging
+from tests.support.connectors.edge import Edge, ready, topics
+from tests.support.kafka.topic_io import produce
+from tests.support.process.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 

@@ -43,8 +43,8 @@ from culm_topics.chotki.records import (
 )
 from culm_topics.readers.batch import Batch
 from tests.models.chotki.wire import TRACE, letters
-from tests.support.chotki_edge import EDGE, edge_shared
-from tests.support.waiting import until, while_working
+from tests.support.chotki.edge import EDGE, edge_shared
+from tests.support.process.waiting import until, while_working
 
 T = Id(0xED6E, 0)
 SEQS = (1, 2, 0x10001, 0x10002)

@@ -27,8 +27,8 @@ from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.tlv import RecordReader, record
 from culm_topics.chotki.records import PacketRecord
-from tests.support.chotki_edge import Acknowledging, edge_shared
-from tests.support.hostile_chotki import (
+from tests.support.chotki.edge import Acknowledging, edge_shared
+from tests.support.hostile.chotki import (
     CHOTKI_ATTACKS,
     SRC,
     deeply_nested,
@@ -42,7 +42,7 @@ from tests.support.hostile_chotki import (
     repeated_packet,
     small_packets,
 )
-from tests.support.waiting import until, while_working
+from tests.support.process.waiting import until, while_working
 
 
 @dataclass

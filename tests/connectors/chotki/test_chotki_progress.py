@@ -31,8 +31,8 @@ from culm_models.chotki.sync.progress import IncomingProgress
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Behind, HoldingRecord, SessionRecord
 from tests.models.chotki.wire import new_object
-from tests.support.chotki_edge import Acknowledging, edge_shared
-from tests.support.waiting import until, while_working
+from tests.support.chotki.edge import Acknowledging, edge_shared
+from tests.support.process.waiting import until, while_working
 
 BLOCK = 1 << 28
 

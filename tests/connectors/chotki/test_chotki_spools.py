@@ -39,8 +39,8 @@ from culm_models.chotki.rdx import parse_text, stamp, write_vector
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Bringer, EpochRecord, FieldRecord, PacketRecord
 from culm_topics.readers.batch import Batch
-from tests.support.chotki_edge import ORIGIN, Acknowledging, edge_shared
-from tests.support.waiting import while_working
+from tests.support.chotki.edge import ORIGIN, Acknowledging, edge_shared
+from tests.support.process.waiting import while_working
 
 FIELD_KEY = bytes(18)
 EDGE = b"edge".ljust(32, b".")

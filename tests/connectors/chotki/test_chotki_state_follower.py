@@ -27,11 +27,11 @@ from culm_topics.chotki.records import EpochRecord, epoch_key, field_records, la
 from culm_topics.kafka.clients import admin
 from tests.connectors.chotki.test_chotki_store import MIB, field, held, key_of, mark, opened
 from tests.streaming.chotki.test_chotki_epochs import story
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
-from tests.support.chotki_state_feed import FedTopic
-from tests.support.edge import topics
-from tests.support.topic_io import write_records
-from tests.support.waiting import ended, until
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
+from tests.support.chotki.state_feed import FedTopic
+from tests.support.connectors.edge import topics
+from tests.support.kafka.topic_io import write_records
+from tests.support.process.waiting import ended, until
 
 PLACES = [(source, number) for source in InputTopic for number in range(3)]
 

@@ -25,8 +25,7 @@ from culm_models.chotki.rdx import write_vector
 from culm_models.chotki.store import MemoryStore
 from culm_topics.chotki.records import BlockVectorRecord, EpochRecord, FieldRecord, epoch_key
 from culm_topics.kafka.origin import Origin
-from tests.support import frozen
-from tests.support.freeze import chotki_store
+from tests.support.freeze import chotki_store, frozen
 
 ORIGIN = Origin("cluster-1", {"culm.chotki.state": "topic-1"})
 OFFSETS = {0: 7, 1: 9}

@@ -31,8 +31,8 @@ from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import Bringer, EpochRecord, PacketRecord, SessionRecord
 from culm_topics.readers.batch import Batch
 from culm_topics.records import RejectedRecord
-from tests.support.chotki_edge import Acknowledging, edge_shared
-from tests.support.waiting import until, while_working
+from tests.support.chotki.edge import Acknowledging, edge_shared
+from tests.support.process.waiting import until, while_working
 
 NORTH, SOUTH = (Bringer(name.ljust(32, b"."), 0xA, 1) for name in (b"north", b"south"))
 

@@ -17,7 +17,7 @@ from culm_models.chotki.rdx.classes import HASH_INDEX, ClassField, write_class
 from culm_models.chotki.rdx.first import write_first
 from culm_models.chotki.tlv import record
 from culm_topics.chotki.records import EpochRecord, FieldRecord
-from tests.support.chotki_edge import ORIGIN
+from tests.support.chotki.edge import ORIGIN
 
 PERSON, OTHER = Id.make(0xA, 1), Id.make(0xA, 9)
 CLASS = write_class([ClassField(1, "S", "Name"), ClassField(2, "S", "Mail", HASH_INDEX)])

@@ -25,8 +25,7 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SEEDS, SPACES, DagScenario, draw_scenario, large_shard
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
-from tests.support import frozen
-from tests.support.freeze import dag_folder
+from tests.support.freeze import dag_folder, frozen
 
 SPACE = SPACES[0]
 PEER, OTHER = SEEDS[0], SEEDS[1]

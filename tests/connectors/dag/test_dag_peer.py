@@ -24,7 +24,7 @@ from culm_models.dag.ucan.did_key import did_key
 from culm_models.keys import KeyPair
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SEEDS, SPACES, draw_scenario, large_shard
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
 
 SPACE = SPACES[0]
 SHARD, SHARD_BYTES = large_shard(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.full_disk import Disk, made_disk
+from tests.support.process.full_disk import Disk, made_disk
 
 
 @pytest.fixture

@@ -30,13 +30,13 @@ from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
 from tests.connectors.chotki.test_chotki_edge import connected, make_objects, total
-from tests.support.chotki_bridge import bridging
-from tests.support.edge import Edge, connector, ready, reference_peer, running, write_document
-from tests.support.full_disk import Disk, leave_no_space, leave_space, lose_pages
-from tests.support.logs import SCHEMA
-from tests.support.sds_connectors import QUICK, at, store
-from tests.support.sds_edge import message
-from tests.support.waiting import until
+from tests.support.chotki.bridge import bridging
+from tests.support.connectors.edge import Edge, connector, ready, reference_peer, running, write_document
+from tests.support.p2panda.logs import SCHEMA
+from tests.support.process.full_disk import Disk, leave_no_space, leave_space, lose_pages
+from tests.support.process.waiting import until
+from tests.support.sds.connectors import QUICK, at, store
+from tests.support.sds.edge import message
 
 PARTITIONS = 4
 pytestmark = pytest.mark.kafka

@@ -16,11 +16,11 @@ from culm_connectors.transport import CloseCode, ConnectError, connect
 from culm_models.bamboo.checks import SoundEntry
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import read_to_end
-from tests.support.edge import Edge, connector, hold_catching_up, reference_peer, write_document
-from tests.support.logs import SCHEMA
-from tests.support.quic import identity, quick_settings
-from tests.support.sds_edge import remote
-from tests.support.waiting import until, while_working
+from tests.support.connectors.edge import Edge, connector, hold_catching_up, reference_peer, write_document
+from tests.support.connectors.quic import identity, quick_settings
+from tests.support.p2panda.logs import SCHEMA
+from tests.support.process.waiting import until, while_working
+from tests.support.sds.edge import remote
 
 pytestmark = pytest.mark.kafka
 

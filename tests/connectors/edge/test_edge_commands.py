@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.edge import topics
-from tests.support.logs import SCHEMA
+from tests.support.connectors.edge import topics
+from tests.support.p2panda.logs import SCHEMA
 
 _SHORT_S = 60
 PEER = ("p2panda", "peer")

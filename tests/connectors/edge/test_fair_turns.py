@@ -20,7 +20,7 @@ from culm_connectors.edge.fair_turns import (
 )
 from culm_connectors.edge.metrics import LoopWatch
 from culm_connectors.rate_limit import LeastRate
-from tests.support.waiting import ended
+from tests.support.process.waiting import ended
 
 Path = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from culm_models.p2panda.events import SessionFailed
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.batch import Partition
-from tests.support.waiting import looks
+from tests.support.process.waiting import looks
 
 
 @pytest.mark.kafka

@@ -33,9 +33,9 @@ from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
-from tests.support.edge import Edge, running, topics
-from tests.support.quic import LOOPBACK, identity, quick_settings
-from tests.support.waiting import until, while_working
+from tests.support.connectors.edge import Edge, running, topics
+from tests.support.connectors.quic import LOOPBACK, identity, quick_settings
+from tests.support.process.waiting import until, while_working
 
 ALPN = "culm/noop/1"
 TOKEN = "open sesame"

@@ -16,7 +16,7 @@ from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.edge.pump import Pump
 from culm_connectors.edge.serving import Link, LinkEnded, Links
 from culm_connectors.transport import CloseCode, CloseOrigin, CloseReason, Connection, ConnectionClosedError
-from tests.support.waiting import ended, until
+from tests.support.process.waiting import ended, until
 
 CONTROL, DATA = range(2)
 

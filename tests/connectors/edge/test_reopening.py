@@ -20,7 +20,7 @@ from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.local_store.errors import StoreDamaged, StoreFull
 from culm_connectors.logs.index.errors import IndexBusy, IndexDamaged, IndexFull, IndexUnusable
-from tests.support.edge_context import edge_context
+from tests.support.connectors.context import edge_context
 
 
 class Protocol:

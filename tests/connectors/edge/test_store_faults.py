@@ -26,11 +26,11 @@ from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import large_shard
 from culm_topics.kafka.clients import KafkaSettings
 from tests.models.dag.signers import KEYS
-from tests.support.bamboo_edge import address, offering, peer_at, until_held
-from tests.support.dag_edge import dag_address
-from tests.support.edge import Edge, ready
-from tests.support.full_disk import PAGE, Disk, leave_no_space
-from tests.support.waiting import until
+from tests.support.bamboo.edge import address, offering, peer_at, until_held
+from tests.support.connectors.edge import Edge, ready
+from tests.support.dag.edge import dag_address
+from tests.support.process.full_disk import PAGE, Disk, leave_no_space
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 

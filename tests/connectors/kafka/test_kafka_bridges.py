@@ -28,9 +28,9 @@ from culm_connectors.kafka import (
 from culm_infra.stack import Stack
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings, admin, consumer, producer
-from tests.support.edge import connector, reference_peer, running, topics, write_document
-from tests.support.logs import SCHEMA
-from tests.support.waiting import until, while_working
+from tests.support.connectors.edge import connector, reference_peer, running, topics, write_document
+from tests.support.p2panda.logs import SCHEMA
+from tests.support.process.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 

@@ -23,8 +23,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from culm_topics.records import RejectedRecord
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
-from tests.support.attacks import forked_logs, unknown_heights
-from tests.support.logs import author
+from tests.support.hostile.attacks import forked_logs, unknown_heights
+from tests.support.p2panda.logs import author
 
 NOW_MS = 1_800_000_000_000
 

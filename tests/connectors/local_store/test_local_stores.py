@@ -19,11 +19,10 @@ from culm_connectors.logs.index import close_index, layout, open_index
 from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_models.p2panda.operations.operation import peek
-from tests.support import frozen
-from tests.support.freeze import stores
-from tests.support.histories import random_history
-from tests.support.logs import SCHEMA, author
-from tests.support.waiting import while_working
+from tests.support.freeze import frozen, stores
+from tests.support.p2panda.histories import random_history
+from tests.support.p2panda.logs import SCHEMA, author
+from tests.support.process.waiting import while_working
 
 PAGE = 4_096
 

@@ -13,8 +13,8 @@ from culm_connectors.logs.follow_entries import EntriesFollower
 from culm_connectors.logs.follow_logs import LogsFollower
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_topics.readers.batch import Batch
-from tests.support.bare_logs import BareLogEntry, make_bare_log, texts
-from tests.support.logs import author
+from tests.support.bamboo.bare_logs import BareLogEntry, make_bare_log, texts
+from tests.support.p2panda.logs import author
 
 ALICE = author("alice")
 

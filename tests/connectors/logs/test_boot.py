@@ -20,10 +20,10 @@ from culm_topics.logs.records import LogRecord
 from culm_topics.logs.records.blocks import block_of
 from culm_topics.records import log_key
 from tests.connectors.edge.test_edge_commands import culm
-from tests.support.blocks import BITS, heights_of, write_blocks
-from tests.support.edge import connector, hold_catching_up, reference_peer, running
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.bamboo.blocks import BITS, heights_of, write_blocks
+from tests.support.connectors.edge import connector, hold_catching_up, reference_peer, running
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 

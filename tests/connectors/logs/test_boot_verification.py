@@ -9,8 +9,8 @@ from culm_connectors.logs.warm_start.block_heights import by_schema
 from culm_connectors.logs.warm_start.heights import HeightTable, log_column
 from culm_connectors.logs.warm_start.verification import Verification, verify
 from culm_models.p2panda.wire.messages import LogHeight
-from tests.support.blocks import told_blocks
-from tests.support.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.bamboo.blocks import told_blocks
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA
 
 VERSION = ((0, 100), (1, 50))
 READ = {0: 100, 1: 50}

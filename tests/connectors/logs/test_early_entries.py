@@ -19,8 +19,8 @@ from culm_models.p2panda.operations.operation import check_entry, peek
 from culm_topics.logs.records import EntryRecord
 from culm_topics.readers.batch import Batch
 from culm_topics.records import log_key
-from tests.support.attacks import forked_logs
-from tests.support.logs import author, make_log
+from tests.support.hostile.attacks import forked_logs
+from tests.support.p2panda.logs import author, make_log
 
 LOG = make_log(author("early"), 0, 9)
 OTHER = make_log(author("early"), 1, 4)

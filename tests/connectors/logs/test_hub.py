@@ -17,8 +17,8 @@ from culm_connectors.logs.warm_start.claims import Claims
 from culm_models.bamboo.checks import CheckedEntry, SoundEntry
 from culm_models.errors import CulmError
 from culm_models.p2panda.operations.operation import check_many, peek
-from tests.support.attacks import forked_logs
-from tests.support.logs import author, make_log
+from tests.support.hostile.attacks import forked_logs
+from tests.support.p2panda.logs import author, make_log
 
 PEER = b"p" * 32
 LOG = make_log(author("hub"), 0, 6)

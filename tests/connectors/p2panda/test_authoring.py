@@ -18,9 +18,9 @@ from culm_models.p2panda.operations.operation import CheckedOperation, Value, de
 from culm_models.p2panda.operations.schema import FIELD_TYPES
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.edge import reference_peer, write_document
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.connectors.edge import reference_peer, write_document
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 ID = "0020" + "ab" * 32
 OTHER = "0020" + "cd" * 32

@@ -16,11 +16,11 @@ from culm_models.p2panda.wire.messages import Announce, split_offer
 from culm_topics.kafka.clients import KafkaSettings, producer
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
 from culm_topics.records import RejectedRecord, log_key
-from tests.support.edge import connector, reference_peer, running, write_document
-from tests.support.http import get
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.topic_io import read_topic, write_truth
-from tests.support.waiting import until
+from tests.support.connectors.edge import connector, reference_peer, running, write_document
+from tests.support.connectors.http import get
+from tests.support.kafka.topic_io import read_topic, write_truth
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 

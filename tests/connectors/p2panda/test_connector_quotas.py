@@ -16,12 +16,12 @@ from culm_models.p2panda.wire.messages import Announce, Have, SyncDone, SyncRequ
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import LogRecord, ReceiptRecord
 from culm_topics.records import log_key
-from tests.support.attacks import invented_schemas, unknown_heights
-from tests.support.edge import Edge, connector, reference_peer, running, write_document
-from tests.support.hostile import hostile
-from tests.support.logs import SCHEMA, author, make_log, pairs
-from tests.support.topic_io import produce, read_all, read_rejected
-from tests.support.waiting import until
+from tests.support.connectors.edge import Edge, connector, reference_peer, running, write_document
+from tests.support.hostile.attacks import invented_schemas, unknown_heights
+from tests.support.hostile.remote import hostile
+from tests.support.kafka.topic_io import produce, read_all, read_rejected
+from tests.support.p2panda.logs import SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -18,15 +18,15 @@ from culm_topics.kafka.client_errors import CLIENT_LOG
 from culm_topics.kafka.clients import KafkaSettings, admin
 from culm_topics.records import RejectedRecord
 from culm_topics.sds.index import SdsIndex
-from tests.support import frozen
-from tests.support.edge import connector, reference_peer, running, topics
+from tests.support.connectors.edge import connector, reference_peer, running, topics
 from tests.support.freeze import connector as kept
+from tests.support.freeze import frozen
 from tests.support.freeze.topics import write
-from tests.support.kafka import Broker
-from tests.support.logs import SCHEMA, author, make_log, pairs
-from tests.support.sds_topics import store, write_index
-from tests.support.topic_io import read_topic, write_truth
-from tests.support.waiting import until
+from tests.support.kafka.broker import Broker
+from tests.support.kafka.topic_io import read_topic, write_truth
+from tests.support.p2panda.logs import SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
+from tests.support.sds.topics import store, write_index
 
 pytestmark = pytest.mark.kafka
 

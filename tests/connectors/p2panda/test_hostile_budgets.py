@@ -12,11 +12,11 @@ from culm_connectors.p2panda.connections.budgets import Budgets
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import CloseCode, ConnectError
 from culm_models.p2panda.wire.messages import Announce, Have, Message, SyncDone, SyncRequest
-from tests.support.attacks import announcements, empty_containers, forged_entries, forked_logs
-from tests.support.edge import reference_peer, write_document
-from tests.support.hostile import Hostile, hostile
-from tests.support.logs import SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.connectors.edge import reference_peer, write_document
+from tests.support.hostile.attacks import announcements, empty_containers, forged_entries, forked_logs
+from tests.support.hostile.remote import Hostile, hostile
+from tests.support.p2panda.logs import SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 MALLORY, ANNA = author("mallory"), author("anna")
 NOW_S = 1_000.0

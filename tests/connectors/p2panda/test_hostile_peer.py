@@ -19,10 +19,10 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from tests.support.edge import reference_peer, write_document
-from tests.support.hostile import Hostile, hostile
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.connectors.edge import reference_peer, write_document
+from tests.support.hostile.remote import Hostile, hostile
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 MALLORY = author("mallory")
 

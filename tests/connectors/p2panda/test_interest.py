@@ -14,8 +14,8 @@ from culm_connectors.logs.index import LmdbLogStore
 from culm_connectors.p2panda.connections.duplicate_connections import supersedes
 from culm_connectors.p2panda.interest import FORGOTTEN_AFTER_S, MAX_SCHEMA_ID_LENGTH, MAX_SCHEMAS, Interest
 from culm_models.p2panda.operations.operation import peek
-from tests.support.attacks import invented_schemas
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.hostile.attacks import invented_schemas
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ANNA, BEN, MALLORY = (author(name).public_key for name in ("anna", "ben", "mallory"))
 NOW_S = 1_000.0

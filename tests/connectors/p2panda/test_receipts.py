@@ -12,10 +12,10 @@ from culm_connectors.p2panda.connections.writer import Deliveries
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, ReceiptRecord
-from tests.support.edge import connector, reference_peer, running, topics, write_document
-from tests.support.logs import SCHEMA, author, make_log, pairs
-from tests.support.topic_io import read_topic, write_truth
-from tests.support.waiting import until
+from tests.support.connectors.edge import connector, reference_peer, running, topics, write_document
+from tests.support.kafka.topic_io import read_topic, write_truth
+from tests.support.p2panda.logs import SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 

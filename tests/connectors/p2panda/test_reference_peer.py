@@ -18,9 +18,9 @@ from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import ConnectError
 from culm_models.p2panda.events import Event, Live
-from tests.support.edge import reference_peer, write_document
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.connectors.edge import reference_peer, write_document
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 
 async def test_a_synchronisation_brings_both_sides_up_to_date(tmp_path: Path) -> None:

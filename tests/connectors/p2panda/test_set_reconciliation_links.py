@@ -15,10 +15,10 @@ from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.messages import SyncDone, SyncRequest
 from culm_models.reconciliation.messages import EmptySet, Fingerprint, LowerBound, Terminal
 from culm_topics.records import log_key
-from tests.support.edge import reference_peer, write_document
-from tests.support.hostile import hostile
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.connectors.edge import reference_peer, write_document
+from tests.support.hostile.remote import hostile
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 MALLORY = author("mallory")
 

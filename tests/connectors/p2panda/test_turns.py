@@ -19,9 +19,9 @@ from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport.reconnect import Backoff
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
-from tests.support.edge import reference_peer, write_document
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
-from tests.support.waiting import until, while_working
+from tests.support.connectors.edge import reference_peer, write_document
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author
+from tests.support.process.waiting import until, while_working
 
 A, B, C, D = (bytes([number]) * 32 for number in range(4))
 

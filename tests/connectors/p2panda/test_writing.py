@@ -25,7 +25,7 @@ from culm_models.p2panda.sessions.outbox import Outbox, QueuedMessage
 from culm_models.p2panda.wire.codec import MessageStream, encode
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.reconciliation.messages import Terminal
-from tests.support.logs import SCHEMA, author, make_log
+from tests.support.p2panda.logs import SCHEMA, author, make_log
 
 LOGS = [make_log(author(name), 0, 6) for name in ("one", "two")]
 

@@ -11,9 +11,9 @@ from culm_connectors.transport import CloseCode, ConnectError
 from culm_connectors.transport.principal import Principal
 from culm_models.sds.frames.messages import AskHead, Head, Join, Refused
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.edge import connector, running
-from tests.support.quic import identity
-from tests.support.sds_edge import remote
+from tests.support.connectors.edge import connector, running
+from tests.support.connectors.quic import identity
+from tests.support.sds.edge import remote
 
 ANN, BEN, STRANGER = (identity(number).peer_id for number in (1, 2, 3))
 WHERE = ("127.0.0.1", 1)

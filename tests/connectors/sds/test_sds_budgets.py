@@ -23,9 +23,9 @@ from culm_models.sds.frames.messages import (
     SdsMessage,
 )
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.hostile_sds import deaf_readers, join_and_leave
-from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
-from tests.support.waiting import until
+from tests.support.hostile.sds import deaf_readers, join_and_leave
+from tests.support.process.waiting import until
+from tests.support.sds.edge import MemoryBackbone, event, message, remote, serving
 
 
 async def test_joins_of_a_key_are_paced_over_all_of_its_connections() -> None:

@@ -15,9 +15,9 @@ from culm_connectors.transport import Address
 from culm_models.keys import KeyPair
 from culm_models.sds.frames.messages import EventFrame
 from culm_models.sds.wire.messages import content_message_id
-from tests.support.quic import lossy_proxy, quick_settings
-from tests.support.sds_edge import MemoryBackbone, event, serving
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import lossy_proxy, quick_settings
+from tests.support.process.waiting import until, while_working
+from tests.support.sds.edge import MemoryBackbone, event, serving
 
 
 def client(name: str, **options: Any) -> SdsClient:

@@ -21,9 +21,9 @@ from culm_models.sds.events import ClockAhead, Event, Lost
 from culm_models.sds.frames.messages import Fetch, Fetched, SdsMessage
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.quic import quick_settings
-from tests.support.sds_edge import MemoryBackbone, message, remote, serving
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import quick_settings
+from tests.support.process.waiting import until, while_working
+from tests.support.sds.edge import MemoryBackbone, message, remote, serving
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000

@@ -22,8 +22,8 @@ from culm_connectors.sds.participants.participant import read_log
 from culm_models.sds.wire.codec import decode
 from culm_topics.sds.records import SdsInRecord
 from tests.connectors.edge.test_edge_commands import culm, serving
-from tests.support.edge import topics
-from tests.support.topic_io import read_all
+from tests.support.connectors.edge import topics
+from tests.support.kafka.topic_io import read_all
 
 _SHORT_S = 60
 

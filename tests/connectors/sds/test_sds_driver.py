@@ -25,9 +25,9 @@ from culm_models.sds.frames.messages import (
 from culm_models.sds.wire.codec import decode
 from culm_models.sds.wire.messages import HistoryEntry
 from culm_topics.sds.records import SdsFetchRecord
-from tests.support.quic import identity
-from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
-from tests.support.waiting import until
+from tests.support.connectors.quic import identity
+from tests.support.process.waiting import until
+from tests.support.sds.edge import MemoryBackbone, event, message, remote, serving
 
 TOKEN = bytes(range(16))
 

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from culm_connectors.kafka.partition_follower import FollowedRecord, Following
 from culm_topics.kafka import clients as kafka_clients
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.waiting import ended, until
+from tests.support.process.waiting import ended, until
 
 PARTITIONS = 4
 

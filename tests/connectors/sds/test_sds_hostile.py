@@ -21,9 +21,9 @@ from culm_models.sds.frames.messages import (
     Send,
 )
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.quic import identity
-from tests.support.sds_edge import MemoryBackbone, message, remote, serving
-from tests.support.waiting import until
+from tests.support.connectors.quic import identity
+from tests.support.process.waiting import until
+from tests.support.sds.edge import MemoryBackbone, message, remote, serving
 
 TOKEN = bytes(16)
 

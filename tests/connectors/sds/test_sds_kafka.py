@@ -28,13 +28,13 @@ from culm_topics.sds.records import (
     SdsInRecord,
     SdsOutRecord,
 )
-from tests.support.edge import connector, running
-from tests.support.http import get
-from tests.support.quic import identity
-from tests.support.sds_connectors import QUICK, TOKEN, at, own, produce, store, two
-from tests.support.sds_edge import event, message
-from tests.support.topic_io import read_all
-from tests.support.waiting import until
+from tests.support.connectors.edge import connector, running
+from tests.support.connectors.http import get
+from tests.support.connectors.quic import identity
+from tests.support.kafka.topic_io import read_all
+from tests.support.process.waiting import until
+from tests.support.sds.connectors import QUICK, TOKEN, at, own, produce, store, two
+from tests.support.sds.edge import event, message
 
 PARTITIONS = 4
 pytestmark = pytest.mark.kafka

@@ -28,11 +28,11 @@ from culm_topics.sds.records import (
     SdsCommandRecord,
     SdsInRecord,
 )
-from tests.support.edge import connector, running, topics
-from tests.support.sds_connectors import QUICK, TOKEN, at, own, produce, store
-from tests.support.sds_edge import event, message
-from tests.support.topic_io import read_all
-from tests.support.waiting import until, while_working
+from tests.support.connectors.edge import connector, running, topics
+from tests.support.kafka.topic_io import read_all
+from tests.support.process.waiting import until, while_working
+from tests.support.sds.connectors import QUICK, TOKEN, at, own, produce, store
+from tests.support.sds.edge import event, message
 
 pytestmark = pytest.mark.kafka
 

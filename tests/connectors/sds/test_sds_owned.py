@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from culm_models.sds.frames.messages import EventFrame, Fetch, Fetched, Join, Refused, SdsMessage, Send
 from culm_models.sds.wire.messages import HistoryEntry
-from tests.support.hostile_sds import another_profile_first, forged_messages, take_over
-from tests.support.quic import identity
-from tests.support.sds_edge import MemoryBackbone, event, message, remote, serving
-from tests.support.waiting import until
+from tests.support.connectors.quic import identity
+from tests.support.hostile.sds import another_profile_first, forged_messages, take_over
+from tests.support.process.waiting import until
+from tests.support.sds.edge import MemoryBackbone, event, message, remote, serving
 
 BEN, STRANGER = 1, 2
 

@@ -16,10 +16,9 @@ from culm_connectors.sds.participants.participant import Participant, Step
 from culm_connectors.sds.participants.state import StateFolder
 from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.settings import SdsSettings
-from tests.support import frozen
-from tests.support.freeze import stores
-from tests.support.logs import author
-from tests.support.sds_edge import message
+from tests.support.freeze import frozen, stores
+from tests.support.p2panda.logs import author
+from tests.support.sds.edge import message
 
 START_MS = 1_700_000_000_000
 

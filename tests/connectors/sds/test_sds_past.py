@@ -12,7 +12,7 @@ from culm_topics.errors import KafkaFailure
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.keys import channel_key
 from culm_topics.sds.records import SdsMessageRecord
-from tests.support.topic_io import produce
+from tests.support.kafka.topic_io import produce
 
 pytestmark = pytest.mark.kafka
 

@@ -18,9 +18,9 @@ from culm_models.sds.errors import EmptyContentError
 from culm_models.sds.events import Delivered, Event
 from culm_models.sds.settings import SdsSettings
 from culm_models.sds.wire.codec import decode
-from tests.support.quic import lossy_proxy, quick_settings
-from tests.support.sds_edge import MemoryBackbone, message, serving
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import lossy_proxy, quick_settings
+from tests.support.process.waiting import until, while_working
+from tests.support.sds.edge import MemoryBackbone, message, serving
 
 # Clocks that tests can wait for.
 QUICK = SdsSettings(

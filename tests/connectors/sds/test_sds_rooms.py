@@ -17,8 +17,8 @@ from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_models.sds.frames import codec as wire
 from culm_topics.sds.records import SdsInRecord
-from tests.support.sds_edge import MemoryBackbone, message
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
+from tests.support.sds.edge import MemoryBackbone, message
 
 HEADS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abcd")), max_size=40)
 

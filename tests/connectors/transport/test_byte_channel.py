@@ -17,9 +17,9 @@ from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.principal import Principal
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from tests.support.channels import TCP, Certificates, Pair, channel_pair
-from tests.support.quic import LOOPBACK
-from tests.support.waiting import ended, until
+from tests.support.connectors.channels import TCP, Certificates, Pair, channel_pair
+from tests.support.connectors.quic import LOOPBACK
+from tests.support.process.waiting import ended, until
 
 MUCH = bytes(range(256)) * 16_384  # 4 MiB: more than all buffers on the way hold
 

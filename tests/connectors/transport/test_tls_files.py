@@ -17,8 +17,8 @@ from culm_connectors.transport.interface import ByteChannel
 from culm_connectors.transport.tcp import tls
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.listener import serve_tcp
-from tests.support.channels import TCP, Certificates
-from tests.support.quic import LOOPBACK
+from tests.support.connectors.channels import TCP, Certificates
+from tests.support.connectors.quic import LOOPBACK
 
 SETTINGS = TCP.model_copy(update={"idle_timeout_s": 30})
 

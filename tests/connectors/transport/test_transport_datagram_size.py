@@ -16,7 +16,7 @@ from culm_connectors.transport import Connection, connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from culm_connectors.transport.quic.library import CreditedQuicConnection
 from culm_connectors.transport.quic.path_mtu import PathMtu, ProbingReno
-from tests.support.quic import (
+from tests.support.connectors.quic import (
     ALPN,
     LOOPBACK,
     NO_FAULTS,
@@ -26,7 +26,7 @@ from tests.support.quic import (
     lossy_proxy,
     quick_settings,
 )
-from tests.support.waiting import until
+from tests.support.process.waiting import until
 
 SERVER, CLIENT = identity(1), identity(2)
 PAYLOAD = random.Random(5).randbytes(400_000)

@@ -21,7 +21,7 @@ from culm_connectors.transport import (
     serve,
 )
 from culm_connectors.transport.quic.connection import QuicTransportConnection
-from tests.support.quic import (
+from tests.support.connectors.quic import (
     ALPN,
     LOOPBACK,
     greet_and_echo,
@@ -31,7 +31,7 @@ from tests.support.quic import (
     one_way,
     quick_settings,
 )
-from tests.support.waiting import ended, while_working
+from tests.support.process.waiting import ended, while_working
 
 SERVER, CLIENT = identity(1), identity(2)
 MIB = 1_024 * 1_024

@@ -10,7 +10,7 @@ import pytest
 
 from culm_connectors.transport import Address, CloseCode, Connection, connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
-from tests.support.quic import (
+from tests.support.connectors.quic import (
     ALPN,
     LOOPBACK,
     Faults,
@@ -23,7 +23,7 @@ from tests.support.quic import (
     quick_settings,
     raw_socket,
 )
-from tests.support.waiting import ended, until, while_working
+from tests.support.process.waiting import ended, until, while_working
 
 SERVER, CLIENT = identity(1), identity(2)
 BAD = Faults(loss=0.05, duplicate=0.05, corrupt=0.02, min_delay_s=0.0, max_delay_s=0.008)

@@ -22,8 +22,8 @@ from culm_connectors.transport import (
 )
 from culm_connectors.transport.quic.connection import QuicTransportConnection
 from culm_connectors.transport.quic.probe import measure_stream
-from tests.support.quic import linked, one_way, quick_settings
-from tests.support.waiting import ended, until, while_working
+from tests.support.connectors.quic import linked, one_way, quick_settings
+from tests.support.process.waiting import ended, until, while_working
 
 MIB = 1_024 * 1_024
 

@@ -10,7 +10,16 @@ from aioquic.quic.packet import QuicErrorCode
 
 from culm_connectors.transport import CloseCode, CloseReason, Listener, connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
-from tests.support.hostile_quic import (
+from tests.support.connectors.quic import (
+    ALPN,
+    LOOPBACK,
+    first_datagram,
+    greet_and_echo,
+    identity,
+    quick_settings,
+    raw_socket,
+)
+from tests.support.hostile.quic import (
     HostileClient,
     crypto_frame,
     hostile_client,
@@ -21,16 +30,7 @@ from tests.support.hostile_quic import (
     stream_frame,
     undecryptable_initial,
 )
-from tests.support.quic import (
-    ALPN,
-    LOOPBACK,
-    first_datagram,
-    greet_and_echo,
-    identity,
-    quick_settings,
-    raw_socket,
-)
-from tests.support.waiting import until
+from tests.support.process.waiting import until
 
 SERVER, CLIENT, STRANGER_ID = identity(1), identity(2), b"stranger"
 

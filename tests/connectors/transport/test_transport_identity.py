@@ -28,8 +28,8 @@ from culm_connectors.transport.identity import certify, peer_id_of
 from culm_connectors.transport.quic import dial
 from culm_connectors.transport.quic.configuration import configuration
 from culm_connectors.transport.quic.library import CreditedQuicConnection
-from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
+from tests.support.process.waiting import until, while_working
 
 SERVER, ALLOWED, STRANGER = identity(1), identity(2), identity(3)
 SETTINGS = quick_settings()

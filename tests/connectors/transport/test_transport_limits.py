@@ -21,7 +21,7 @@ from culm_connectors.transport import (
 from culm_connectors.transport.quic.configuration import configuration
 from culm_connectors.transport.quic.library import CreditedQuicConnection
 from culm_connectors.transport.quic.turns import Turns
-from tests.support.quic import (
+from tests.support.connectors.quic import (
     ALPN,
     LOOPBACK,
     first_datagram,
@@ -30,7 +30,7 @@ from tests.support.quic import (
     quick_settings,
     raw_socket,
 )
-from tests.support.waiting import ended, until
+from tests.support.process.waiting import ended, until
 
 SERVER = identity(1)
 CONNECTION_REFUSED = 2

@@ -31,9 +31,9 @@ from culm_connectors.transport.codes import describe
 from culm_connectors.transport.principal import neighbourhood
 from culm_connectors.transport.quic.endpoint import UdpEndpoint
 from culm_connectors.transport.quic.listener import allow_everybody
-from tests.support.hostile_quic import initial, sparse_crypto
-from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings, raw_socket
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings, raw_socket
+from tests.support.hostile.quic import initial, sparse_crypto
+from tests.support.process.waiting import until, while_working
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from culm_connectors.transport import Address, CloseOrigin, CloseReason, Connection, connect, serve
 from culm_connectors.transport.quic.connection import QuicTransportConnection
-from tests.support.quic import (
+from tests.support.connectors.quic import (
     ALPN,
     LOOPBACK,
     Faults,
@@ -25,7 +25,7 @@ from tests.support.quic import (
     quick_settings,
     raw_socket,
 )
-from tests.support.waiting import until, while_working
+from tests.support.process.waiting import until, while_working
 
 SERVER, CLIENT = identity(1), identity(2)
 PATIENT = quick_settings(idle_timeout_s=600, ping_interval_s=300, silence_timeout_s=500, probe_timeout_s=0.4)
@@ -33,7 +33,7 @@ PATIENT = quick_settings(idle_timeout_s=600, ping_interval_s=300, silence_timeou
 
 SERVER_PROCESS = """
 import asyncio
-from tests.support.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
+from tests.support.connectors.quic import ALPN, LOOPBACK, greet_and_echo, identity, quick_settings
 from culm_connectors.transport import serve
 
 async def main():

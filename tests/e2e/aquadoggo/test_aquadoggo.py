@@ -19,7 +19,9 @@ from culm_models.p2panda.operations.identifiers import normalise
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import split_log_key
-from tests.support.aquadoggo import (
+from tests.support.deployment.members import member
+from tests.support.deployment.world import World
+from tests.support.p2panda.aquadoggo import (
     BUILD_TIMEOUT_S,
     DEFINITIONS,
     FIELDS,
@@ -29,8 +31,6 @@ from tests.support.aquadoggo import (
     running_node,
     until,
 )
-from tests.support.members import member
-from tests.support.world import World
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(BUILD_TIMEOUT_S + 300)]
 

@@ -19,7 +19,8 @@ from culm_infra.stack.ports import free_ports
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.partitions import read_to_end
-from tests.support.aquadoggo import (
+from tests.support.deployment.world import World, frozen
+from tests.support.p2panda.aquadoggo import (
     BUILD_TIMEOUT_S,
     DEFINITIONS,
     FIELDS,
@@ -30,8 +31,7 @@ from tests.support.aquadoggo import (
     running_node,
     until,
 )
-from tests.support.node_store import HeldOperation, NodeStore, read_store, report
-from tests.support.world import World, frozen
+from tests.support.p2panda.node_store import HeldOperation, NodeStore, read_store, report
 
 pytestmark = [
     pytest.mark.kafka,

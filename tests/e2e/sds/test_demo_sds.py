@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.demo import culm
+from tests.support.deployment.demo import culm
 
 
 @pytest.mark.kafka

@@ -25,10 +25,10 @@ from culm_topics.sds.records import (
     SdsMessageRecord,
     SdsOutRecord,
 )
-from tests.support.process_groups import killed_at_the_end
-from tests.support.sds_shards import content, peer, token
-from tests.support.topic_io import end_offsets, read_all, read_rejected
-from tests.support.waiting import looks, output_of
+from tests.support.kafka.topic_io import end_offsets, read_all, read_rejected
+from tests.support.process.groups import killed_at_the_end
+from tests.support.process.waiting import looks, output_of
+from tests.support.sds.shards import content, peer, token
 
 # Minutes long; that a killed job loses and repeats nothing is also what `test_demo_sds` sees, each time.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]

@@ -12,7 +12,7 @@ from culm_infra.cli.job import job_settings
 from culm_infra.protocols import JOB_FLAGS
 from culm_infra.settings import load
 from culm_topics.catalogue import registry
-from tests.support.argument_fuzz import (
+from tests.support.process.argument_fuzz import (
     KEY,
     Command,
     close_the_world,

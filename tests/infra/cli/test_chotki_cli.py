@@ -25,9 +25,9 @@ from culm_topics.chotki.records import (
     session_key,
     source_key,
 )
-from tests.support.chotki_bridge import chotki_settings
-from tests.support.chotki_shell import Shell
-from tests.support.topic_io import produce
+from tests.support.chotki.bridge import chotki_settings
+from tests.support.chotki.shell import Shell
+from tests.support.kafka.topic_io import produce
 
 pytestmark = pytest.mark.kafka
 

@@ -23,8 +23,8 @@ from culm_models.chotki.rdx import delta, parse_text
 from culm_models.chotki.replica import Replica
 from culm_models.chotki.store import MemoryStore
 from culm_models.chotki.tlv import record
-from tests.support.chotki_bridge import chotki_settings
-from tests.support.chotki_shell import Shell
+from tests.support.chotki.bridge import chotki_settings
+from tests.support.chotki.shell import Shell
 
 pytestmark = pytest.mark.kafka
 

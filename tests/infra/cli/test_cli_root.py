@@ -83,7 +83,7 @@ EXTRAS = ("pyspark", "pandas", "aioquic", "lmdb", "pyarrow", "cryptography", "nu
     ("program", "heavy"),
     [
         ("from culm_infra.cli.root import run; run(['--help'])", (*EXTRAS, "confluent_kafka")),
-        ("from tests.support.argument_fuzz import commands; commands()", EXTRAS),
+        ("from tests.support.process.argument_fuzz import commands; commands()", EXTRAS),
     ],
 )
 def test_help_opens_without_the_heavy_libraries(program: str, heavy: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from culm_models.dag.car import car_header, car_section, read_car, write_car
 from culm_models.dag.car.reader import V2_HEAD_SIZE
 from tests.models.dag.blocks_in_memory import BlocksInMemory
 from tests.models.dag.recorded import recorded
-from tests.support.dag_shell import Shell, contents
+from tests.support.dag.shell import Shell, contents
 
 CARS = {row["name"]: row for row in recorded("cars")}
 TREE = {"a": b"one", "b": b"two", "c": b""}

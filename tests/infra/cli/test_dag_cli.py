@@ -26,8 +26,8 @@ from culm_models.dag.car import write_car
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
 from tests.models.dag.recorded import recorded
-from tests.support.channels import Certificates
-from tests.support.dag_shell import Shell, contents
+from tests.support.connectors.channels import Certificates
+from tests.support.dag.shell import Shell, contents
 
 EMPTY = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 LARGE = random.Random(5).randbytes(1_500_000)

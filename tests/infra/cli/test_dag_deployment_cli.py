@@ -12,7 +12,7 @@ from culm_topics.dag.records import decode_blocked
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.readers.partitions import read_to_end
-from tests.support.dag_shell import Shell, contents
+from tests.support.dag.shell import Shell, contents
 
 pytestmark = pytest.mark.kafka
 LATE = ("--now", 2**40)

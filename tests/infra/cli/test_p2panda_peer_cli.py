@@ -17,7 +17,7 @@ from culm_infra.cli.root import run
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_models.p2panda.wire.messages import MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 
 def hold(home: Path, entries: list[CheckedOperation]) -> None:

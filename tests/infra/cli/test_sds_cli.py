@@ -28,8 +28,8 @@ from culm_topics.sds.records import (
     SdsParticipantRecord,
 )
 from culm_topics.sds.retrieval_hints import StoreHint
-from tests.support.process_groups import child
-from tests.support.sds_topics import sds_settings, store, write, write_events, write_index
+from tests.support.process.groups import child
+from tests.support.sds.topics import sds_settings, store, write, write_events, write_index
 
 pytestmark = pytest.mark.kafka
 

@@ -11,8 +11,8 @@ import pytest
 from culm_infra.cli.root import run
 from culm_streaming.sds.output_records import Topic
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.sds_shards import Shard, content, peer, stored
-from tests.support.sds_topics import sds_settings, store, write, write_index
+from tests.support.sds.shards import Shard, content, peer, stored
+from tests.support.sds.topics import sds_settings, store, write, write_index
 
 pytestmark = pytest.mark.kafka
 

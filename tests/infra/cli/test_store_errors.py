@@ -11,7 +11,7 @@ import pytest
 from culm_connectors.dag.store.tables import DATABASE_FILE as DAG_FILE
 from culm_connectors.local_store.lmdb_file import DATA_FILE, LmdbFile
 from culm_infra.cli.root import _failure_in, run
-from tests.support.full_disk import PAGE, Disk, lose_pages, made_disk
+from tests.support.process.full_disk import PAGE, Disk, lose_pages, made_disk
 
 SCHEMA = "venue_0020" + "ab" * 32
 COMMANDS = {

@@ -38,7 +38,7 @@ from culm_models.dag.publish.states import PublishState
 from culm_models.dag.verdict import VerdictSettings
 from culm_models.keys import KeyPair
 from tests.connectors.dag.http.doors import open_door
-from tests.support.waiting import until
+from tests.support.process.waiting import until
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "chotki"
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from culm_infra.stack import record
 from culm_infra.stack.log_file import follow, last_lines
-from tests.support import frozen
-from tests.support.freeze import stores
+from tests.support.freeze import frozen, stores
 
 
 def test_last_lines_are_whole_and_clean(tmp_path: Path) -> None:

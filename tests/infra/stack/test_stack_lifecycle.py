@@ -36,7 +36,7 @@ from culm_topics.kafka import admin, clients
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import ask_origin
-from tests.support import topic_io
+from tests.support.kafka import topic_io
 
 pytestmark = pytest.mark.kafka
 

@@ -15,7 +15,7 @@ from culm_models.bamboo.fork_proof import is_fork_proof
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.errors import CulmError
 from culm_models.keys import KeyPair
-from tests.support import p2panda_vectors
+from tests.support.p2panda import vectors
 
 AUTHOR = KeyPair.generate(b"author")
 PAYLOAD = b"payload"
@@ -195,9 +195,7 @@ def test_entries_that_a_reader_would_refuse_are_not_signed(
         bamboo.sign_entry(AUTHOR, 0, seq_num, PAYLOAD, skiplink=skiplink, backlink=backlink)
 
 
-@pytest.mark.parametrize(
-    "row", p2panda_vectors.read("entry-forms.json")["entries"], ids=lambda row: row["name"]
-)
+@pytest.mark.parametrize("row", vectors.read("entry-forms.json")["entries"], ids=lambda row: row["name"])
 def test_entry_forms_are_judged_as_the_p2panda_library_judges_them(row: dict[str, str | bool]) -> None:
     entry_bytes = bytes.fromhex(str(row["entry"]))
     try:

@@ -12,7 +12,7 @@ from culm_models.p2panda.ingest import Ingest
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, encode_operation
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ANNA = author("anna")
 BEN = author("ben")

@@ -20,7 +20,7 @@ from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire.codec import MessageStream, encode_entry_message
 from culm_models.p2panda.wire.messages import LARGEST_READ_BYTES, MAX_MESSAGE_BYTES, MAX_OPERATION_BYTES
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import SCHEMA, author
+from tests.support.p2panda.logs import SCHEMA, author
 
 
 def large_log() -> LogWriter:

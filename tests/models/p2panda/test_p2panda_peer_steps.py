@@ -15,8 +15,8 @@ from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.testing.p2panda.liar import Liar
 from culm_models.testing.p2panda.scenario import SCHEMAS, forked, written
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

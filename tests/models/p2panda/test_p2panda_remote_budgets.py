@@ -34,9 +34,9 @@ from culm_models.p2panda.wire.messages import (
 from culm_models.testing.p2panda.liar import Liar
 from culm_models.testing.p2panda.logs import LogWriter
 from culm_models.testing.p2panda.scenario import SCHEMAS, check_contiguous, forked, written
-from tests.support.attacks import empty_containers, forked_logs, unknown_heights
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.hostile.attacks import empty_containers, forked_logs, unknown_heights
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

@@ -7,7 +7,7 @@ import pytest
 from culm_models.bamboo.log_store import LogInfo
 from culm_models.p2panda.store import LogStore, MemoryLogStore
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 ANNA = author("anna")
 BEN = author("ben")

@@ -29,8 +29,8 @@ from culm_models.reconciliation.messages import (
     Terminal,
 )
 from tests.models.reconciliation.sides import Counted
-from tests.support.logs import SCHEMA, author, make_log
-from tests.support.p2panda_peers import HIGH, LOW, MIDDLE, NOW, connect_to, make_peer
+from tests.support.p2panda.logs import SCHEMA, author, make_log
+from tests.support.p2panda.peers import HIGH, LOW, MIDDLE, NOW, connect_to, make_peer
 
 _SLACK_ITEMS: Final = 20
 _RAW: Final = 9

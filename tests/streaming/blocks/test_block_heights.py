@@ -21,7 +21,19 @@ from culm_streaming.blocks.step import step
 from culm_streaming.errors import StateLayoutError
 from culm_streaming.stateful.job_state import Key, MemoryState, Value, Variable
 from culm_topics.records import log_key
-from tests.support.heights import LAYOUT, PEERS, SCHEMAS, TOPIC, Told, World, arrow, cut, expect, placed, told
+from tests.support.bamboo.blocks_job import (
+    LAYOUT,
+    PEERS,
+    SCHEMAS,
+    TOPIC,
+    Told,
+    World,
+    arrow,
+    cut,
+    expect,
+    placed,
+    told,
+)
 
 
 @settings(deadline=None)

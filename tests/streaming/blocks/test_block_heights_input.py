@@ -12,9 +12,9 @@ from culm_streaming.blocks.packing import highest, pack_log_records
 from culm_streaming.blocks.rows import ROW
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import RejectedRecord
-from tests.support.bare_logs import make_bare_log, texts
-from tests.support.heights import LAYOUT, SCHEMAS, TOPIC, Told, World, arrow, expect, placed
-from tests.support.logs import author
+from tests.support.bamboo.bare_logs import make_bare_log, texts
+from tests.support.bamboo.blocks_job import LAYOUT, SCHEMAS, TOPIC, Told, World, arrow, expect, placed
+from tests.support.p2panda.logs import author
 
 
 def test_malformed_records_are_refused_with_a_code_and_counted_as_read() -> None:

@@ -19,7 +19,7 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
-from tests.support.topic_io import produce
+from tests.support.kafka.topic_io import produce
 
 pytestmark = [pytest.mark.kafka]
 

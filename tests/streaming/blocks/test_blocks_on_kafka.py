@@ -22,7 +22,7 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.blocks import Blocks, read_block_vectors, read_blocks
 from culm_topics.logs.records import LogRecord, ReceiptRecord
 from culm_topics.records import log_key
-from tests.support.topic_io import end_offsets, produce, read_all, read_rejected
+from tests.support.kafka.topic_io import end_offsets, produce, read_all, read_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

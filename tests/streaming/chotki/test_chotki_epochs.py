@@ -34,7 +34,7 @@ from culm_topics.chotki.records import (
     source_partition,
 )
 from culm_topics.records import RejectedRecord
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics, fields_of
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics, fields_of
 
 NORTH = Bringer(b"north".ljust(32, b"."), 0, 0)
 

@@ -14,7 +14,7 @@ from culm_models.chotki.rdx import parse_text, write_vector
 from culm_topics.chotki.records import BlockVectorRecord, Bringer, CommitRecord, FieldRecord, is_field_key
 from culm_topics.records import RejectedRecord
 from tests.streaming.chotki.test_chotki_epochs import NORTH, story
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics, Place
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics, Place
 
 Records = Mapping[Place, Sequence[tuple[bytes, bytes]]]
 CODES = {"topics.record", "chotki.gap", "chotki.class_conflict", "chotki.unique_duplicate"} | {

@@ -22,8 +22,8 @@ from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
 from tests.streaming.chotki.test_chotki_epochs import story
 from tests.streaming.chotki.test_chotki_on_kafka import produce, run_once
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
-from tests.support.topic_io import end_offsets, read_records
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
+from tests.support.kafka.topic_io import end_offsets, read_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

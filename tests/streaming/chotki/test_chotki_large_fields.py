@@ -29,7 +29,7 @@ from culm_topics.chotki.records import (
 from culm_topics.records import RejectedRecord
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 from tests.streaming.chotki.test_chotki_epochs import NORTH, of_state
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
 
 AT = Id.make(0xC, 1)
 KEY = object_key(Id.make(0xC, 1, 1), "E")

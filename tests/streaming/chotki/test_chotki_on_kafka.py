@@ -27,8 +27,8 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
 from tests.streaming.chotki.test_chotki_epochs import NORTH, story
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
-from tests.support.topic_io import read_records, read_rejected, write_records
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
+from tests.support.kafka.topic_io import read_records, read_rejected, write_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

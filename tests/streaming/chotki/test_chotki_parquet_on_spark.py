@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from culm_topics.chotki.changes import Edit, EditClass, NewClass, NewObject
 from culm_topics.chotki.parquet import write_tables
-from tests.support.chotki_programs import ORIGIN, Programs
+from tests.support.chotki.programs import ORIGIN, Programs
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ from culm_topics.chotki.values import Elements, Pairs, Term
 from culm_topics.chotki.writer import ChotkiWriter
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.topic_io import read_rejected
+from tests.support.kafka.topic_io import read_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import frozen
-from tests.support.freeze import chotki_job
+from tests.support.freeze import chotki_job, frozen
 from tests.support.freeze.topics import write
 
 if TYPE_CHECKING:

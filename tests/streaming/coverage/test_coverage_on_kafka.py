@@ -17,10 +17,10 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import CoverageRecord, coverage_key
 from culm_topics.records import HEIGHTS_PEER_ID
-from tests.support.bare_logs import make_bare_log
-from tests.support.coverage import CoverageWorld, Said, in_fragments, in_holdings, in_payloads
-from tests.support.logs import author
-from tests.support.topic_io import produce, read_all, read_logs, read_rejected
+from tests.support.bamboo.bare_logs import make_bare_log
+from tests.support.kafka.topic_io import produce, read_all, read_logs, read_rejected
+from tests.support.p2panda.coverage_job import CoverageWorld, Said, in_fragments, in_holdings, in_payloads
+from tests.support.p2panda.logs import author
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,16 @@ from culm_streaming.coverage.state import BLOCKS, FRAGMENTS, PEERS
 from culm_streaming.errors import JobSettingsError, StateLayoutError, StateMissingError
 from culm_topics.logs.records import CoverageRecord, HoldingRecord
 from culm_topics.records import HEIGHTS_PEER_ID, RejectedRecord
-from tests.support.bare_logs import BareLogEntry, make_bare_log, texts
-from tests.support.coverage import CoverageWorld, Said, in_fragments, in_holdings, in_logs, in_payloads
-from tests.support.logs import author
+from tests.support.bamboo.bare_logs import BareLogEntry, make_bare_log, texts
+from tests.support.p2panda.coverage_job import (
+    CoverageWorld,
+    Said,
+    in_fragments,
+    in_holdings,
+    in_logs,
+    in_payloads,
+)
+from tests.support.p2panda.logs import author
 
 ALICE, BOB = author("alice"), author("bob")
 LARGE = bytes(range(256)) * 4_500

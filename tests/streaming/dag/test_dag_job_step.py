@@ -43,7 +43,7 @@ from tests.models.dag.test_dag_publishing import (
     delegated,
     scene,
 )
-from tests.support.dag_job import DagWorld, Sent
+from tests.support.dag.job import DagWorld, Sent
 
 SPACE, OTHER = b"s" * 32, b"o" * 32
 ROOT_SHARD, LEAF_SHARD = cid_of(CAR, ROOT_CAR), cid_of(CAR, LEAF_CAR)

@@ -36,8 +36,8 @@ from tests.streaming.dag.test_dag_job_step import (
     in_publishes,
     in_shards,
 )
-from tests.support.dag_job import DagWorld, Sent
-from tests.support.topic_io import produce, read_all, read_records, read_rejected, write_records
+from tests.support.dag.job import DagWorld, Sent
+from tests.support.kafka.topic_io import produce, read_all, read_records, read_rejected, write_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

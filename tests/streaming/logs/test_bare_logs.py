@@ -16,9 +16,9 @@ from culm_streaming.logs.rows import unpack_rows
 from culm_streaming.logs.settings import ChainSettings
 from culm_topics.logs.records import EntryRecord
 from culm_topics.records import RejectedRecord, log_key, split_flavoured_log_key
-from tests.support.bare_logs import BareLogEntry, make_bare_log, texts
-from tests.support.logs import author, make_log
-from tests.support.shards import BROUGHT_BY, Arrival, Shards, arrivals
+from tests.support.bamboo.bare_logs import BareLogEntry, make_bare_log, texts
+from tests.support.p2panda.logs import author, make_log
+from tests.support.p2panda.logs_job import BROUGHT_BY, Arrival, Shards, arrivals
 
 ALICE, BOB = author("alice"), author("bob")
 BOTH = pytest.mark.parametrize("flavour", [YAMF, YASMF], ids=lambda flavour: flavour.name)

@@ -16,8 +16,8 @@ from culm_streaming.logs.settings import ChainSettings
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord
 from culm_topics.records import RejectedRecord, log_key
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.shards import BROUGHT_BY, Shards, arrivals
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.logs_job import BROUGHT_BY, Shards, arrivals
 
 ALICE = author("alice")
 LENGTHS = st.one_of(st.integers(0, 300), st.sampled_from([23, 24, 255, 256, 65_535, 65_536, 70_000]))

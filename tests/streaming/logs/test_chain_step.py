@@ -13,8 +13,8 @@ from culm_models.p2panda.operations.operation import CheckedOperation, check_ent
 from culm_streaming.logs.book import BLOCKS, EARLY, HISTORY
 from culm_streaming.logs.settings import ChainSettings
 from culm_topics.records import log_key
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.shards import BROUGHT_BY, Shards, arrivals
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.logs_job import BROUGHT_BY, Shards, arrivals
 
 ALICE, BOB, CAROL = author("alice"), author("bob"), author("carol")
 LOGS = [make_log(ALICE, 0, 30), make_log(ALICE, 7, 5), make_log(BOB, 0, 14), make_log(CAROL, 2**64 - 1, 1)]

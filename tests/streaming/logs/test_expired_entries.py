@@ -23,10 +23,10 @@ from culm_streaming.metrics import JobMetrics
 from culm_streaming.run import RunSettings, run_jobs
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.records import log_key
-from tests.support.edge import Edge, connector, reference_peer, running, topics
-from tests.support.logs import SCHEMA, author, make_log, pairs
-from tests.support.topic_io import expire, read_logs, read_rejected
-from tests.support.waiting import until
+from tests.support.connectors.edge import Edge, connector, reference_peer, running, topics
+from tests.support.kafka.topic_io import expire, read_logs, read_rejected
+from tests.support.p2panda.logs import SCHEMA, author, make_log, pairs
+from tests.support.process.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,10 +25,10 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import BlockKind, ReceiptRecord
 from culm_topics.logs.records import VersionVectorRecord as Vector
 from culm_topics.records import HEIGHTS_PEER_ID, log_key, version_vector_key
-from tests.support.bare_logs import make_bare_log, texts
-from tests.support.logs import author, make_log
-from tests.support.shards import BROUGHT_BY, entry_value
-from tests.support.topic_io import produce, produce_entries, read_all, read_logs, read_rejected
+from tests.support.bamboo.bare_logs import make_bare_log, texts
+from tests.support.kafka.topic_io import produce, produce_entries, read_all, read_logs, read_rejected
+from tests.support.p2panda.logs import author, make_log
+from tests.support.p2panda.logs_job import BROUGHT_BY, entry_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from culm_streaming.logs.settings import ChainSettings
 from culm_streaming.logs.step import step
 from culm_streaming.progress import Waiting
 from culm_streaming.stateful.job_state import MemoryState
-from tests.support.logs import author, make_log
-from tests.support.shards import arrivals
+from tests.support.p2panda.logs import author, make_log
+from tests.support.p2panda.logs_job import arrivals
 
 if TYPE_CHECKING:
     pass

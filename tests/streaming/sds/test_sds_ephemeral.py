@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from culm_models.sds.wire.codec import encode
 from culm_models.sds.wire.messages import Message
-from tests.support.sds_shards import Shard, events, outs, stored, token
+from tests.support.sds.shards import Shard, events, outs, stored, token
 
 WORDS = b"nobody keeps this"
 

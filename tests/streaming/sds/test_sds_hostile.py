@@ -22,7 +22,7 @@ from culm_topics.sds.records import (
     SdsOutRecord,
     SdsOwnerRecord,
 )
-from tests.support.sds_shards import START_MS, Shard, content, peer, token, values
+from tests.support.sds.shards import START_MS, Shard, content, peer, token, values
 
 PROFILES: tuple[Profile, ...] = ("spec", "js", "nim")
 texts = st.one_of(

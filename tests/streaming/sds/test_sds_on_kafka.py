@@ -30,9 +30,9 @@ from culm_topics.sds.records import (
     SdsMessageRecord,
     SdsOutRecord,
 )
-from tests.support.sds_shards import content, peer, token
-from tests.support.topic_io import read_all, read_rejected
-from tests.support.waiting import looks
+from tests.support.kafka.topic_io import read_all, read_rejected
+from tests.support.process.waiting import looks
+from tests.support.sds.shards import content, peer, token
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from culm_streaming.sds.output_records import OutputRecord, Topic
 from culm_streaming.stateful.job_state import MemoryState
 from culm_topics.sds.keys import AckKey, split_ack_key
 from culm_topics.sds.records import SdsAckRecord, SdsChannelRecord, SdsParticipantRecord
-from tests.support.hostile_sds import another_profile_first, forged_messages, take_over
-from tests.support.sds_shards import (
+from tests.support.hostile.sds import another_profile_first, forged_messages, take_over
+from tests.support.sds.shards import (
     SMALL,
     START_MS,
     Shard,

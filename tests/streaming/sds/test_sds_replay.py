@@ -14,7 +14,7 @@ from culm_streaming.sds.record import Cache
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.step import Row, fire, step
 from culm_streaming.stateful.job_state import MemoryState
-from tests.support.sds_shards import START_MS, Shard, content, events, outs, peer, stored
+from tests.support.sds.shards import START_MS, Shard, content, events, outs, peer, stored
 
 SETTINGS = ChannelsSettings(
     shards=1, tail_bytes=400, chunk_bytes=1_200, compact_bytes=3_000, lineage=3, tokens=4, finished=64

@@ -16,8 +16,8 @@ from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import BucketedState, DueCalendar, Kind
 from culm_streaming.sds.step import Row, Source, in_order
 from culm_streaming.stateful.job_state import MemoryState, Variable
-from tests.support.hostile_sds import big_filter_joins
-from tests.support.sds_shards import SMALL, Shard, content, events, peer, refusals
+from tests.support.hostile.sds import big_filter_joins
+from tests.support.sds.shards import SMALL, Shard, content, events, peer, refusals
 
 SMALL_CHUNKS = ChannelsSettings(shards=1, tail_bytes=20, chunk_bytes=50, compact_bytes=200)
 optional = st.one_of(st.none(), st.binary(max_size=9))

@@ -14,7 +14,7 @@ from culm_streaming.sds.output_records import Topic
 from culm_streaming.sds.settings import ChannelsSettings
 from culm_streaming.sds.state import Kind
 from culm_streaming.sds.step import Row, SdsOutput, Source, step, step_in_pieces
-from tests.support.sds_shards import (
+from tests.support.sds.shards import (
     SMALL,
     Shard,
     content,

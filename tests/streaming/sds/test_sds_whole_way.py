@@ -29,9 +29,9 @@ from culm_topics.catalogue.jobs import jobs_of
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.records import SdsMessageRecord
-from tests.support.edge import connector, running
-from tests.support.topic_io import read_all
-from tests.support.waiting import while_working, work_done
+from tests.support.connectors.edge import connector, running
+from tests.support.kafka.topic_io import read_all
+from tests.support.process.waiting import while_working, work_done
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

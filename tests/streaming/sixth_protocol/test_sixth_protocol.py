@@ -34,10 +34,10 @@ from tests.streaming.sixth_protocol import command
 from tests.streaming.sixth_protocol.edge import ALPN
 from tests.streaming.sixth_protocol.topics import NOTES, NOTES_JOBS
 from tests.streaming.sixth_protocol.wire import OPERATIONS
-from tests.support.edge import Edge, running
-from tests.support.quic import LOOPBACK, identity, quick_settings
-from tests.support.topic_io import produce, read_all
-from tests.support.waiting import until
+from tests.support.connectors.edge import Edge, running
+from tests.support.connectors.quic import LOOPBACK, identity, quick_settings
+from tests.support.kafka.topic_io import produce, read_all
+from tests.support.process.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,5 +4,6 @@
 - `bamboo_folder`: a folder of Bamboo logs, and a bundle. `dag_folder`: a folder of DAGs.
 - `connector`: the folder of a connector that ran on a real broker.
 - `jobs`: the checkpoints of the streaming jobs, with the records of their topics.
+- `frozen`: packs, unpacks and compares fixtures.
 - `lists`: metrics, topics, access rights.
 """

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support import frozen
 from tests.support.freeze import (
     bamboo_folder,
     chotki_export,
@@ -17,6 +16,7 @@ from tests.support.freeze import (
     chotki_store,
     connector,
     dag_folder,
+    frozen,
     jobs,
     lists,
     stores,

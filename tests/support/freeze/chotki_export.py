@@ -8,7 +8,7 @@ from typing import Any
 
 from culm_topics.chotki.changes import Change, Edit, EditClass, NewClass, NewObject
 from culm_topics.chotki.parquet import write_tables
-from tests.support.chotki_programs import ORIGIN, Programs, rows
+from tests.support.chotki.programs import ORIGIN, Programs, rows
 
 NAME = "chotki-export"
 

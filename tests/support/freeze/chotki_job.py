@@ -31,12 +31,12 @@ from culm_topics.chotki.records import (
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.streaming.chotki.test_chotki_epochs import edit, story
-from tests.support import frozen
-from tests.support.chotki_job import ChotkiTopics
+from tests.support.chotki.job import ChotkiTopics
+from tests.support.freeze import frozen
 from tests.support.freeze.jobs import adopt
 from tests.support.freeze.topics import Input, keep_topics, restore_topics, write
-from tests.support.kafka import running_broker
-from tests.support.topic_io import read_all, read_rejected
+from tests.support.kafka.broker import running_broker
+from tests.support.kafka.topic_io import read_all, read_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +82,7 @@ def _rows(topics: dict[Any, list[tuple[bytes, bytes]]]) -> list[Input]:
 
 def make_job(folder: Path) -> None:
     """The fixture, and the outcome of one uninterrupted run over the same records."""
-    from tests.support.spark import spark_session
+    from tests.support.spark.session import spark_session
 
     first, later = inputs()
     with running_broker(folder / "kafka") as broker:

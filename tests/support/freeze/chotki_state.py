@@ -9,8 +9,8 @@ from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import EpochStaging
 from tests.streaming.chotki.test_chotki_epochs import story
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
-from tests.support.chotki_state import StateLog
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
+from tests.support.chotki.state import StateLog
 
 NAME = "chotki-state"
 ORIGIN = b"frozen topic"

@@ -8,7 +8,7 @@ from typing import Any
 from culm_connectors.chotki.local_state.staged_state import StagedState
 from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_topics.kafka.origin import Origin
-from tests.support.chotki_state import StateLog
+from tests.support.chotki.state import StateLog
 from tests.support.freeze.chotki_state import topic
 
 NAME = "chotki-store"

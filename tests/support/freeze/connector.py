@@ -19,14 +19,14 @@ from culm_topics.kafka.origin import ask_origin
 from culm_topics.logs.records import LogRecord
 from culm_topics.records import log_key
 from culm_topics.sds.index import SdsIndex
-from tests.support import frozen
-from tests.support.edge import connector, reference_peer, running, write_document
+from tests.support.connectors.edge import connector, reference_peer, running, write_document
+from tests.support.freeze import frozen
 from tests.support.freeze.lists import metrics
 from tests.support.freeze.topics import Input, keep_topics, restore_topics, write
-from tests.support.kafka import Broker, running_broker
-from tests.support.logs import author, make_log
-from tests.support.sds_topics import PARTITIONS, message_of, store, write_index
-from tests.support.waiting import until
+from tests.support.kafka.broker import Broker, running_broker
+from tests.support.p2panda.logs import author, make_log
+from tests.support.process.waiting import until
+from tests.support.sds.topics import PARTITIONS, message_of, store, write_index
 
 NAME = "connector"
 PREFIX = "frozen-edge."

@@ -41,13 +41,13 @@ from culm_topics.sds.records import (
     SdsMessageRecord,
     SdsOutRecord,
 )
-from tests.support import frozen
+from tests.support.freeze import frozen
 from tests.support.freeze.topics import Input, keep_topics, restore_topics, write
-from tests.support.kafka import running_broker
-from tests.support.logs import OTHER_SCHEMA, author, make_log
-from tests.support.sds_shards import START_MS, content, key_of, peer, token
-from tests.support.shards import entry_value
-from tests.support.topic_io import read_all, read_logs, read_rejected
+from tests.support.kafka.broker import running_broker
+from tests.support.kafka.topic_io import read_all, read_logs, read_rejected
+from tests.support.p2panda.logs import OTHER_SCHEMA, author, make_log
+from tests.support.p2panda.logs_job import entry_value
+from tests.support.sds.shards import START_MS, content, key_of, peer, token
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,7 +151,7 @@ _TOLD = frozenset(("sent", "delivered"))
 
 def make_jobs(folder: Path) -> None:
     """The fixture, and the outcome of one uninterrupted run over the same records."""
-    from tests.support.spark import spark_session
+    from tests.support.spark.session import spark_session
 
     with running_broker(folder / "kafka") as broker:
         spark = spark_session()

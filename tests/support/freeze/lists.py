@@ -15,7 +15,7 @@ from culm_streaming.progress import BatchProgress
 from culm_topics.catalogue.registry import CATALOGUE, JOBS
 from culm_topics.kafka.acls import acls
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support import frozen
+from tests.support.freeze import frozen
 
 PACKAGES = ("culm_models", "culm_topics", "culm_streaming", "culm_connectors", "culm_infra")
 _OF_PYTHON = ("process_", "python_")

@@ -27,9 +27,9 @@ from culm_topics.kafka.origin import Origin
 from culm_topics.logs.consumer.snapshot import Snapshot
 from culm_topics.records import log_key
 from culm_topics.sds.index_file import IndexFile
-from tests.support.histories import random_history
-from tests.support.logs import OTHER_SCHEMA, author, make_log
-from tests.support.sds_topics import index_row
+from tests.support.p2panda.histories import random_history
+from tests.support.p2panda.logs import OTHER_SCHEMA, author, make_log
+from tests.support.sds.topics import index_row
 
 START_MS = 1_700_000_000_000
 ORIGIN = Origin("frozen-cluster", {"culm.announcements": "a", "culm.entries": "b", "culm.logs": "c"})

@@ -13,8 +13,8 @@ from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import admin, clients
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.topic_io import read_records, write_records
-from tests.support.waiting import looks
+from tests.support.kafka.topic_io import read_records, write_records
+from tests.support.process.waiting import looks
 
 Input = tuple[str, int, bytes | None, bytes | None]
 """Topic, partition, key, value."""

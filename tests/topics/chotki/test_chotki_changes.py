@@ -17,8 +17,8 @@ from culm_topics.chotki.consumer import ChotkiConsumer, ObjectChange
 from culm_topics.chotki.objects import Objects
 from culm_topics.chotki.state_reader import AppliedEpoch, EpochStaging, ObjectState
 from culm_topics.readers.batch import PassedOver
-from tests.support.chotki_programs import ORIGIN, Programs
-from tests.support.chotki_state import StateLog
+from tests.support.chotki.programs import ORIGIN, Programs
+from tests.support.chotki.state import StateLog
 
 Steps = list[tuple[str, int, int]]
 KINDS = st.sampled_from(["new", "edit", "edit", "merge", "note"])

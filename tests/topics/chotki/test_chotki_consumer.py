@@ -17,9 +17,9 @@ from culm_topics.errors import OriginChanged, RecordError
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, OBJECT_BODY, Writer, entry
-from tests.support.chotki_bridge import JobOnKafka, chotki_settings
-from tests.support.chotki_job import ChotkiTopics
-from tests.support.topic_io import write_records
+from tests.support.chotki.bridge import JobOnKafka, chotki_settings
+from tests.support.chotki.job import ChotkiTopics
+from tests.support.kafka.topic_io import write_records
 
 pytestmark = pytest.mark.kafka
 

@@ -19,9 +19,8 @@ from culm_topics.chotki.parquet.dataset import LIST_NAME, Dataset
 from culm_topics.chotki.values import Term
 from culm_topics.errors import OriginChanged
 from culm_topics.kafka.origin import Origin
-from tests.support import frozen
-from tests.support.chotki_programs import ORIGIN, Programs, element, rows
-from tests.support.freeze import chotki_export
+from tests.support.chotki.programs import ORIGIN, Programs, element, rows
+from tests.support.freeze import chotki_export, frozen
 
 ALL = NewClass({name: name for name in "FIRSTNZEMLV"}, "all")
 

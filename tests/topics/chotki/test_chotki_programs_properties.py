@@ -19,7 +19,7 @@ from culm_topics.chotki.objects import ChotkiObject, Objects
 from culm_topics.chotki.parquet import write_tables
 from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.values import Elements, Pairs, Term
-from tests.support.chotki_programs import ORIGIN, Programs, element, rows
+from tests.support.chotki.programs import ORIGIN, Programs, element, rows
 
 SOURCES = (10, 11)
 NAMES = st.sampled_from(["Age", "Mail", "Note", "Tags", "Visits", "age", "zz"])

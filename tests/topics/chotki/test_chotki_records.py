@@ -26,7 +26,7 @@ from culm_topics.chotki.records import (
     split_source_key,
 )
 from culm_topics.errors import RecordError
-from tests.support.record_values import points, uints
+from tests.support.kafka.record_values import points, uints
 
 
 def test_vectors_that_are_none_are_refused() -> None:

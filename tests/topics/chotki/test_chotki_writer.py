@@ -22,10 +22,10 @@ from culm_topics.chotki.sources import FREE, read_sources
 from culm_topics.chotki.writer import PACKETS_TOPIC, ChotkiWriter
 from culm_topics.kafka.clients import KafkaSettings
 from tests.streaming.chotki.test_chotki_epochs import CLASS_BODY, Writer
-from tests.support.chotki_bridge import PARTITIONS, JobOnKafka, chotki_settings
-from tests.support.chotki_job import ChotkiTopics
-from tests.support.process_groups import child
-from tests.support.topic_io import read_records, write_records
+from tests.support.chotki.bridge import PARTITIONS, JobOnKafka, chotki_settings
+from tests.support.chotki.job import ChotkiTopics
+from tests.support.kafka.topic_io import read_records, write_records
+from tests.support.process.groups import child
 
 pytestmark = pytest.mark.kafka
 

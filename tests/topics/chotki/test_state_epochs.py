@@ -15,8 +15,8 @@ from culm_topics.chotki.state_file import StateFile
 from culm_topics.chotki.state_reader import EpochStaging
 from culm_topics.readers.batch import TopicMessage
 from tests.streaming.chotki.test_chotki_epochs import story
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
-from tests.support.chotki_state import StateLog
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
+from tests.support.chotki.state import StateLog
 
 
 @pytest.fixture(params=[False, True], ids=["whole", "in pieces"], autouse=True)

@@ -18,10 +18,9 @@ from culm_topics.chotki.state_file import FILE_NAME, StateFile
 from culm_topics.chotki.state_reader import EpochStaging
 from culm_topics.readers.batch import TopicMessage
 from tests.streaming.chotki.test_chotki_epochs import story
-from tests.support import frozen
-from tests.support.chotki_job import ChotkiJob, ChotkiTopics
-from tests.support.chotki_state import StateLog
-from tests.support.freeze import chotki_state
+from tests.support.chotki.job import ChotkiJob, ChotkiTopics
+from tests.support.chotki.state import StateLog
+from tests.support.freeze import chotki_state, frozen
 
 
 def logs(epochs: int) -> list[StateLog]:

@@ -35,9 +35,9 @@ from culm_topics.errors import OriginChanged
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.origin import Origin
-from tests.support.process_groups import child
-from tests.support.topic_io import produce, write_records
-from tests.support.waiting import until
+from tests.support.kafka.topic_io import produce, write_records
+from tests.support.process.groups import child
+from tests.support.process.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -20,7 +20,7 @@ from culm_topics.dag.records import (
 )
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.topic_io import produce
+from tests.support.kafka.topic_io import produce
 
 A, B, C, D = (cid_of(DAG_CBOR, bytes([one])) for one in range(4))
 ID, OTHER = bytes(32), bytes([1]) * 32

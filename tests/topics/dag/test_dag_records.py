@@ -51,7 +51,7 @@ from culm_topics.dag.records import (
 )
 from culm_topics.errors import RecordError
 from culm_topics.records import key_partition
-from tests.support.record_values import keys, nodes, shards
+from tests.support.kafka.record_values import keys, nodes, shards
 
 SPACE = bytes(range(32))
 SHARD = cid_of(CAR, b"shard")

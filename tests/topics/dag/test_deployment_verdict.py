@@ -18,7 +18,7 @@ from culm_topics.dag.verdict import SETTINGS_TOPIC, agree_verdict, read_verdict,
 from culm_topics.errors import TopicMissing
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.topic_io import produce, read_all
+from tests.support.kafka.topic_io import produce, read_all
 
 BOUND, BEARER = VerdictSettings(), VerdictSettings(policy="bearer", leeway=60)
 TOMBSTONE = (VERDICT_KEY, b"")

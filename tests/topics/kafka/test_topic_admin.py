@@ -15,7 +15,7 @@ from culm_topics.kafka.acls import acls, connector_group_prefix, reader_group_pr
 from culm_topics.kafka.admin import Difference
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.kafka.job_positions import job_group_prefix
-from tests.support.waiting import looks
+from tests.support.process.waiting import looks
 
 
 def settings(bootstrap: str, prefix: str | None = None, **arguments: int) -> KafkaSettings:

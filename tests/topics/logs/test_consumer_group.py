@@ -17,9 +17,9 @@ from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer
-from tests.support.log_topic import Step, new_log_topic, steps_of, take, write_steps
-from tests.support.process_groups import child
-from tests.support.waiting import looks
+from tests.support.p2panda.log_topic import Step, new_log_topic, steps_of, take, write_steps
+from tests.support.process.groups import child
+from tests.support.process.waiting import looks
 
 pytestmark = pytest.mark.kafka
 

@@ -20,7 +20,7 @@ from culm_topics.kafka import admin
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer, Problem
-from tests.support.log_topic import (
+from tests.support.p2panda.log_topic import (
     ONCE,
     REPEATED,
     Step,
@@ -32,7 +32,7 @@ from tests.support.log_topic import (
     take,
     write_steps,
 )
-from tests.support.waiting import looks
+from tests.support.process.waiting import looks
 
 pytestmark = pytest.mark.kafka
 

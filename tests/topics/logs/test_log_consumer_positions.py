@@ -9,7 +9,7 @@ from confluent_kafka import Message, TopicPartition
 from culm_topics.kafka import clients as kafka
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import AutoCommit, LogConsumer, RebuildProgress
-from tests.support.log_topic import (
+from tests.support.p2panda.log_topic import (
     ONCE,
     REPEATED,
     Step,

@@ -9,9 +9,9 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.consumer import LogConsumer, LogEntry, Problem
 from culm_topics.logs.records import FragmentRecord, LogRecord, fragment_key, fragment_partition
 from culm_topics.records import key_partition, log_key
-from tests.support.log_topic import author_key, new_sparse_topics
-from tests.support.topic_io import write_records
-from tests.support.waiting import looks
+from tests.support.kafka.topic_io import write_records
+from tests.support.p2panda.log_topic import author_key, new_sparse_topics
+from tests.support.process.waiting import looks
 
 pytestmark = pytest.mark.kafka
 

@@ -27,8 +27,8 @@ from culm_topics.logs.records import (
     payload_partition,
 )
 from culm_topics.records import key_partition, log_key
-from tests.support.log_topic import new_sparse_topics
-from tests.support.topic_io import write_records
+from tests.support.kafka.topic_io import write_records
+from tests.support.p2panda.log_topic import new_sparse_topics
 
 pytestmark = pytest.mark.kafka
 

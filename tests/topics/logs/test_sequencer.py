@@ -13,7 +13,7 @@ from culm_topics.logs.consumer.heights import LogHeights, Verdict
 from culm_topics.logs.consumer.problems import Problems
 from culm_topics.logs.consumer.sequencer import Sequencer
 from culm_topics.logs.consumer.snapshot import Snapshot
-from tests.support.log_topic import Step, author_key, log_record, steps_of
+from tests.support.p2panda.log_topic import Step, author_key, log_record, steps_of
 
 
 def run(sequencer: Sequencer, steps: list[Step], *, first_offset: int = 0) -> list[Step]:

@@ -11,7 +11,7 @@ from culm_models import cbor
 from culm_models.p2panda.operations.operation import decode_operation, encode_operation
 from culm_topics.errors import RecordError
 from culm_topics.sds.records import SdsCommandRecord
-from tests.support.logs import SCHEMA
+from tests.support.p2panda.logs import SCHEMA
 
 ROOT = Path(__file__).parents[3]
 RECORD = SdsCommandRecord("join", "spec", "a", bytes(16), settings={"x": 1, "y": 2}).encode()

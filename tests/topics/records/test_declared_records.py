@@ -14,7 +14,7 @@ from culm_topics.catalogue.registry import CATALOGUE
 from culm_topics.errors import RecordError
 from culm_topics.records.cddl import records_of, topic_cddl
 from culm_topics.records.declare import Record
-from tests.support.record_values import RECORDS
+from tests.support.kafka.record_values import RECORDS
 
 TOPICS = {topic.records: records_of(topic) for topic in CATALOGUE if topic.records}
 DECLARED = [record for records in TOPICS.values() for record in records]

@@ -48,7 +48,7 @@ from culm_topics.sds.records import (
 )
 from culm_topics.sds.retrieval_hints import StoreHint
 from culm_topics.topic_spec import MAX_MESSAGE_BYTES
-from tests.support.sds_topics import index_row
+from tests.support.sds.topics import index_row
 
 LONG = "x" * (MAX_ID_BYTES + 1)
 HALF = "\ud800"

@@ -9,7 +9,7 @@ from culm_topics.sds.event_sequence import EventGap
 from culm_topics.sds.events import SdsEventReader
 from culm_topics.sds.keys import channel_key, shard_of
 from culm_topics.sds.records import SdsEventRecord
-from tests.support.sds_topics import PARTITIONS, sds_settings, write, write_events
+from tests.support.sds.topics import PARTITIONS, sds_settings, write, write_events
 
 pytestmark = pytest.mark.kafka
 

@@ -15,8 +15,8 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.sds.index import SdsIndex
 from culm_topics.sds.index_file import IndexFileFailed
 from culm_topics.sds.keys import index_key, shard_of
-from tests.support.full_disk import leave_no_space, leave_space
-from tests.support.sds_topics import PARTITIONS, index_row, sds_settings, write, write_index
+from tests.support.process.full_disk import leave_no_space, leave_space
+from tests.support.sds.topics import PARTITIONS, index_row, sds_settings, write, write_index
 
 pytestmark = pytest.mark.kafka
 

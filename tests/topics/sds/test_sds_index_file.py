@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_topics.sds.index_file import Change, IndexFile, IndexFileFailed, is_damaged
-from tests.support.sds_topics import index_row
+from tests.support.sds.topics import index_row
 
 ORIGIN = "topic store"
 

@@ -29,7 +29,7 @@ from culm_topics.sds.records import (
     check_of,
 )
 from culm_topics.sds.retrieval_hints import HINT_SIZE, StoreHint
-from tests.support.record_values import details
+from tests.support.kafka.record_values import details
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from culm_topics.sds.keys import channel_key, shard_of
 from culm_topics.sds.records import SdsIndexRecord
 from culm_topics.sds.retrieval_hints import StoreHint
 from culm_topics.sds.store import NEAR_RECORDS, SdsStore, runs
-from tests.support.sds_topics import PARTITIONS, message_of, sds_settings, store, write, write_index
+from tests.support.sds.topics import PARTITIONS, message_of, sds_settings, store, write, write_index
 
 pytestmark = pytest.mark.kafka
 

@@ -34,12 +34,12 @@ from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord, HoldingRecord, decode_fragment
 from culm_topics.records import RejectedRecord, log_key
-from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held, until_payload
-from tests.support.edge import Edge, reference_peer, topics, write_document
-from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
-from tests.support.logs import SCHEMA, author
-from tests.support.topic_io import read_all
-from tests.support.waiting import until, while_working
+from tests.support.bamboo.edge import address, bamboo_edge, offering, peer_at, until_held, until_payload
+from tests.support.connectors.edge import Edge, reference_peer, topics, write_document
+from tests.support.hostile.bamboo import first_entry, hostile_channels, open_proposal
+from tests.support.kafka.topic_io import read_all
+from tests.support.p2panda.logs import SCHEMA, author
+from tests.support.process.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 
@@ -179,7 +179,7 @@ async def test_what_an_edge_had_taken_when_it_was_killed_is_produced_when_it_sta
     ):
         for point in POINTS:
             dying = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.support.dying_edge", point, *command),
+                *(sys.executable, "-m", "tests.support.process.dying_edge", point, *command),
                 env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -31,11 +31,11 @@ from tests.models.bamboo_p2p.hand_made import HandMade, proposal
 from tests.models.bamboo_p2p.logs import AUTHOR, LOG, make_log
 from tests.models.bamboo_p2p.test_bamboo_p2p_reactions import ENTRIES, other_branch
 from tests.models.bamboo_p2p.test_bamboo_p2p_violations import OTHER_LOG, PROOF, VIOLATIONS
-from tests.support.bamboo_edge import until_held
-from tests.support.brokerless_bamboo import BrokerlessEdge, brokerless_edge
-from tests.support.hand_made_bamboo import be_called_and_break, call_and_break
-from tests.support.hostile_bamboo import hostile_channels, open_proposal
-from tests.support.waiting import ended, until, while_working
+from tests.support.bamboo.brokerless import BrokerlessEdge, brokerless_edge
+from tests.support.bamboo.edge import until_held
+from tests.support.bamboo.hand_made import be_called_and_break, call_and_break
+from tests.support.hostile.bamboo import hostile_channels, open_proposal
+from tests.support.process.waiting import ended, until, while_working
 
 WRITER = KeyPair.generate(b"author of too much")
 FIRST, FURTHER, LAST, OF_ANOTHER = ((WRITER.public_key, number) for number in range(4))

@@ -25,9 +25,9 @@ from culm_models.keys import KeyPair
 from culm_topics.logs.records import HoldingRecord, LogRecord, payload_chunk_key
 from culm_topics.records import log_key
 from tests.connectors.bamboo_p2p.edge.test_kafka_outbox import OUTBOXED, OutboxedFolder
-from tests.support.bamboo_edge import offering, peer_at
-from tests.support.brokerless_bamboo import KAFKA, MemoryTopics, brokerless_edge
-from tests.support.waiting import until
+from tests.support.bamboo.brokerless import KAFKA, MemoryTopics, brokerless_edge
+from tests.support.bamboo.edge import offering, peer_at
+from tests.support.process.waiting import until
 
 AUTHOR = KeyPair.generate(b"author of what is dropped")
 LOG = (AUTHOR.public_key, 0)

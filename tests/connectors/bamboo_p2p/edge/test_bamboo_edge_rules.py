@@ -30,11 +30,11 @@ from culm_models.bymux import CONTROL, DATA
 from culm_models.keys import KeyPair
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import EntryRecord
-from tests.support.bamboo_edge import address, bamboo_edge, offering, peer_at, until_held
-from tests.support.edge import Edge
-from tests.support.hostile_bamboo import first_entry, hostile_channels, open_proposal
-from tests.support.topic_io import read_all
-from tests.support.waiting import until, while_working
+from tests.support.bamboo.edge import address, bamboo_edge, offering, peer_at, until_held
+from tests.support.connectors.edge import Edge
+from tests.support.hostile.bamboo import first_entry, hostile_channels, open_proposal
+from tests.support.kafka.topic_io import read_all
+from tests.support.process.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 

@@ -28,7 +28,7 @@ from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
 from culm_models.bamboo_p2p.wire.messages import Eagerness, Propose
 from culm_models.keys import KeyPair
 from tests.support.freeze import bamboo_folder
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
 
 AUTHOR = KeyPair.generate(b"author of many logs")
 KEY = AUTHOR.public_key.hex()

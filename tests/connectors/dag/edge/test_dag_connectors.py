@@ -21,8 +21,8 @@ from culm_models.testing.dag.scenario import large_shard
 from culm_topics.dag.verdict import read_verdict
 from culm_topics.kafka.clients import KafkaSettings
 from tests.models.dag.signers import KEYS, publish
-from tests.support.dag_edge import dag_address, dag_connector
-from tests.support.waiting import until, while_working
+from tests.support.dag.edge import dag_address, dag_connector
+from tests.support.process.waiting import until, while_working
 
 pytestmark = pytest.mark.kafka
 

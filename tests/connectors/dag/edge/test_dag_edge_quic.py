@@ -27,8 +27,8 @@ from culm_models.keys import KeyPair
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import large_shard
 from tests.models.dag.signers import DIDS, KEYS, SEEDS, publish, ucan
-from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
-from tests.support.waiting import ended, until
+from tests.support.dag.edge import EdgeParts, ListedTopics, edge_parts
+from tests.support.process.waiting import ended, until
 
 SPACE = KEYS[0]
 SHARD, BYTES = large_shard(1)

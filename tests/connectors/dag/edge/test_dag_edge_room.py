@@ -35,8 +35,8 @@ from culm_topics.dag.records import (
 )
 from culm_topics.kafka.origin import Origin
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
-from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
-from tests.support.waiting import until
+from tests.support.dag.edge import EdgeParts, ListedTopics, edge_parts
+from tests.support.process.waiting import until
 
 SPACE, OTHER_SPACE = SPACES[0], SPACES[1]
 PEER = SEEDS[0]

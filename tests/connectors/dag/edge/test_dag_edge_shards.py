@@ -17,8 +17,8 @@ from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 from culm_models.testing.dag.scenario import SEEDS, SPACES, large_shard
 from culm_topics.dag.records import BlockedRecord, ShardChunkRecord, shard_chunk_key
-from tests.support.dag_edge import EdgeParts, ListedTopics, edge_parts
-from tests.support.waiting import until
+from tests.support.dag.edge import EdgeParts, ListedTopics, edge_parts
+from tests.support.process.waiting import until
 
 SPACE, OTHER_SPACE = SPACES[0], SPACES[1]
 SHARD, BYTES = large_shard(0)

@@ -24,7 +24,7 @@ from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
-from tests.support.dag_edge import KAFKA, ORIGIN, ListedTopics
+from tests.support.dag.edge import KAFKA, ORIGIN, ListedTopics
 
 
 class _State:

@@ -29,8 +29,8 @@ from culm_models.dag.ucan.token import Ucan
 from culm_models.testing.dag.replica import NOW
 from tests.connectors.dag.http.doors import CAR_TYPE, SERVICE, OpenDoor, car_of, open_door
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
-from tests.support.channels import SERVER_NAME, Certificates
-from tests.support.waiting import while_working
+from tests.support.connectors.channels import SERVER_NAME, Certificates
+from tests.support.process.waiting import while_working
 
 SPACE, OTHER, WRITER = 0, 1, 2
 NODE = encode_append([])

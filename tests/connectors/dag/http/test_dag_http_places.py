@@ -15,8 +15,8 @@ from culm_connectors.dag.http.problems import TooManyRequests
 from culm_connectors.dag.http.settings import DoorLimits
 from culm_connectors.dag.http.sockets import OpenConnections
 from tests.connectors.dag.http.doors import OpenDoor, open_door
-from tests.support.channels import Certificates
-from tests.support.waiting import while_working
+from tests.support.connectors.channels import Certificates
+from tests.support.process.waiting import while_working
 
 
 async def until_answered(door: OpenDoor, url: str, status: int) -> httpx.Response:

@@ -22,7 +22,7 @@ from culm_models.dag.unixfs.importing import PROFILES, FileTree, import_director
 from culm_models.testing.dag.scenario import SPACES
 from tests.connectors.dag.http.doors import OpenDoor, open_door
 from tests.models.dag.signers import KEYS, publish
-from tests.support.waiting import while_working
+from tests.support.process.waiting import while_working
 
 SPACE = SPACES[0].hex()
 PROFILE = PROFILES["ipfs-cid-v1"]

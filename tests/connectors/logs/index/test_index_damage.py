@@ -29,8 +29,8 @@ from culm_connectors.logs.index import (
 )
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.origin import Origin
-from tests.support.logs import author, make_log, pairs
-from tests.support.waiting import until
+from tests.support.p2panda.logs import author, make_log, pairs
+from tests.support.process.waiting import until
 
 ORIGIN = Origin("cluster-1", {"culm.logs": "topic-1"})
 ROOT = Path(__file__).parents[4]
@@ -77,7 +77,7 @@ from pathlib import Path
 from culm_connectors.logs.index import IndexDamaged, open_index
 from tests.connectors.logs.index.test_index_damage import LOGS, ORIGIN, damage
 from culm_models.p2panda.operations.operation import peek
-from tests.support.logs import pairs
+from tests.support.p2panda.logs import pairs
 folder, sound = Path(sys.argv[1]), Path(sys.argv[2]).read_bytes()
 verdicts = []
 for seed in range(int(sys.argv[3])):
@@ -165,7 +165,7 @@ from pathlib import Path
 from culm_connectors.logs.index import IndexWriter, close_index, open_index
 from culm_topics.kafka.origin import Origin
 from culm_models.p2panda.operations.operation import peek
-from tests.support.logs import author, make_log
+from tests.support.p2panda.logs import author, make_log
 logging.basicConfig(level=logging.INFO)
 log = make_log(author("ann"), 0, 120)
 

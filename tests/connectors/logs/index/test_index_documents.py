@@ -16,8 +16,8 @@ from culm_connectors.logs.index import IndexWriter, LmdbLogStore, documents, upg
 from culm_models.p2panda.operations.operation import CheckedOperation, OperationFacts, peek
 from culm_models.p2panda.store import MemoryLogStore
 from culm_topics.records import log_key
-from tests.support.histories import History, random_history, write_index
-from tests.support.logs import author
+from tests.support.p2panda.histories import History, random_history, write_index
+from tests.support.p2panda.logs import author
 
 NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
 

@@ -18,7 +18,7 @@ from culm_connectors.local_store.opening import in_doubt
 from culm_connectors.logs.index import IndexBusy, IndexDamaged, LmdbLogStore, close_index, condemn, open_index
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka.origin import Origin
-from tests.support.logs import author, make_log
+from tests.support.p2panda.logs import author, make_log
 
 ALICE = author("alice")
 ORIGIN = Origin("cluster-1", {"culm.logs": "topic-1"})
@@ -165,7 +165,7 @@ from pathlib import Path
 from culm_connectors.logs.index import open_index
 from culm_topics.kafka.origin import Origin
 from culm_models.p2panda.operations.operation import peek
-from tests.support.logs import author, make_log
+from tests.support.p2panda.logs import author, make_log
 store = open_index(peek, Path(sys.argv[1]), Origin("cluster-1", {"culm.logs": "topic-1"}))
 log = make_log(author("alice"), 0, 500)
 for number in range(0, 500, 5):

@@ -13,7 +13,7 @@ import pytest
 
 from culm_connectors.logs.index import IndexBusy, IndexConflict, IndexGap, IndexWriter, LmdbLogStore
 from culm_models.p2panda.operations.operation import peek
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 
 ALICE = author("alice")
 BOB = author("bob")

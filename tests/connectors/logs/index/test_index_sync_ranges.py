@@ -14,7 +14,7 @@ from culm_connectors.logs.ranges import LayerLimits, RangeIndex
 from culm_models.lifts import ADD128, LIFTS, Item, Lift, pack
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.records import log_key
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ALICE = author("alice")
 BOB = author("bob")

@@ -16,8 +16,8 @@ from culm_connectors.logs.index import LmdbLogStore, layout, upgrade
 from culm_connectors.logs.index.commit import author_name, peer_name
 from culm_models.p2panda.operations.operation import CheckedOperation, peek
 from culm_topics.records import LOG_KEY_SIZE, log_key
-from tests.support.histories import write_index
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.histories import write_index
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
 
 ANNA, BEN = author("anna"), author("ben")
 PEERS = (b"p" * 32, b"q" * 32)

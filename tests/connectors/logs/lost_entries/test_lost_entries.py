@@ -27,9 +27,9 @@ from culm_topics.kafka.job_positions import publish_positions, read_positions
 from culm_topics.logs.records import LogRecord
 from culm_topics.readers.batch import Partition
 from culm_topics.records import log_key
-from tests.support.logs import author, make_log
-from tests.support.topic_io import produce, produce_entries
-from tests.support.waiting import while_working
+from tests.support.kafka.topic_io import produce, produce_entries
+from tests.support.p2panda.logs import author, make_log
+from tests.support.process.waiting import while_working
 
 PLACE = ("culm.entries", 0)
 AFTER_S = 0.5

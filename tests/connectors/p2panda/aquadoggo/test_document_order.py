@@ -22,8 +22,8 @@ from culm_connectors.p2panda.aquadoggo.document_order import DocumentOrder
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_models.p2panda.operations.operation import CheckedOperation, check_entry, peek
 from culm_models.p2panda.reconciliation.ranges import EntryRange, in_order, missing
-from tests.support.histories import History, NodeModel, random_history
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author
+from tests.support.p2panda.histories import History, NodeModel, random_history
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author
 
 NAMES = ("ann", "bob", "cyn", "dan", "eve", "fay")
 

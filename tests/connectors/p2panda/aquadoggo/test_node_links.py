@@ -25,10 +25,10 @@ from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.records import ReceiptRecord
 from culm_topics.readers.partitions import read_to_end
 from tests.connectors.edge.test_edge_commands import culm, serving
-from tests.support.edge import Edge, connector, reference_peer, running, topics, write_document
-from tests.support.logs import SCHEMA, author, pairs
-from tests.support.quic import LOOPBACK, quick_settings
-from tests.support.waiting import until
+from tests.support.connectors.edge import Edge, connector, reference_peer, running, topics, write_document
+from tests.support.connectors.quic import LOOPBACK, quick_settings
+from tests.support.p2panda.logs import SCHEMA, author, pairs
+from tests.support.process.waiting import until
 
 TRANSPORT = quick_settings()
 

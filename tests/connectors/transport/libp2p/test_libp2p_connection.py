@@ -26,8 +26,8 @@ from culm_connectors.transport.libp2p.connection import ALPN, IDENTIFY, PING, di
 from culm_connectors.transport.libp2p.host_key import HostKey
 from culm_connectors.transport.libp2p.multiaddr import Multiaddr
 from culm_connectors.transport.libp2p.multistream import HEADER, encode_line
-from tests.support.quic import LOOPBACK, quick_settings
-from tests.support.waiting import until, while_working
+from tests.support.connectors.quic import LOOPBACK, quick_settings
+from tests.support.process.waiting import until, while_working
 
 PROTOCOL = b"/a/protocol/1.0.0"
 SERVER, CLIENT = (Libp2pIdentity.from_private_key(bytes([number]) * 32) for number in (1, 2))

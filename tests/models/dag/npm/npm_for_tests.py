@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.npm_driver import NpmDriver
-from tests.support.process_groups import child
+from tests.support.process.groups import child
+from tests.support.process.npm_driver import NpmDriver
 
 _DRIVER: Final = NpmDriver(
     "JavaScript libraries", Path(__file__).parents[3] / "dag_npm", ("driver.mjs",), "CULM_DAG_NPM"

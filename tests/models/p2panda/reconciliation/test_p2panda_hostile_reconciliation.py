@@ -27,8 +27,8 @@ from culm_models.reconciliation.messages import (
 )
 from culm_models.testing.p2panda.node import Node
 from culm_models.testing.p2panda.scenario import SCHEMAS, check_contiguous, written
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

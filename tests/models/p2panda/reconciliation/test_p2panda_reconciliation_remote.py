@@ -31,8 +31,8 @@ from culm_models.reconciliation.messages import (
     Payload,
     Terminal,
 )
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

@@ -16,8 +16,8 @@ from culm_models.p2panda.reconciliation import ranges
 from culm_models.p2panda.sessions import remote_heights as ledger
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

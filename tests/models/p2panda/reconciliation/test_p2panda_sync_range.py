@@ -17,8 +17,8 @@ from culm_models.p2panda.reconciliation.ranges import EntryRange
 from culm_models.p2panda.sessions.remote_heights import Ranks
 from culm_models.p2panda.store import MemoryLogStore, SyncRange
 from culm_models.p2panda.wire import codec
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import HIGH, LOW, NOW, connect, heights, kinds, make_peer
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import HIGH, LOW, NOW, connect, heights, kinds, make_peer
 
 KEYS = st.sampled_from([bytes((number,)) * 32 for number in (0, 1, 7, 255)])
 HEIGHTS = st.dictionaries(st.tuples(KEYS, st.integers(0, 5)), st.integers(1, 9), max_size=12)

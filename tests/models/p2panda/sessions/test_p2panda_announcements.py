@@ -11,8 +11,8 @@ from culm_models.p2panda.events import Announced
 from culm_models.p2panda.operations.identifiers import SchemaIdError
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Announce, SyncRequest
-from tests.support.logs import OTHER_SCHEMA, SCHEMA
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

@@ -12,8 +12,8 @@ from culm_models.p2panda.sessions import requests
 from culm_models.p2panda.store import MemoryLogStore
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Announce, Have, Offer, SyncDone, SyncRequest, offer_marker
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

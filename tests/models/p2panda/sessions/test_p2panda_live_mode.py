@@ -10,8 +10,8 @@ from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import EntryMessage, Have, Message, SyncDone, SyncRequest
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

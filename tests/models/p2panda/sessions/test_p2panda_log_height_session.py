@@ -29,9 +29,9 @@ from culm_models.reconciliation.messages import (
     Terminal,
 )
 from culm_models.testing.p2panda.logs import LogWriter
-from tests.support import p2panda_vectors
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.p2panda import vectors
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,
@@ -234,7 +234,7 @@ def test_what_the_remote_shows_to_hold_is_told() -> None:
 
 @pytest.mark.parametrize("compat", ["spec", "aquadoggo"])
 def test_the_logs_of_the_real_library_replicate(compat: str) -> None:
-    rows = p2panda_vectors.read("chains.json")["chains"]
+    rows = vectors.read("chains.json")["chains"]
     chains = [
         [check_entry(bytes.fromhex(e["entry"]), bytes.fromhex(e["operation"])) for e in chain["entries"]]
         for chain in rows

@@ -7,8 +7,8 @@ from culm_models.p2panda.sessions.outbox import QueuedMessage
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.codec import encode
 from culm_models.p2panda.wire.messages import EntryMessage
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import (
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import (
     BOTH,
     HIGH,
     LOW,

@@ -12,8 +12,8 @@ from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.settings import PeerSettings
 from culm_models.testing.p2panda.node import Node
-from tests.support.logs import author, make_log
-from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW
+from tests.support.p2panda.logs import author, make_log
+from tests.support.p2panda.peers import BOTH, HIGH, LOW, NOW
 
 LOGS = [
     make_log(author(f"silent {number}"), number % 2, 3, schema_id=BOTH[number % 2]) for number in range(4)

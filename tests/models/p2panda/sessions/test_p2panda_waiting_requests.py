@@ -10,8 +10,8 @@ from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.sessions.remote_requests import MAX_WAITING
 from culm_models.p2panda.wire import codec
 from culm_models.p2panda.wire.messages import Have, Message, SyncDone, SyncRequest
-from tests.support.logs import OTHER_SCHEMA, SCHEMA, author, make_log
-from tests.support.p2panda_peers import HIGH, LOW, NOW, codes, connect_to, kinds, make_peer, said
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log
+from tests.support.p2panda.peers import HIGH, LOW, NOW, codes, connect_to, kinds, make_peer, said
 
 LOG = make_log(author("a"), 4, 3)
 HAVE = Have(0, ((LOG[0].entry.public_key, 4, 3),))

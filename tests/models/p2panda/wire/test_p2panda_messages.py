@@ -23,8 +23,8 @@ from culm_models.p2panda.wire.messages import (
     SyncDone,
     SyncRequest,
 )
-from tests.support.logs import OTHER_SCHEMA, SCHEMA
-from tests.support.p2panda_peers import BOTH, HIGH, LOW, NOW, connect, connect_to, make_peer, said
+from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA
+from tests.support.p2panda.peers import BOTH, HIGH, LOW, NOW, connect, connect_to, make_peer, said
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
 SYSTEM = "schema_definition_v1"

@@ -24,7 +24,7 @@ from culm_models.reconciliation.messages import (
     ReconciliationMessage,
     Terminal,
 )
-from tests.support.p2panda_vectors import reconciliation_messages
+from tests.support.p2panda.vectors import reconciliation_messages
 
 PK = bytes.fromhex("2f8e50c2ede6d936ecc3144187ff1c273808185cfbc5ff3d3748d1ff7353fc96")
 KEY = PK.hex()

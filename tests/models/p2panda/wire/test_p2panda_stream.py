@@ -28,8 +28,8 @@ from culm_models.p2panda.wire.messages import (
 )
 from culm_models.p2panda.wire.reconciliation_codec import FORMS as FORM_NAMES
 from culm_models.reconciliation.messages import ReconciliationMessage
-from tests.support.logs import SCHEMA
-from tests.support.p2panda_vectors import reconciliation_messages
+from tests.support.p2panda.logs import SCHEMA
+from tests.support.p2panda.vectors import reconciliation_messages
 
 NUMBERS = st.sampled_from((0, 1, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**64 - 1))
 KEYS = st.binary(min_size=32, max_size=32) | st.binary(max_size=4).map(lambda key: key.ljust(32, b"\x00"))

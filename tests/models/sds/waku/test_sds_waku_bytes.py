@@ -14,8 +14,7 @@ from culm_models.sds.bloom import LAYOUTS, ReceivedFilter, RollingFilter
 from culm_models.sds.errors import MessageError
 from culm_models.sds.wire.codec import decode, encode
 from culm_models.sds.wire.messages import HistoryEntry, Message
-from tests.support import waku_sds
-from tests.support.waku_sds import WakuSds
+from tests.support.sds.waku import WakuSds, running
 
 NOW = 1_763_760_000_000
 
@@ -23,7 +22,7 @@ NOW = 1_763_760_000_000
 @pytest.fixture(scope="module")
 def waku() -> Iterator[WakuSds]:
     """The running driver."""
-    with waku_sds.running() as driver:
+    with running() as driver:
         yield driver
 
 

@@ -10,14 +10,13 @@ import pytest
 
 from culm_models.sds.wire.codec import decode
 from tests.models.sds.waku.waku_for_tests import NOW, Culm, Waku, waku_id
-from tests.support import waku_sds
-from tests.support.waku_sds import WakuSds
+from tests.support.sds.waku import WakuSds, running
 
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[WakuSds]:
     """The running driver."""
-    with waku_sds.running() as found:
+    with running() as found:
         yield found
 
 

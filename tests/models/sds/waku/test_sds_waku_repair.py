@@ -8,8 +8,7 @@ import pytest
 
 from culm_models.sds.wire.codec import decode
 from tests.models.sds.waku.waku_for_tests import NOW, Culm, Waku, waku_id
-from tests.support import waku_sds
-from tests.support.waku_sds import WakuSds
+from tests.support.sds.waku import WakuSds, running
 
 T_MIN, T_MAX = 30_000, 120_000
 
@@ -17,7 +16,7 @@ T_MIN, T_MAX = 30_000, 120_000
 @pytest.fixture(scope="module")
 def driver() -> Iterator[WakuSds]:
     """The running driver."""
-    with waku_sds.running() as found:
+    with running() as found:
         yield found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from culm_models.sds.channel import Channel
 from culm_models.sds.events import ChannelOutput, Delivered, Event, OutboundKind
 from culm_models.sds.settings import SdsSettings
-from tests.support.waku_sds import WakuSds
+from tests.support.sds.waku import WakuSds
 
 NOW = 1_763_760_000_000
 CHANNEL = "channel"
