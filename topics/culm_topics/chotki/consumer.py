@@ -248,8 +248,8 @@ class ChotkiConsumer(TopicConsumer[Change]):
         """Yield the changes of an epoch, computed on demand."""
         view, table, wanted = self._view, self._reader.state.table, self._wanted_classes()
         window = {
-            place: (max(first, self._since.get(place, 0)), end)
-            for place, (first, end) in epoch.window.items()
+            partition: (max(first, self._since.get(partition, 0)), end)
+            for partition, (first, end) in epoch.window.items()
         }
         for id, _ in table.changed(window, classes=True):
             class_ = view.class_of(id)
@@ -258,21 +258,21 @@ class ChotkiConsumer(TopicConsumer[Change]):
         changed = table.changed(window)
         while page := list(islice(changed, _PAGE)):
             places = {id: each for id, each in page if wanted is None or view.class_id_of(id) in wanted}
-            for one in view.objects(list(places)):
-                yield _object_change(epoch.epoch, one, places[one.id])
+            for object_ in view.objects(list(places)):
+                yield _object_change(epoch.epoch, object_, places[object_.id])
 
     def _wanted_classes(self) -> set[Id] | None:
         if self._classes is None:
             return None
         wanted = set()
-        for one in self._classes:
+        for name in self._classes:
             # A class may get this name later.
             with contextlib.suppress(NameUnknown):
-                wanted.add(self._view.resolve(one))
+                wanted.add(self._view.resolve(name))
         return wanted
 
 
-def _object_change(epoch: int, one: ChotkiObject, places: set[Place]) -> ObjectChange:
-    fields = {} if one.class_ is None else one.class_.fields
-    names = tuple(name for name, field in fields.items() if place_of(one.class_id, field) in places)
-    return ObjectChange(epoch, one, names, any(number == 0 for number, _ in places))
+def _object_change(epoch: int, object_: ChotkiObject, places: set[Place]) -> ObjectChange:
+    fields = {} if object_.class_ is None else object_.class_.fields
+    names = tuple(name for name, field in fields.items() if place_of(object_.class_id, field) in places)
+    return ObjectChange(epoch, object_, names, any(number == 0 for number, _ in places))

@@ -62,17 +62,17 @@ class GlobalNames:
 
     def names_of(self, id: Id) -> tuple[str, ...]:
         """Return the names of an object or a class, in order."""
-        found = {_text(key): None for key in self._keys(id) if self._names(key) == id}
-        return tuple(sorted(name for name in found if self.id_of(name) in (id, None)))
+        texts = {_text(key): None for key in self._keys(id) if self._names(key) == id}
+        return tuple(sorted(name for name in texts if self.id_of(name) in (id, None)))
 
     def all(self) -> dict[str, Id]:
         """Return every name; takes time in proportion to their number."""
-        found: dict[str, Id] = {}
+        ids: dict[str, Id] = {}
         # If a term and a string are alike, the term comes last and wins.
         for key in sorted(self._all_keys()):
             if (id := self._names(key)) is not None:
-                found[_text(key)] = id
-        return found
+                ids[_text(key)] = id
+        return ids
 
     def operand(self, name: str, id: Id) -> bytes:
         """Return the operand that gives the name to this ID; empty if it has the name already.

@@ -71,8 +71,8 @@ class ChotkiClass:
 
     def place(self, name: str) -> Place | None:
         """Return the position of a field in an object of the class; None if there is no such field."""
-        found = self.fields.get(name)
-        return None if found is None else place_of(self.id, found)
+        field = self.fields.get(name)
+        return None if field is None else place_of(self.id, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,17 @@ def object_of(at: Id) -> Id:
     return Id(at.src, at.pro - at.off)
 
 
-def place_of(class_id: Id, one: ClassField) -> Place:
+def place_of(class_id: Id, field: ClassField) -> Place:
     """Return the position of a class's field in an object: the system's classes count from 0."""
-    return (one.offset + 1 if class_id.src == SYSTEM_SOURCE else one.offset), one.letter
+    return (field.offset + 1 if class_id.src == SYSTEM_SOURCE else field.offset), field.letter
 
 
 def class_id_among(fields: Mapping[Place, bytes]) -> Id | None:
     """Return the class that an object with these fields names; None if it is not an object."""
     if (0, "Y") in fields:
         return REPLICA_CLASS_ID
-    found = read_value("O", fields[0, "O"]) if (0, "O") in fields else None
-    return found if isinstance(found, Id) else None
+    class_id = read_value("O", fields[0, "O"]) if (0, "O") in fields else None
+    return class_id if isinstance(class_id, Id) else None
 
 
 class Objects:
@@ -133,9 +133,9 @@ class Objects:
         """
         if isinstance(name, Id):
             return name
-        found = self.named(name)
-        if found is not None:
-            return found
+        named_id = self.named(name)
+        if named_id is not None:
+            return named_id
         id = read_id_text(name)
         if str(id) != name.lower() or "-" not in name or id.off:
             raise NameUnknown(f"nothing has the global name {name!r:.100}, and it is no ID of an object")
@@ -183,12 +183,12 @@ class Objects:
         except ChotkiError:
             entries = []
         fields: dict[str, ClassField] = {}
-        for one in entries:
-            number, letter = place_of(id, one)
+        for class_field in entries:
+            number, letter = place_of(id, class_field)
             # The number 0 is the object itself.
-            if one != REFERENCE_FIELD and 0 < number <= OFFSET_MAX:
-                free = one.name and one.name not in fields
-                fields[one.name if free else f"{one.name}@{number:x}{letter}"] = one
+            if class_field != REFERENCE_FIELD and 0 < number <= OFFSET_MAX:
+                free = class_field.name and class_field.name not in fields
+                fields[class_field.name if free else f"{class_field.name}@{number:x}{letter}"] = class_field
         return ChotkiClass(id, names.names_of(id), fields)
 
 
@@ -199,20 +199,20 @@ def _object(
     names: tuple[str, ...],
     fields: Mapping[Place, bytes],
 ) -> ChotkiObject:
-    places = {place_of(class_id, one): name for name, one in class_.fields.items()} if class_ else {}
+    places = {place_of(class_id, field): name for name, field in class_.fields.items()} if class_ else {}
     typed: dict[str, Value | None] = dict.fromkeys(places.values())
     others = {}
-    for place, value in fields.items():
-        if place in places:
-            typed[places[place]] = read_value(place[1], value)
-        elif place[0] or place[1] not in _OWN:
-            others[place] = read_value(place[1], value)
+    for position, value in fields.items():
+        if position in places:
+            typed[places[position]] = read_value(position[1], value)
+        elif position[0] or position[1] not in _OWN:
+            others[position] = read_value(position[1], value)
     return ChotkiObject(id, class_id, class_, names, typed, others)
 
 
-def find_duplicates(source: FieldSource, most: int = MOST_VALUES) -> list[Duplicate]:
-    """Return all duplicates among at most `most` values; only classes with unique fields are examined."""
-    values = UniqueValues(most)
+def find_duplicates(source: FieldSource, max_values: int = MOST_VALUES) -> list[Duplicate]:
+    """Return all duplicates among `max_values` values at most; reads classes with unique fields only."""
+    values = UniqueValues(max_values)
     for class_id in source.class_ids():
         if (entries := source.fields(class_id).get((0, "C"))) is not None:
             values.learn_class(class_id, entries)

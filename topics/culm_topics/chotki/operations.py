@@ -49,27 +49,28 @@ class Holdings:
     def take(self, message: TopicMessage) -> None:
         """Apply the next record of the topic."""
         try:
-            held = None
+            holding = None
             if message.value:
                 record = HoldingRecord.decode(message.value)
-                held = Held(parse_vector(record.vector), record.time_ms)
+                holding = Held(parse_vector(record.vector), record.time_ms)
             if message.key == GLOBAL_VECTOR_KEY:
-                self.own = held
-            elif held is None:
+                self.own = holding
+            elif holding is None:
                 self.peers.pop(split_source_key(message.key), None)
             else:
-                self.peers[split_source_key(message.key)] = held
+                self.peers[split_source_key(message.key)] = holding
         except RecordError as error:
             self.passed_over.add(message, error)
 
     def lag_by_source(self, src: int, vector: Mapping[int, int]) -> dict[int, int]:
         """Return the number of packets of this vector that the peer is missing, by source."""
-        held = self.peers[src].vector
+        peer_vector = self.peers[src].vector
         # A source begins with its object number 0, and the number of a field is not a packet.
         return {
-            one: (pro >> OFFSET_BITS) - (held[one] >> OFFSET_BITS if one in held else -1)
-            for one, pro in sorted(vector.items())
-            if pro > held.get(one, -1)
+            source: (pro >> OFFSET_BITS)
+            - (peer_vector[source] >> OFFSET_BITS if source in peer_vector else -1)
+            for source, pro in sorted(vector.items())
+            if pro > peer_vector.get(source, -1)
         }
 
     def lag(self, src: int, vector: Mapping[int, int]) -> Lag:
@@ -110,7 +111,9 @@ class Sessions:
     @property
     def sessions(self) -> list[PeerSession]:
         """The sessions by the time of their last report."""
-        return sorted(self.by_key.values(), key=lambda one: (one.record.time_ms, one.edge, one.session))
+        return sorted(
+            self.by_key.values(), key=lambda session: (session.record.time_ms, session.edge, session.session)
+        )
 
     def take(self, message: TopicMessage) -> None:
         """Apply the next record of the topic."""

@@ -44,7 +44,7 @@ class _Own:
         self.operands.append((pro, operand))
         self._bytes += len(operand)
         if self._bytes > 2 * self._merged + _LEAST_BYTES:
-            merged = merge(letter, [one for _, one in self.operands])
+            merged = merge(letter, [added for _, added in self.operands])
             self.operands = deque([(pro, merged)])
             self._merged = self._bytes = len(merged)
 
@@ -58,7 +58,7 @@ class _Own:
         """Return the field's value with the operands; cached, because it may be long and changes seldom."""
         if self._value is None or self._below is not below:
             self._below = below
-            operands = [one for _, one in self.operands]
+            operands = [operand for _, operand in self.operands]
             self._value = merge(letter, operands if below is None else [below, *operands])
         return self._value
 
@@ -87,7 +87,13 @@ class OwnFields:
         own = self._own.get(id)
         if own is None:
             return below
-        return {**below, **{place: one.on(place[1], below.get(place)) for place, one in own.items()}}
+        return {
+            **below,
+            **{
+                position: own_field.on(position[1], below.get(position))
+                for position, own_field in own.items()
+            },
+        }
 
     def ids(self, class_id: Id | None = None) -> Iterator[Id]:
         """Return the objects of a class, or every object and class, by ID."""
@@ -118,10 +124,10 @@ class OwnFields:
         self._packets.append(live.id.pro)
         for key, operand in live.writes:
             at, letter = split_object_key(key)
-            id, place = object_of(at), (at.off, letter)
-            self._own.setdefault(id, {}).setdefault(place, _Own()).add(live.id.pro, letter, operand)
-            self._order.append((live.id.pro, id, place))
-            if self._names is not None and (id, place) == (NAMES_OBJECT, NAMES_PLACE):
+            id, position = object_of(at), (at.off, letter)
+            self._own.setdefault(id, {}).setdefault(position, _Own()).add(live.id.pro, letter, operand)
+            self._order.append((live.id.pro, id, position))
+            if self._names is not None and (id, position) == (NAMES_OBJECT, NAMES_PLACE):
                 self._names.merge(operand)
 
     def settle(self, pro: int) -> None:
@@ -129,14 +135,14 @@ class OwnFields:
         while self._packets and self._packets[0] <= pro:
             self._packets.popleft()
         while self._order and self._order[0][0] <= pro:
-            _, id, place = self._order.popleft()
+            _, id, position = self._order.popleft()
             own = self._own.get(id, {})
-            if place not in own:
+            if position not in own:
                 continue
-            own[place].settle(pro)
-            if not own[place].operands:
-                del own[place]
+            own[position].settle(pro)
+            if not own[position].operands:
+                del own[position]
                 if not own:
                     del self._own[id]
-            if (id, place) == (NAMES_OBJECT, NAMES_PLACE):
+            if (id, position) == (NAMES_OBJECT, NAMES_PLACE):
                 self._names = None

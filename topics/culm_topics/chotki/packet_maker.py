@@ -176,7 +176,7 @@ class _Draft:
         places = [class_.place(name) for name in class_.fields]
         # The system's classes count from 0; in any class, a new field has the next number.
         shift = 1 if class_.id.src == 0 else 0
-        first = max((place[0] for place in places if place is not None), default=0) + 1 - shift
+        first = max((position[0] for position in places if position is not None), default=0) + 1 - shift
         entries = _class_fields(change.add, first)
         if taken := [name for name in change.add if name in class_.fields]:
             raise ClassRefused(f"the class {class_.name} has a field {taken[0]!r} already")
@@ -200,23 +200,23 @@ class _Draft:
     def _new_object(self, change: NewObject, made: list[OwnPacket]) -> Id:
         self._check_free(change.name)
         class_ = self._class(change.class_)
-        given = self._values(class_, change.values, None)
+        operands = self._values(class_, change.values, None)
         letters: dict[int, str] = {}
         for name in class_.fields:
             number, letter = class_.place(name) or (0, "")
             letters.setdefault(number, letter)
         body, number = b"", 1
         while number in letters:
-            place = (number, letters[number])
-            least = EMPTY_STAMP if place[1] in FIRST_LETTERS else b""
-            body += record(place[1], given.pop(place, least))
+            position = (number, letters[number])
+            least = EMPTY_STAMP if position[1] in FIRST_LETTERS else b""
+            body += record(position[1], operands.pop(position, least))
             number += 1
         if not body:
             raise ClassRefused(f"the class {class_.name} has no first field: an object must have one")
         made.append(self._packet("O", class_.id, body))
         id = made[-1].id
         # An O cannot express numbers after a hole, nor a second type under one number.
-        self._edit(id, given, made)
+        self._edit(id, operands, made)
         if change.name is not None:
             self._give_name(change.name, id, made)
         return id
@@ -236,11 +236,11 @@ class _Draft:
         """Return the operands that turn the present values into these; `present` is None for a new object."""
         operands = {}
         for name, value in values.items():
-            place = class_.place(name)
-            if place is None:
+            position = class_.place(name)
+            if position is None:
                 known = ", ".join(class_.fields) or "none"
                 raise FieldUnknown(f"the class {class_.name} has no field {name!r:.100}; it has {known}")
-            letter, old = place[1], (present or {}).get(place, b"")
+            letter, old = position[1], (present or {}).get(position, b"")
             if value is None and not old:
                 continue  # as it was read: never written
             meant = self._reference(value) if letter == "R" and isinstance(value, FromText) else value
@@ -251,7 +251,7 @@ class _Draft:
             if operand and not outranks(letter, operand, old):
                 raise RevisionsExhausted(f"{name} has the highest revision there is: it cannot be changed")
             if operand:
-                operands[place] = operand
+                operands[position] = operand
             elif letter == "N" and natural_sum(new) < natural_sum(old):
                 raise ValueRefused(f"{name}: an N only grows, and it is {natural_sum(old)} already")
         return operands
@@ -318,14 +318,14 @@ class _Draft:
 
 
 def _class_fields(fields: Mapping[str, str], first: int) -> list[ClassField]:
-    found = []
+    entries = []
     for offset, (name, letter) in enumerate(fields.items(), first):
         if len(letter) != 1 or letter not in FIELD_TYPES:
             raise ClassRefused(f"the field {name!r:.100} has type {letter!r:.20}; types are {FIELD_TYPES}")
         if not name or name == "_ref" or offset > OFFSET_MAX:
             raise ClassRefused(f"no field can have the name {name!r:.100} and the number {offset}")
-        found.append(ClassField(offset, letter, name))
-    return found
+        entries.append(ClassField(offset, letter, name))
+    return entries
 
 
 def _bare_value(letter: str, value: object, old: bytes, name: str) -> bytes:

@@ -37,8 +37,8 @@ EDGE_KEY_SIZE: Final = 24
 def is_of_former_run(edge: bytes, holders: Mapping[int, SourceRecord]) -> bool:
     """Whether this run of an edge is over: its owner had sources, and this run claims none of them."""
     owner, run = edge[:EDGE_KEY_SIZE].hex(), edge[EDGE_KEY_SIZE:]
-    runs = [one.run for one in holders.values() if one.owner.startswith(owner)]
-    return bool(runs) and not any(one.startswith(run) for one in runs)
+    runs = [holder.run for holder in holders.values() if holder.owner.startswith(owner)]
+    return bool(runs) and not any(former.startswith(run) for former in runs)
 
 
 class SourceTable:
@@ -48,18 +48,23 @@ class SourceTable:
         self.holders: dict[int, SourceRecord] = {}
         self.passed_over = PassedOver(SOURCES_TOPIC)
 
-    def take(self, record: TopicMessage) -> None:
+    def take(self, message: TopicMessage) -> None:
         """Apply the next record."""
         try:
-            src, found = split_source_key(record.key), SourceRecord.decode(record.value)
+            src, record = split_source_key(message.key), SourceRecord.decode(message.value)
         except RecordError as error:
-            self.passed_over.add(record, error)
+            self.passed_over.add(message, error)
             return
         holder = self.holders.get(src)
         if holder is not None and holder.state == "retired":
             return  # permanent, whatever was on its way
-        if holder is None or holder.run in (FREE, found.run) or found.run == FREE or found.state == "retired":
-            self.holders[src] = found
+        if (
+            holder is None
+            or holder.run in (FREE, record.run)
+            or record.run == FREE
+            or record.state == "retired"
+        ):
+            self.holders[src] = record
 
     def choose(self, src: int | None, owner: str, seen: Collection[int], *, take_over: bool) -> int:
         """Return the source that this owner may claim: the requested one, its own, or else a free one.
@@ -69,8 +74,8 @@ class SourceTable:
         """
         if src is None:
             own = sorted(
-                one
-                for one, holder in self.holders.items()
+                source
+                for source, holder in self.holders.items()
                 if holder.owner == owner and holder.state == "allocated"
             )
             src = own[0] if own else allocate(self.holders.keys() | set(seen))
@@ -156,16 +161,16 @@ def retire_source(settings: KafkaSettings, src: int, *, in_use: bool = False) ->
         raise SourceTaken(
             f"source {src:x} is in use by {holder.owner!r}", hint="stop it first, or retire it all the same"
         )
-    told = SourceRecord(holder.owner, FREE, "retired", time.time_ns() // 1_000_000)
+    retired = SourceRecord(holder.owner, FREE, "retired", time.time_ns() // 1_000_000)
     failures: list[str] = []
     topic = settings.topic(SOURCES_TOPIC)
     producer = clients.producer(settings)
     producer.produce(
         topic,
-        told.encode(),
+        retired.encode(),
         source_key(src),
         on_delivery=lambda error, _: failures.append(error.str()) if error is not None else None,
     )
     if producer.flush(_SILENCE_SECONDS) or failures:
         raise KafkaFailure(f"{topic}: {failures[0] if failures else 'nothing was acknowledged in time'}")
-    return told
+    return retired

@@ -112,8 +112,8 @@ class StateFile:
             file.executescript(_TABLES)
             file.executescript(_OWN_TABLES)
             with _transaction(file):
-                found = file.execute("SELECT value FROM about WHERE name = 'origin'").fetchone()
-                if found != (origin,):
+                stored_origin = file.execute("SELECT value FROM about WHERE name = 'origin'").fetchone()
+                if stored_origin != (origin,):
                     for table in _NAMES:
                         file.execute(f"DELETE FROM {table}")
                     file.execute("INSERT INTO about VALUES ('origin', ?)", (origin,))
@@ -130,24 +130,24 @@ class StateFile:
 
     def about(self, name: str) -> bytes | None:
         """Return the value stored under this name with the last epoch."""
-        found = self._rows("SELECT value FROM about WHERE name = ?", name)
-        return found[0][0] if found else None
+        rows = self._rows("SELECT value FROM about WHERE name = ?", name)
+        return rows[0][0] if rows else None
 
     # Staged records.
 
-    def stage(self, place: int, offset: int, key: bytes, value: bytes) -> None:
+    def stage(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
         """Stage a field or a vector that was read."""
         with self._reported():
             if not self._file.in_transaction:
                 # Until the next epoch: staged records are visible to this connection only.
                 self._file.execute("BEGIN")
             self._file.execute(
-                "INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", (place, offset, key, value)
+                "INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?)", (partition, offset, key, value)
             )
 
-    def unstage(self, place: int, end: int) -> None:
+    def unstage(self, partition: int, end: int) -> None:
         """Drop staged records of a partition before this offset."""
-        self._rows("DELETE FROM staged WHERE place = ? AND place_offset < ?", place, end)
+        self._rows("DELETE FROM staged WHERE place = ? AND place_offset < ?", partition, end)
 
     @property
     def waiting(self) -> int:
@@ -214,8 +214,8 @@ class StateFile:
     def names(self) -> GlobalNames:
         """Return the global names; they are parsed again only if their bytes have changed."""
         at = object_key(Id(NAMES_OBJECT.src, NAMES_OBJECT.pro + NAMES_PLACE[0]), NAMES_PLACE[1])
-        found = self._rows("SELECT value FROM store WHERE key = ?", at)
-        value = found[0][0] if found else b""
+        rows = self._rows("SELECT value FROM store WHERE key = ?", at)
+        value = rows[0][0] if rows else b""
         if self._names[0] != value:
             self._names = value, GlobalNames(value)
         return self._names[1]
@@ -241,7 +241,7 @@ class StateFile:
 
         `classes`: only classes, and the fields that define them.
         """
-        places = [(place, *bounds) for place, bounds in window.items()]
+        places = [(partition, *bounds) for partition, bounds in window.items()]
         if not places:
             return
         within = " OR ".join(["place = ? AND place_offset >= ? AND place_offset < ?"] * len(places))
@@ -253,8 +253,8 @@ class StateFile:
                 [number for each in places for number in each],
             )
             fields = (split_object_key(key) for (key,) in rows if key[0] == OBJECT_KEY)
-            for id, found in groupby(fields, key=lambda field: object_of(field[0])):
-                yield id, {(at.off, letter) for at, letter in found}
+            for id, positions in groupby(fields, key=lambda field: object_of(field[0])):
+                yield id, {(at.off, letter) for at, letter in positions}
 
     def changed_ids(self, window: Window, class_id: Id) -> Iterator[Id]:
         """Yield the objects of a class among those of `changed`, by ID."""
@@ -306,7 +306,7 @@ def offsets_as_bytes(offsets: Mapping[int, int]) -> bytes:
 
 def offsets_of_bytes(kept: bytes | None) -> dict[int, int]:
     """Return stored offsets; empty if there are none."""
-    return {} if kept is None else {int(place): int(offset) for place, offset in json.loads(kept)}
+    return {} if kept is None else {int(partition): int(offset) for partition, offset in json.loads(kept)}
 
 
 def _bytes(id: Id) -> bytes:

@@ -60,8 +60,8 @@ class ObjectState:
     @property
     def blocks(self) -> dict[Id, dict[int, int]]:
         """The vector of each block, read on each access."""
-        found = ((split_vector_key(key), parse_vector(value)) for key, value in self.table.vectors())
-        return {block: vector for block, vector in found if block is not None}
+        vectors = ((split_vector_key(key), parse_vector(value)) for key, value in self.table.vectors())
+        return {block: vector for block, vector in vectors if block is not None}
 
     def store(self) -> dict[bytes, bytes]:
         """Return key to value as in a replica's store, vectors included; all of it in memory."""
@@ -73,7 +73,7 @@ class ObjectState:
 
     def since(self, offsets: Mapping[int, int]) -> Window:
         """Return the window of applied records from these offsets on; all records of other partitions."""
-        return {place: (offsets.get(place, 0), end) for place, end in self.offsets.items()}
+        return {partition: (offsets.get(partition, 0), end) for partition, end in self.offsets.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ class EpochStaging:
 
     def _apply(self, mark: EpochRecord, encoded: bytes) -> AppliedEpoch:
         state = self.state
-        ends = {place: marks[encoded] for place, marks in enumerate(self._marks)}
-        offsets = {place: self._resume_at(place, end) for place, end in ends.items()}
+        ends = {partition: marks[encoded] for partition, marks in enumerate(self._marks)}
+        offsets = {partition: self._resume_at(partition, end) for partition, end in ends.items()}
         packets = dict(mark.packets)
         self._file.apply(
             ends,
@@ -143,8 +143,10 @@ class EpochStaging:
                 "offsets": offsets_as_bytes(offsets),
             },
         )
-        for place, marks in enumerate(self._marks):
-            self._marks[place] = {one: end for one, end in marks.items() if end > ends[place]}
+        for partition, marks in enumerate(self._marks):
+            self._marks[partition] = {
+                mark_bytes: end for mark_bytes, end in marks.items() if end > ends[partition]
+            }
         before, self._applied = state.offsets, encoded
         state.epoch, state.vector, state.packets, state.offsets = (
             mark.epoch,
@@ -152,7 +154,9 @@ class EpochStaging:
             packets,
             offsets,
         )
-        return AppliedEpoch(mark.epoch, {place: (before.get(place, 0), end) for place, end in ends.items()})
+        return AppliedEpoch(
+            mark.epoch, {partition: (before.get(partition, 0), end) for partition, end in ends.items()}
+        )
 
     def _resume_at(self, partition: int, end: int) -> int:
         """Return the offset to resume from: `end`, or the first record of an incomplete field before it."""
@@ -235,7 +239,7 @@ class StateReader(Closing):
         """Read new records, and wait at most `timeout_seconds` for the first. Returns the applied epochs."""
         self._watch.poll()
         applied = (self._staging.take(record) for record in self._reader.poll(timeout_seconds))
-        return [one for one in applied if one is not None]
+        return [epoch for epoch in applied if epoch is not None]
 
     def catch_up(self, timeout_seconds: float) -> Iterator[AppliedEpoch]:
         """Read to the present ends, and on to the epoch that covers them; yields the applied epochs.

@@ -155,8 +155,8 @@ class ChotkiWriter(Closing):
             self._refresh(0)
             self._await_the_job()
             made = self._maker.make(changes)
-            ids = [one.id for one in made]
-            packets = [packet for one in made for packet in one.packets]
+            ids = [own_packet.id for own_packet in made]
+            packets = [packet for own_packet in made for packet in own_packet.packets]
             waiting = _Acknowledgement(ids, len(packets), self._break)
             topic = self._settings.topic(PACKETS_TOPIC)
             for packet in packets:
@@ -236,10 +236,10 @@ class ChotkiWriter(Closing):
             _logger.warning("source %x was not freed: %s", self._source, error)
 
     def _write_claim(self, src: int, run: bytes, record: SourceRecord | None = None) -> None:
-        told = record or SourceRecord(self._owner, run, "allocated", time.time_ns() // 1_000_000)
+        claim = record or SourceRecord(self._owner, run, "allocated", time.time_ns() // 1_000_000)
         done = _Acknowledgement([], 1, lambda _: None)
         topic = self._settings.topic(SOURCES_TOPIC)
-        self._produce(topic, source_key(src), told.encode(), None, done.delivered)
+        self._produce(topic, source_key(src), claim.encode(), None, done.delivered)
         try:
             done.future.result()
         except WriterBroken as error:
@@ -256,20 +256,20 @@ class ChotkiWriter(Closing):
             partition = source_partition(self._source, reader.count())
             low, end = reader.range_of(partition)
             reader.assign({partition: max(low, min(state.packets.get(partition, 0), end))})
-            for record in read_until(reader, {partition: end}, _SILENCE_SECONDS):
-                if record.key != source_key(self._source):
+            for message in read_until(reader, {partition: end}, _SILENCE_SECONDS):
+                if message.key != source_key(self._source):
                     continue
                 try:
-                    found = PacketRecord.decode(record.value)
-                    packet = parse(found.packet, compat=found.compat)
-                    live = read_live(packet, found.packet, compat=found.compat)
+                    record = PacketRecord.decode(message.value)
+                    packet = parse(record.packet, compat=record.compat)
+                    live = read_live(packet, record.packet, compat=record.compat)
                 except (RecordError, ChotkiError):
                     continue  # The job reports it.
                 earlier.append(live)
                 pro = live.entry.pro
                 last = max(last, pro)
                 # A packet that builds on a missing one counts with the first new packet, and not before.
-                if found.after <= after:
+                if record.after <= after:
                     after = max(after, pro)
         maker = PacketMaker(self._source, state.table, last=last or None, after=after, name=self._owner)
         for live in earlier:

@@ -37,7 +37,7 @@ def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
 
     Raises `VerdictMalformed`, `TopicMissing`, `KafkaFailure`.
     """
-    return verdict_in_force((one.key, one.value) for one in read_to_end(settings, SETTINGS_TOPIC))
+    return verdict_in_force((message.key, message.value) for message in read_to_end(settings, SETTINGS_TOPIC))
 
 
 def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSettings:
@@ -48,14 +48,14 @@ def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSetti
     Blocks.
     """
     own.require_supported()
-    found = read_verdict(settings)
-    if found is None:
+    published = read_verdict(settings)
+    if published is None:
         _publish(settings, own)
-        found = read_verdict(settings)
-    if found is None:
+        published = read_verdict(settings)
+    if published is None:
         raise KafkaFailure(f"{settings.topic(SETTINGS_TOPIC)}: what was published is not there")
-    require_verdict(own, found)
-    return found
+    require_verdict(own, published)
+    return published
 
 
 def _publish(settings: KafkaSettings, own: VerdictSettings) -> None:

@@ -151,12 +151,16 @@ def list_topics(
     states: list[TopicState] = []
     for topic in topics:
         full_name = settings.topic(topic.name)
-        found = described[full_name]
-        if found is None:
+        description = described[full_name]
+        if description is None:
             states.append(TopicState(topic.name, full_name, None, 0, 0))
             continue
-        replicas = min((len(partition.replicas) for partition in found.partitions), default=0)
-        states.append(TopicState(topic.name, full_name, str(found.topic_id), len(found.partitions), replicas))
+        replicas = min((len(partition.replicas) for partition in description.partitions), default=0)
+        states.append(
+            TopicState(
+                topic.name, full_name, str(description.topic_id), len(description.partitions), replicas
+            )
+        )
     return tuple(states)
 
 
@@ -176,18 +180,18 @@ def check(
             differences.append(Difference(state.full_name, "missing", None, None, None))
             continue
         existing.append(topic)
-        for kind, expected, found in (
+        for kind, expected, actual in (
             ("partitions", settings.partitions_of(topic), state.partitions),
             ("replication", settings.replication_factor, state.replicas),
         ):
-            if expected not in (None, found):
+            if expected not in (None, actual):
                 differences.append(
                     Difference(
                         state.full_name,
                         "partitions" if kind == "partitions" else "replication",
                         None,
                         str(expected),
-                        str(found),
+                        str(actual),
                     )
                 )
     return (*differences, *_config_differences(settings, existing, timeout_seconds))
@@ -223,29 +227,31 @@ def describe(client: AdminClient, full_names: Iterable[str], timeout_seconds: fl
     names = list(full_names)
     if not names:
         return {}
-    found: dict[str, Any] = {}
+    descriptions: dict[str, Any] = {}
     await_brokers(client, timeout_seconds)
     futures = client.describe_topics(TopicCollection(names), request_timeout=timeout_seconds)
     for name, future in futures.items():
         try:
-            found[name] = future.result(timeout_seconds)
+            descriptions[name] = future.result(timeout_seconds)
         except (KafkaException, TimeoutError) as error:
             if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise _failure(f"describing topic {name}", error) from error
-            found[name] = None
-    return found
+            descriptions[name] = None
+    return descriptions
 
 
 def _config_differences(
     settings: KafkaSettings, topics: Sequence[TopicSpec], timeout_seconds: float
 ) -> list[Difference]:
-    found = _configs(kafka.admin(settings), [settings.topic(topic.name) for topic in topics], timeout_seconds)
+    configs = _configs(
+        kafka.admin(settings), [settings.topic(topic.name) for topic in topics], timeout_seconds
+    )
     return [
-        Difference(name, "config", key, expected, found[name].get(key))
+        Difference(name, "config", key, expected, configs[name].get(key))
         for topic in topics
         for name in (settings.topic(topic.name),)
         for key, expected in settings.config_of(topic).items()
-        if found[name].get(key) != expected
+        if configs[name].get(key) != expected
     ]
 
 
@@ -290,8 +296,8 @@ def _await_leaders(client: AdminClient, names: Sequence[str], deadline: float) -
         described = describe(client, names, max(deadline - time.monotonic(), 1.0))
         waiting = [
             name
-            for name, found in described.items()
-            if found is None or any(partition.leader is None for partition in found.partitions)
+            for name, description in described.items()
+            if description is None or any(partition.leader is None for partition in description.partitions)
         ]
         if not waiting:
             return

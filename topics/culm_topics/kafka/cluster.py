@@ -26,10 +26,10 @@ def await_brokers(client: Any, timeout_seconds: float) -> str:
     last, cause = "it names none", None
     while (left_s := deadline_s - time.monotonic()) > 0:
         try:
-            found = client.list_topics(timeout=left_s)
-            if found.brokers:
+            metadata = client.list_topics(timeout=left_s)
+            if metadata.brokers:
                 cause_of(client)  # discard the causes of earlier failures
-                return str(found.cluster_id)
+                return str(metadata.cluster_id)
         except KafkaException as error:
             last = error.args[0].str()
         cause = cause_of(client) or cause

@@ -60,7 +60,9 @@ def read_positions(kafka: KafkaSettings, job: str, partitions: Collection[Partit
     with _group(kafka, job, "read") as client:
         answered = client.committed(asked, timeout=_TIMEOUT_SECONDS)
         _raise_first(answered)
-    return {(place.topic, place.partition): place.offset for place in answered if place.offset >= 0}
+    return {
+        (position.topic, position.partition): position.offset for position in answered if position.offset >= 0
+    }
 
 
 @contextmanager
@@ -82,9 +84,9 @@ def _group(kafka: KafkaSettings, job: str, done: str) -> Iterator[Consumer]:
 
 
 def _raise_first(answered: Collection[TopicPartition] | None) -> None:
-    for place in answered or ():
-        if place.error is not None:
-            raise KafkaException(place.error)
+    for position in answered or ():
+        if position.error is not None:
+            raise KafkaException(position.error)
 
 
 class PositionsPublisher:

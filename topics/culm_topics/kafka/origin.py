@@ -49,30 +49,30 @@ class Origin:
             raise RecordError("an origin is the text of a cluster's id and of each topic's id")
         return cls(cluster_id, topic_ids)
 
-    def differences(self, found: "Origin") -> tuple[str, ...]:
-        """Return the contradictions between this origin and `found`, one phrase each.
+    def differences(self, current: "Origin") -> tuple[str, ...]:
+        """Return the contradictions between this origin and `current`, one phrase each.
 
-        Topics that only `found` names are no contradiction.
+        Topics that only `current` names are no contradiction.
         """
         phrases: list[str] = []
-        if self.cluster_id != found.cluster_id:
-            phrases.append(f"the cluster was {self.cluster_id} and is {found.cluster_id}")
-        if self.topic_ids and not self.topic_ids.keys() & found.topic_ids.keys():
-            return (*phrases, f"the topics were {_named(self)} and are {_named(found)}")
+        if self.cluster_id != current.cluster_id:
+            phrases.append(f"the cluster was {self.cluster_id} and is {current.cluster_id}")
+        if self.topic_ids and not self.topic_ids.keys() & current.topic_ids.keys():
+            return (*phrases, f"the topics were {_named(self)} and are {_named(current)}")
         for name, topic_id in sorted(self.topic_ids.items()):
-            now = found.topic_ids.get(name)
+            now = current.topic_ids.get(name)
             if now is None:
                 phrases.append(f"the topic {name} is no longer there")
             elif now != topic_id:
                 phrases.append(f"the topic {name} was deleted and created again (id {topic_id}, now {now})")
         return tuple(phrases)
 
-    def check(self, found: "Origin", *, what: str, remedy: str) -> None:
-        """Raise `OriginChanged` if `found` differs.
+    def check(self, current: "Origin", *, what: str, remedy: str) -> None:
+        """Raise `OriginChanged` if `current` differs.
 
         `what` names the holder of the offsets; `remedy` becomes the hint.
         """
-        if phrases := self.differences(found):
+        if phrases := self.differences(current):
             raise OriginChanged(f"{what} belongs to other topics: {'; '.join(phrases)}", hint=remedy)
 
 

@@ -51,27 +51,31 @@ def block_lags(blocks: Blocks, vectors: Blocks) -> Iterator[BlockLag]:
     for vector in vectors:
         schemas = by_number.get(vector.block, [])
         whole = _held_whole(vector, schemas)
-        held = None if whole is not None else dict(rows_of(vector.heights))
+        peer_heights = None if whole is not None else dict(rows_of(vector.heights))
         for block in schemas:
             if whole is not None:
                 if block in whole:
                     yield _block_lag(vector, block, block.log_count, 0, 0)
                 continue
-            assert held is not None
-            lacks = [height - held[log] for log, height in rows_of(block.heights) if log in held]
+            assert peer_heights is not None
+            lacks = [
+                height - peer_heights[log] for log, height in rows_of(block.heights) if log in peer_heights
+            ]
             if lacks:
                 behind = [entries for entries in lacks if entries > 0]
                 yield _block_lag(vector, block, len(lacks), len(behind), sum(behind))
 
 
-def _block_lag(vector: Block, block: Block, held: int, logs_behind: int, entries_behind: int) -> BlockLag:
+def _block_lag(
+    vector: Block, block: Block, held_logs: int, logs_behind: int, entries_behind: int
+) -> BlockLag:
     return BlockLag(
         vector.peer_id,
         block.schema_id,
         block.block,
         block.log_count,
         block.entry_count,
-        held,
+        held_logs,
         logs_behind,
         entries_behind,
     )

@@ -131,12 +131,12 @@ def _read(
             table.add(message)
             if progress is not None and not table.records % _EVERY:
                 progress(table.records)
-        found = table.blocks(block_bits)
-        if len(found.torn) == table.unreadable:
+        blocks = table.blocks(block_bits)
+        if len(blocks.torn) == table.unreadable:
             break
     if progress is not None:
-        progress(found.records)
-    return found
+        progress(blocks.records)
+    return blocks
 
 
 class BlockTable:
@@ -175,7 +175,7 @@ class BlockTable:
     def blocks(self, block_bits: int | None = None) -> Blocks:
         """Return the blocks of the given block bits, or of the block bits that are most up to date."""
         bits = self._furthest() if block_bits is None else block_bits
-        found: list[Block] = []
+        blocks: list[Block] = []
         torn: list[tuple[bytes, int]] = []
         self.unreadable = 0
         for key in sorted(self._values, key=lambda key: (key.name, key.block)):
@@ -192,7 +192,7 @@ class BlockTable:
             if heights is None:
                 torn.append((key.name, key.block))
                 continue
-            found.append(
+            blocks.append(
                 Block(
                     key.name,
                     key.block_bits,
@@ -205,7 +205,7 @@ class BlockTable:
                 )
             )
         applied = {} if bits is None else self._applied(bits)
-        return Blocks(bits, tuple(found), applied, tuple(torn), self.records, self.passed_over)
+        return Blocks(bits, tuple(blocks), applied, tuple(torn), self.records, self.passed_over)
 
     def _furthest(self) -> int | None:
         """Return the block bits whose shards have applied most, or else those with most records."""
@@ -232,8 +232,8 @@ class BlockTable:
         """
         chunks: list[bytes] = []
         for number, digest in enumerate(summary.chunks):
-            place = BlockKey(BlockKind.HEIGHTS, key.block_bits, key.block, key.name, summary.slot, number)
-            message = self._values.get(place)
+            chunk_key = BlockKey(BlockKind.HEIGHTS, key.block_bits, key.block, key.name, summary.slot, number)
+            message = self._values.get(chunk_key)
             if message is None:
                 return None
             chunk = BlockHeights.decode(message.value).heights

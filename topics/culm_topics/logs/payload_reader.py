@@ -107,8 +107,8 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
 
         Raises `PayloadTooLarge` if it exceeds this reader's limit, `RecordError` for a malformed hash.
         """
-        with closing(self.find([payload_hash])) as found:
-            return next(found, None)
+        with closing(self.find([payload_hash])) as payloads:
+            return next(payloads, None)
 
     def find(self, payload_hashes: Collection[bytes]) -> Generator[PayloadAssembly, None, None]:
         """Yield the payloads that the topic has whole, in one pass over their partitions.
@@ -119,19 +119,19 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
         for payload_hash in wanted:
             hash_flavour(payload_hash)
         reading = TopicPartitions(self._settings, "payloads")
-        found = UnfinishedPayloads(self._max_payload_bytes, DEFAULT_MAX_UNFINISHED_BYTES)
+        unfinished = UnfinishedPayloads(self._max_payload_bytes, DEFAULT_MAX_UNFINISHED_BYTES)
         too_large: dict[bytes, PayloadTooLarge] = {}
         try:
             count = reading.count()
             places = {payload_partition(payload_hash, count) for payload_hash in wanted}
-            ends = reading.read_from({place: reading.range_of(place)[0] for place in places})
+            ends = reading.read_from({partition: reading.range_of(partition)[0] for partition in places})
             for messages in read_through(reading, ends, _SILENCE_SECONDS, _BATCH_RECORDS):
                 for message in messages:
                     if message.key[:-4] not in wanted or message.offset >= ends[message.partition]:
                         continue
                     try:
                         payload_hash, record = decode_payload_chunk(message.key, message.value)
-                        payload = found.add(payload_hash, record, message.partition, message.offset)
+                        payload = unfinished.add(payload_hash, record, message.partition, message.offset)
                     except PayloadTooLarge as error:
                         too_large[message.key[:-4]] = error
                         continue
@@ -146,7 +146,7 @@ class PayloadReader(TopicConsumer[PayloadAssembly]):
             for payload_hash in wanted & too_large.keys():
                 raise too_large[payload_hash]
         finally:
-            found.close()
+            unfinished.close()
             reading.close()
 
     def close(self) -> None:

@@ -47,9 +47,9 @@ def read_vectors(settings: KafkaSettings) -> Vectors:
         except RecordError as error:
             vectors.passed_over.add(message, error)
             continue
-        held = vectors.by_peer.setdefault(peer_id, {})
+        heights = vectors.by_peer.setdefault(peer_id, {})
         if seq_num is None:
-            held.pop((public_key, log_id), None)
+            heights.pop((public_key, log_id), None)
         else:
-            held[public_key, log_id] = seq_num
+            heights[public_key, log_id] = seq_num
     return vectors

@@ -57,8 +57,8 @@ class PassedOver:
             self.first.append(f"partition {message.partition} offset {message.offset}: {error}")
 
 
-def fetch(client: Consumer, timeout_s: float, most: int = BATCH_RECORDS) -> Batch | None:
-    """Return the next records of the assigned partitions, at most `most`; None if none arrive in time.
+def fetch(client: Consumer, timeout_s: float, max_records: int = BATCH_RECORDS) -> Batch | None:
+    """Return the next records of the assigned partitions, at most `max_records`; None if none arrive in time.
 
     The client must have `enable.partition.eof`. Raises OffsetOutOfRange, TopicMissing, KafkaFailure, and the
     client's own KafkaException.
@@ -68,8 +68,8 @@ def fetch(client: Consumer, timeout_s: float, most: int = BATCH_RECORDS) -> Batc
     taken = client.consume(1, timeout_s)
     if not taken:
         return None
-    if most > 1:
-        taken += client.consume(most - 1, 0)
+    if max_records > 1:
+        taken += client.consume(max_records - 1, 0)
     messages: list[Message] = []
     offsets: dict[Partition, int] = {}
     passing: list[str] = []
@@ -98,11 +98,11 @@ def source_of(message: Message) -> tuple[str, int, int]:
 def _judged(error: KafkaError, message: Message) -> str:
     """Describe an error that passes by itself. Raises the exception for any other error."""
     where = "Kafka" if message.topic() is None else f"{message.topic()} [{message.partition()}]"
-    said = f"{where}: {error.str()}"
+    description = f"{where}: {error.str()}"
     if error.code() in OUT_OF_RANGE:
-        raise OffsetOutOfRange(said)
+        raise OffsetOutOfRange(description)
     if error.code() in TOPIC_GONE:
-        raise TopicMissing(said)
+        raise TopicMissing(description)
     if error.fatal() or not (error.retriable() or error.code() in PASSING):
-        raise KafkaFailure(f"reading failed: {said}")
-    return said
+        raise KafkaFailure(f"reading failed: {description}")
+    return description

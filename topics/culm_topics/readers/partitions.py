@@ -91,10 +91,10 @@ class TopicPartitions(Closing):
             REQUEST_TIMEOUT_SECONDS,
             lambda left_s: self._client.list_topics(self.topic, timeout=left_s),
         )
-        found = known.topics.get(self.topic)
-        if found is None or found.error is not None:
+        metadata = known.topics.get(self.topic)
+        if metadata is None or metadata.error is not None:
             raise TopicMissing(f"the topic {self.topic} does not exist: create it with `culm topics create`")
-        return len(found.partitions)
+        return len(metadata.partitions)
 
     def range_of(self, partition: int) -> tuple[int, int]:
         """Return (first offset, offset after the last) of a partition, at present."""
@@ -115,15 +115,15 @@ class TopicPartitions(Closing):
     def offset_at(self, partition: int, timestamp_ms: int) -> int:
         """Return the first offset with a broker timestamp of `timestamp_ms` or later, or the end."""
         asked = [TopicPartition(self.topic, partition, timestamp_ms)]
-        found = ask_leader(
+        answer = ask_leader(
             self._client,
             self.topic,
             f"asking for an offset of {self.topic} [{partition}] by its time",
             lambda attempt_s: self._client.offsets_for_times(asked, timeout=attempt_s),
         )[0]
-        if found.error is not None:
-            raise KafkaFailure(f"{self.topic} [{partition}]: {found.error}")
-        return found.offset if found.offset >= 0 else self.range_of(partition)[1]
+        if answer.error is not None:
+            raise KafkaFailure(f"{self.topic} [{partition}]: {answer.error}")
+        return answer.offset if answer.offset >= 0 else self.range_of(partition)[1]
 
     def read_from(self, starts: Mapping[int, int]) -> dict[int, int]:
         """Read these partitions from these offsets on, and no others. Returns the present end of each.
@@ -143,15 +143,15 @@ class TopicPartitions(Closing):
     def assign(self, starts: Mapping[int, int]) -> None:
         """Like `read_from`, for offsets that are known to be in the topic; an empty mapping stops reading."""
         self.positions = dict(starts)
-        self._client.assign([TopicPartition(self.topic, *place) for place in starts.items()])
+        self._client.assign([TopicPartition(self.topic, *start) for start in starts.items()])
 
-    def poll(self, timeout_seconds: float, most: int = BATCH_RECORDS) -> list[TopicMessage]:
-        """Return the next records, at most `most`, each partition in order; empty if none arrive in time.
+    def poll(self, timeout_seconds: float, max_records: int = BATCH_RECORDS) -> list[TopicMessage]:
+        """Return at most `max_records` records, each partition in order; empty if none arrive in time.
 
         Returns as soon as there is a record, with all records fetched so far. The list is also empty if the
         end of a partition was reached: `positions` has the new offset.
         """
-        batch = fetch(self._client, timeout_seconds, most)
+        batch = fetch(self._client, timeout_seconds, max_records)
         if batch is None:
             return []
         records = []
@@ -179,7 +179,7 @@ class TopicPartitions(Closing):
 
 
 def read_through(
-    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
+    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, max_records: int = BATCH_RECORDS
 ) -> Iterator[list[TopicMessage]]:
     """Yield all records up to `ends`, including records beyond `ends` in the same batch.
 
@@ -188,7 +188,7 @@ def read_through(
     """
     deadline_s = time.monotonic() + silence_seconds
     while not reader.has_reached(ends):
-        if records := reader.poll(0.2, most):
+        if records := reader.poll(0.2, max_records):
             yield records
             deadline_s = time.monotonic() + silence_seconds
         elif time.monotonic() > deadline_s:
@@ -196,10 +196,10 @@ def read_through(
 
 
 def read_until(
-    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, most: int = BATCH_RECORDS
+    reader: TopicPartitions, ends: Mapping[int, int], silence_seconds: float, max_records: int = BATCH_RECORDS
 ) -> Iterator[TopicMessage]:
     """Yield all records before `ends`. Raises the same errors as `read_through`."""
-    for records in read_through(reader, ends, silence_seconds, most):
+    for records in read_through(reader, ends, silence_seconds, max_records):
         yield from (record for record in records if record.offset < ends[record.partition])
 
 

@@ -29,12 +29,12 @@ class TopicWatch:
         self._interval_seconds = interval_seconds
         self._pending: Future[Any] | None = None
         cluster_id = await_brokers(self._admin, _REQUEST_TIMEOUT_SECONDS)
-        found = describe(self._admin, [topic], _REQUEST_TIMEOUT_SECONDS)[topic]
-        if found is None:
+        description = describe(self._admin, [topic], _REQUEST_TIMEOUT_SECONDS)[topic]
+        if description is None:
             raise TopicMissing(f"topic {topic} does not exist")
-        self.topic_id = str(found.topic_id)
+        self.topic_id = str(description.topic_id)
         self.origin = Origin(cluster_id, {topic: self.topic_id})
-        self.partition_count = len(found.partitions)
+        self.partition_count = len(description.partitions)
         self._asked_at_s = time.monotonic()
 
     def poll(self) -> None:
@@ -69,16 +69,16 @@ class TopicWatch:
 
     def _take_in(self, answer: "Future[Any]") -> None:
         try:
-            found = answer.result(_REQUEST_TIMEOUT_SECONDS)
+            description = answer.result(_REQUEST_TIMEOUT_SECONDS)
         except TimeoutError:
             return
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise TopicMissing(f"topic {self._topic} was deleted while it was being read") from error
             return
-        if str(found.topic_id) != self.topic_id:
+        if str(description.topic_id) != self.topic_id:
             raise TopicRecreated(
                 f"topic {self._topic} was deleted and created again while it was being read: topic id "
-                f"{self.topic_id} became {found.topic_id}"
+                f"{self.topic_id} became {description.topic_id}"
             )
-        self.partition_count = max(self.partition_count, len(found.partitions))
+        self.partition_count = max(self.partition_count, len(description.partitions))

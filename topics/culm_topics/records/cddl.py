@@ -23,7 +23,7 @@ def records_of(topic: TopicSpec) -> list[type[Record]]:
 
 def topic_cddl(records: Sequence[type[Record]]) -> str:
     """Return the CDDL of a topic's values; with several kinds of values, the key tells which one it is."""
-    declared = [one.declaration for one in records]
+    declared = [record.declaration for record in records]
     topic = declared[0].topic
     lines: list[str] = []
     if len(records) == 1:
@@ -32,13 +32,13 @@ def topic_cddl(records: Sequence[type[Record]]) -> str:
     else:
         lines += _comment(f"`{topic}`: what a value is, the key says.")
         name = f"{topic.replace('.', '-')}-value"
-        lines.append(f"{name} = {' / '.join(one.rule for one in declared)}")
-        for one in records:
-            lines += ["", *_comment(one.declaration.about), *_rule(one)]
+        lines.append(f"{name} = {' / '.join(declaration.rule for declaration in declared)}")
+        for record in records:
+            lines += ["", *_comment(record.declaration.about), *_rule(record)]
         lines.append("")
     rules: dict[str, Kind] = {}
-    for one in records:
-        for item in items_of(one):
+    for record in records:
+        for item in items_of(record):
             rules |= item.kind.rules
     for name, kind in rules.items():
         lines += [*_comment(kind.note), *_wrapped(f"{name} = {kind.cddl}")]

@@ -28,21 +28,21 @@ def cut_chunks(
     If the parts do not have `size` bytes in total, raises the error that `refuse` makes of the reason, after
     it has yielded the complete chunks.
     """
-    held = bytearray()
+    buffer = bytearray()
     offset = 0
     for part in parts:
         for start in range(0, len(part), chunk_bytes):
-            held += part[start : start + chunk_bytes]
-            while len(held) >= chunk_bytes and offset + chunk_bytes <= size:
-                yield offset, bytes(held[:chunk_bytes])
-                del held[:chunk_bytes]
+            buffer += part[start : start + chunk_bytes]
+            while len(buffer) >= chunk_bytes and offset + chunk_bytes <= size:
+                yield offset, bytes(buffer[:chunk_bytes])
+                del buffer[:chunk_bytes]
                 offset += chunk_bytes
-            if offset + len(held) > size:
+            if offset + len(buffer) > size:
                 raise refuse(f"of {size} bytes has more of them")
-    if offset + len(held) != size:
-        raise refuse(f"of {size} bytes ends at byte {offset + len(held)}")
-    if held:
-        yield offset, bytes(held)
+    if offset + len(buffer) != size:
+        raise refuse(f"of {size} bytes ends at byte {offset + len(buffer)}")
+    if buffer:
+        yield offset, bytes(buffer)
 
 
 class ChunkAssembly(Closing):

@@ -101,7 +101,7 @@ def record(
 
     def declare(cls: type[_T]) -> type[_T]:
         made = dataclass(frozen=True, slots=True)(cls)
-        names = layout or tuple(one.name for one in fields(made))
+        names = layout or tuple(attribute.name for attribute in fields(made))
         name = rule or f"{topic.replace('.', '-')}-value"
         made.declaration = Declaration(topic, about, name, tuple(names), codec)
         return made
@@ -126,8 +126,8 @@ def items_of(cls: type[Record]) -> list[Item]:
             parts = get_type_hints(hint.__origin__, include_extras=True)
             note = notes_of(hint)
             items += [
-                Item(part, kind.parts[part], notes_of(one) or note, name, is_part=True)
-                for part, one in parts.items()
+                Item(part, kind.parts[part], notes_of(part_hint) or note, name, is_part=True)
+                for part, part_hint in parts.items()
             ]
         else:
             items.append(Item(kind.name or name, kind, notes_of(hint), name, is_derived=derived is not None))
@@ -203,7 +203,7 @@ def _decoder(cls: type[Record], items: Sequence[Item]) -> list[str]:
             f"        refuse_size({cls.declaration.topic!r}, value, size)",
         ]
     values = []
-    for owner in (one.name for one in fields(cls)):
+    for owner in (attribute.name for attribute in fields(cls)):
         parts = [item for item in items if item.owner == owner]
         value = ", ".join(fill(part.kind.read, f"v_{part.name}") for part in parts)
         values.append(value if not parts[0].is_part else f"whole_{owner}({value})")

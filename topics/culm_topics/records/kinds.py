@@ -83,24 +83,26 @@ def kind_of(hint: Any) -> Kind:
     """Return the kind that an annotation declares."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        kind = next((one for one in hint.__metadata__ if isinstance(one, Kind)), None) or kind_of(
-            arguments[0]
-        )
+        kind = next(
+            (refinement for refinement in hint.__metadata__ if isinstance(refinement, Kind)), None
+        ) or kind_of(arguments[0])
         for refinement in hint.__metadata__:
             if not isinstance(refinement, (str, Kind)):
                 kind = refinement(kind)
         return kind
     if origin in (Union, UnionType):
-        (inner,) = (one for one in arguments if one is not NoneType)
+        (inner,) = (argument for argument in arguments if argument is not NoneType)
         return _optional(kind_of(inner))
     if origin is Literal:
         return _choice(arguments)
     if origin is tuple and arguments[-1] is Ellipsis:
         return _array(kind_of(arguments[0]))
     if origin is tuple:
-        return _row({f"item {n}": kind_of(one) for n, one in enumerate(arguments)}, "", {}, named=False)
+        return _row(
+            {f"item {n}": kind_of(argument) for n, argument in enumerate(arguments)}, "", {}, named=False
+        )
     if issubclass(hint, Enum):
-        kind = _choice(tuple(one.value for one in hint))
+        kind = _choice(tuple(member.value for member in hint))
         read, write = f"{hint.__name__}({{x}})", "{x}.value"
         return replace(kind, read=read, write=write, names={hint.__name__: hint})
     if issubclass(hint, tuple):
@@ -110,7 +112,7 @@ def kind_of(hint: Any) -> Kind:
 
 def notes_of(hint: Any) -> str:
     """Return the annotation's comments for readers of the CDDL."""
-    return " ".join(one for one in getattr(hint, "__metadata__", ()) if isinstance(one, str))
+    return " ".join(note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str))
 
 
 def between(low: int, high: int = MAX_UINT) -> Refinement:
@@ -198,7 +200,7 @@ def row(make: type, **hints: Any) -> Kind:
     kind = _row(kinds, make.__name__, {make.__name__: make}, named=True)
     if issubclass(make, tuple):
         return kind
-    items = ", ".join(fill(one.write, f"{{x}}.{name}") for name, one in kinds.items())
+    items = ", ".join(fill(item_kind.write, f"{{x}}.{name}") for name, item_kind in kinds.items())
     return replace(kind, write=f"({items})")
 
 
@@ -242,12 +244,12 @@ def _array(item: Kind) -> Kind:
         places = [f"i{n}" for n in range(len(item.parts))]
         each = f"for {', '.join(places)} in {{x}}"
         kinds = list(zip(item.parts.values(), places, strict=True))
-        sound = " and ".join(fill(kind.sound, place) for kind, place in kinds)
+        sound = " and ".join(fill(kind.sound, name) for kind, name in kinds)
         rows = f"all([type(i) is list and len(i) == {len(places)} for i in {{x}}])"
         sound = f"type({{x}}) is list and {rows} and all([{sound} {each}])"
-        size = " + ".join(["1", *(fill(kind.size, place) for kind, place in kinds)])
-        holds = " and ".join(fill(kind.holds, place) for kind, place in kinds if _is_asked(kind))
-        values = ", ".join(fill(kind.read, place) for kind, place in kinds)
+        size = " + ".join(["1", *(fill(kind.size, name) for kind, name in kinds)])
+        holds = " and ".join(fill(kind.holds, name) for kind, name in kinds if _is_asked(kind))
+        values = ", ".join(fill(kind.read, name) for kind, name in kinds)
         read = f"{item.read.partition('(')[0]}({values}) {each}"
     else:
         each = "for i in {x}"
@@ -281,7 +283,7 @@ def _row(kinds: Mapping[str, Kind], make: str, names: Mapping[str, object], *, n
     places = [(kind, f"{{x}}[{n}]") for n, kind in enumerate(kinds.values())]
     members = [f"{kind.name or name}: {kind.term}" if named else kind.term for name, kind in kinds.items()]
     checks = [f"type({{x}}) is list and len({{x}}) == {len(places)}"]
-    checks += [fill(kind.sound, place) for kind, place in places]
+    checks += [fill(kind.sound, expression) for kind, expression in places]
     merged = dict(names)
     uses: dict[str, Kind] = {}
     for kind in kinds.values():
@@ -291,9 +293,9 @@ def _row(kinds: Mapping[str, Kind], make: str, names: Mapping[str, object], *, n
         cddl=f"[{', '.join(members)}]",
         wanted=f"[{', '.join(kinds)}]",
         sound=" and ".join(checks),
-        size=" + ".join(["1", *(fill(kind.size, place) for kind, place in places)]),
-        holds=" and ".join(fill(kind.holds, place) for kind, place in places if kind.holds),
-        read=f"{make}({', '.join(fill(kind.read, place) for kind, place in places)})",
+        size=" + ".join(["1", *(fill(kind.size, expression) for kind, expression in places)]),
+        holds=" and ".join(fill(kind.holds, expression) for kind, expression in places if kind.holds),
+        read=f"{make}({', '.join(fill(kind.read, expression) for kind, expression in places)})",
         names=merged,
         uses=uses,
         parts=kinds,

@@ -59,8 +59,8 @@ def load_array(value: bytes | None, record: str, length: int, *, optional: int =
     if type(items) is not list:
         raise RecordError(f"{record}: the value is not a CBOR array")
     if not items or type(items[0]) is not int or items[0] != FORMAT:
-        found = items[0] if items and type(items[0]) is int else "none"
-        raise RecordError(f"{record}: format number {found} is not known (known: {FORMAT})")
+        format_number = items[0] if items and type(items[0]) is int else "none"
+        raise RecordError(f"{record}: format number {format_number} is not known (known: {FORMAT})")
     if not length <= len(items) <= length + optional:
         raise RecordError(f"{record}: {len(items)} items where {length} belong")
     return items

@@ -167,7 +167,7 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
         if behind_the_end and not self._follow and not self._sequence.waits:
             return
         try:
-            found = ChannelEvent(
+            event = ChannelEvent(
                 split_channel_key(record.key),
                 SdsEventRecord.decode(record.value),
                 record.partition,
@@ -178,6 +178,6 @@ class SdsEventReader(TopicConsumer[ChannelEvent]):
             self.passed_over.add(record, error)
             return
         if record.offset < self._deliver_from.get(record.partition, 0):
-            self._sequence.skip(found)
+            self._sequence.skip(event)
         else:
-            self._ready.extend(self._sequence.take(found, now_s))
+            self._ready.extend(self._sequence.take(event, now_s))

@@ -135,10 +135,10 @@ class SdsIndex(Closing):
         watch = TopicWatch(
             self._settings, self._settings.topic("sds.index"), interval_seconds=self._check_seconds
         )
-        found = describe(kafka.admin(self._settings), [store], _REQUEST_TIMEOUT_SECONDS)[store]
-        if found is None:
+        description = describe(kafka.admin(self._settings), [store], _REQUEST_TIMEOUT_SECONDS)[store]
+        if description is None:
             raise TopicMissing(f"topic {store} does not exist: create it with `culm topics create`")
-        return watch, f"{watch.topic_id} {found.topic_id}"
+        return watch, f"{watch.topic_id} {description.topic_id}"
 
     def _begin(self) -> None:
         count = self._reader.count()
@@ -161,8 +161,8 @@ class SdsIndex(Closing):
         def reached() -> dict[int, int]:
             for partition, start in starts.items():
                 self._file.begin(partition, start)
-            found = self._file.reached()
-            return {partition: found[partition] for partition in starts}
+            offsets = self._file.reached()
+            return {partition: offsets[partition] for partition in starts}
 
         # After a failure with a damaged file, the second attempt finds an empty one.
         return self._ask(reached, None) or self._ask(reached, None) or dict(starts)

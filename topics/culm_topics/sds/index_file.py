@@ -119,14 +119,14 @@ class IndexFile:
         `first`: it was emptied meanwhile, and its reader has to begin anew.
         """
         with self._lock, _transaction(self._file):
-            found = self._file.execute(
+            row = self._file.execute(
                 "SELECT next_offset FROM reached WHERE partition = ?", (partition,)
             ).fetchone()
-            if found is None or found[0] < first:
+            if row is None or row[0] < first:
                 return False
-            if found[0] >= after:
+            if row[0] >= after:
                 return True
-            self._write([change for offset, change in changes if offset >= found[0]])
+            self._write([change for offset, change in changes if offset >= row[0]])
             self._file.execute("INSERT OR REPLACE INTO reached VALUES (?, ?)", (partition, after))
         return True
 
@@ -142,13 +142,13 @@ class IndexFile:
         with self._lock:
             channel = self._channel(channel_id)
             for start in range(0, len(wanted), _ASK_AT_ONCE):
-                some = wanted[start : start + _ASK_AT_ONCE]
-                marks = ", ".join("?" * len(some))
+                chunk = wanted[start : start + _ASK_AT_ONCE]
+                marks = ", ".join("?" * len(chunk))
                 rows.update(
                     (row[0], _record(row))
                     for row in self._file.execute(
                         f"SELECT {_COLUMNS} FROM messages WHERE channel = ? AND message_id IN ({marks})",
-                        (channel, *some),
+                        (channel, *chunk),
                     )
                 )
         return rows
@@ -224,13 +224,11 @@ class IndexFile:
         )
 
     def _channel(self, channel_id: str) -> int:
-        found = self._file.execute(
-            "SELECT number FROM channels WHERE channel_id = ?", (channel_id,)
-        ).fetchone()
-        return -1 if found is None else int(found[0])
+        row = self._file.execute("SELECT number FROM channels WHERE channel_id = ?", (channel_id,)).fetchone()
+        return -1 if row is None else int(row[0])
 
 
-def channels_in(path: Path, start: str, most: int = 100) -> list[str]:
+def channels_in(path: Path, start: str, max_channels: int = 100) -> list[str]:
     """Return channels of any index file that start with `start`; empty if it cannot be read.
 
     For completion.
@@ -241,7 +239,7 @@ def channels_in(path: Path, start: str, most: int = 100) -> list[str]:
                 str(row[0])
                 for row in file.execute(
                     "SELECT channel_id FROM channels WHERE substr(channel_id, 1, ?) = ? LIMIT ?",
-                    (len(start), start, most),
+                    (len(start), start, max_channels),
                 )
             ]
     except sqlite3.Error:
@@ -261,9 +259,9 @@ def _transaction(file: sqlite3.Connection) -> Iterator[None]:
 
 
 def _record(row: Sequence[object]) -> SdsIndexRecord:
-    _, place, offset, lamport, sender_id, size, check, hint = row
+    _, partition, offset, lamport, sender_id, size, check, hint = row
     if not (
-        isinstance(place, int)
+        isinstance(partition, int)
         and isinstance(offset, int)
         and isinstance(lamport, int)
         and isinstance(sender_id, str)
@@ -272,7 +270,7 @@ def _record(row: Sequence[object]) -> SdsIndexRecord:
         and (hint is None or isinstance(hint, bytes))
     ):
         raise _RowDamaged("a row holds what was never written")
-    return SdsIndexRecord(place, offset, lamport + _SHIFT, sender_id, size, check, hint)
+    return SdsIndexRecord(partition, offset, lamport + _SHIFT, sender_id, size, check, hint)
 
 
 class _RowDamaged(sqlite3.DatabaseError):

@@ -32,8 +32,8 @@ def shard_of(channel_id: str, partitions: int) -> int:
     This is Spark's `pmod(xxhash64(key), partitions)`. Producers name the partition explicitly, because the
     clients' own partitioners would hash the key differently.
     """
-    place = xxh64_intdigest(channel_id.encode(), seed=42)
-    return int(place - (place >> 63 << 64)) % partitions
+    hashed = xxh64_intdigest(channel_id.encode(), seed=42)
+    return int(hashed - (hashed >> 63 << 64)) % partitions
 
 
 def channel_key(channel_id: str) -> bytes:

@@ -77,7 +77,7 @@ def _is_detail(item: object) -> bool:
     if type(item) is int:
         return 0 <= item <= MAX_UINT
     if type(item) is list:
-        return len(item) <= MAX_DETAIL_ITEMS and all(type(one) is str for one in item)
+        return len(item) <= MAX_DETAIL_ITEMS and all(type(text) is str for text in item)
     return item is None or type(item) in (bool, str, bytes)
 
 

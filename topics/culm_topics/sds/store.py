@@ -100,8 +100,8 @@ class SdsStore(Closing):
         with self._lock:
             if hint.partition != shard_of(channel_id, self._partition_count()):
                 return None
-            found = self._read(channel_id, {hint.offset: {hint}}, hint.partition, MAX_FETCH_BYTES)
-        return next(iter(found.values()), None)
+            messages = self._read(channel_id, {hint.offset: {hint}}, hint.partition, MAX_FETCH_BYTES)
+        return next(iter(messages.values()), None)
 
     def close(self) -> None:
         """Close the connection, but not the index."""
@@ -110,39 +110,43 @@ class SdsStore(Closing):
     def _retrieve(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Retrieved:
         wanted = dict.fromkeys(entry.message_id for entry in entries)
         hints = {entry.message_id: StoreHint.parse(entry.retrieval_hint) for entry in entries}
-        found: dict[str, StoredMessage] = {}
+        messages: dict[str, StoredMessage] = {}
         hinted = {message_id: hint for message_id, hint in hints.items() if hint is not None}
-        room = self._gather(channel_id, hinted, found, MAX_FETCH_BYTES)
-        rest = [message_id for message_id in wanted if message_id not in found]
+        free_bytes = self._gather(channel_id, hinted, messages, MAX_FETCH_BYTES)
+        rest = [message_id for message_id in wanted if message_id not in messages]
         indexed: dict[str, StoreHint] = {}
         if rest and self._index is not None:
             indexed = {
                 message_id: StoreHint.of_index(row)
                 for message_id, row in self._index.find(channel_id, rest).items()
             }
-            room = self._gather(channel_id, indexed, found, room)
-        rest = [message_id for message_id in rest if message_id not in found]
-        if room <= 0:
-            return Retrieved(found, left=tuple(rest))
-        return Retrieved(found, unknown=tuple(rest))
+            free_bytes = self._gather(channel_id, indexed, messages, free_bytes)
+        rest = [message_id for message_id in rest if message_id not in messages]
+        if free_bytes <= 0:
+            return Retrieved(messages, left=tuple(rest))
+        return Retrieved(messages, unknown=tuple(rest))
 
     def _gather(
-        self, channel_id: str, places: Mapping[str, StoreHint], found: dict[str, StoredMessage], room: int
+        self,
+        channel_id: str,
+        places: Mapping[str, StoreHint],
+        messages: dict[str, StoredMessage],
+        free_bytes: int,
     ) -> int:
-        """Add the valid messages at these positions to `found`. Returns the remaining capacity in bytes."""
+        """Add the valid messages at these positions to `messages`. Returns the bytes that are still free."""
         partitions = self._partition_count()
         ours = shard_of(channel_id, partitions)
         by_offset: dict[int, set[StoreHint]] = {}
         for hint in places.values():
             if hint.partition == ours:
                 by_offset.setdefault(hint.offset, set()).add(hint)
-        read = self._read(channel_id, by_offset, ours, room) if by_offset and room > 0 else {}
+        read = self._read(channel_id, by_offset, ours, free_bytes) if by_offset and free_bytes > 0 else {}
         for message_id, hint in places.items():
             message = read.get(hint.offset)
-            if message is not None and message.message_id == message_id and message_id not in found:
-                found[message_id] = message
-                room -= len(message.wire)
-        return room
+            if message is not None and message.message_id == message_id and message_id not in messages:
+                messages[message_id] = message
+                free_bytes -= len(message.wire)
+        return free_bytes
 
     def _partition_count(self) -> int:
         if self._partitions is None:
@@ -150,11 +154,11 @@ class SdsStore(Closing):
         return self._partitions
 
     def _read(
-        self, channel_id: str, places: Mapping[int, Collection[StoreHint]], partition: int, room: int
+        self, channel_id: str, places: Mapping[int, Collection[StoreHint]], partition: int, free_bytes: int
     ) -> dict[int, StoredMessage]:
         """Return the messages of the channel at these offsets that match their check bytes, by offset."""
         low, high = self._reader.range_of(partition)
-        found: dict[int, StoredMessage] = {}
+        messages: dict[int, StoredMessage] = {}
         key = channel_key(channel_id)
         for run in runs([offset for offset in places if low <= offset < high]):
             for record in self._records(partition, run):
@@ -162,12 +166,12 @@ class SdsStore(Closing):
                     continue
                 message = _message(record, places[record.offset])
                 if message is not None:
-                    found[record.offset] = message
-                    room -= len(message.wire)
-            if room <= 0:
+                    messages[record.offset] = message
+                    free_bytes -= len(message.wire)
+            if free_bytes <= 0:
                 break
         self._reader.assign({})
-        return found
+        return messages
 
     def _records(self, partition: int, run: list[int]) -> Iterator[TopicMessage]:
         """Yield the records at these ascending offsets."""
@@ -196,9 +200,9 @@ def runs(offsets: Iterable[int]) -> list[list[int]]:
     return cut
 
 
-def _message(found: TopicMessage, hints: Collection[StoreHint]) -> StoredMessage | None:
+def _message(message: TopicMessage, hints: Collection[StoreHint]) -> StoredMessage | None:
     try:
-        record = SdsMessageRecord.decode(found.value)
+        record = SdsMessageRecord.decode(message.value)
     except RecordError:
         return None
     check = check_of(record.wire)
@@ -210,6 +214,6 @@ def _message(found: TopicMessage, hints: Collection[StoreHint]) -> StoredMessage
         record.sender_id,
         record.lamport_timestamp,
         record.wire,
-        StoreHint(found.partition, found.offset, check).encode(),
+        StoreHint(message.partition, message.offset, check).encode(),
         record.retrieval_hint,
     )

@@ -93,19 +93,21 @@ def columns_of(class_: ChotkiClass | None, former: Collection[Column]) -> list[C
     if class_ is not None:
         for name, field in fields.items():
             names.setdefault(place_of(class_.id, field), name)
-    found = [one._replace(name=names.pop(one.place, one.name)) for one in former]
-    taken = {ID_COLUMN, OTHERS_COLUMN, EPOCH_COLUMN, *(one.column.casefold() for one in former)}
+    columns = [column._replace(name=names.pop(column.place, column.name)) for column in former]
+    taken = {ID_COLUMN, OTHERS_COLUMN, EPOCH_COLUMN, *(column.column.casefold() for column in former)}
     for (number, letter), name in sorted(names.items()):
         if letter in _TYPES:
-            column = _column_name(name, number, letter, taken)
-            taken.add(column.casefold())
-            found.append(Column(number, letter, column, name))
-    return found
+            column_name = _column_name(name, number, letter, taken)
+            taken.add(column_name.casefold())
+            columns.append(Column(number, letter, column_name, name))
+    return columns
 
 
 def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column]) -> pa.Schema:
     """Return the schema of a table's files. Each field has its own ID, for readers that use field IDs."""
-    fields = [pa.field(one.column, _TYPES[one.letter], metadata=_field_metadata(one)) for one in columns]
+    fields = [
+        pa.field(column.column, _TYPES[column.letter], metadata=_field_metadata(column)) for column in columns
+    ]
     name = str(class_id) if class_ is None else class_.name
     return pa.schema(
         [
@@ -117,22 +119,22 @@ def schema_of(class_id: Id, class_: ChotkiClass | None, columns: Iterable[Column
     )
 
 
-def row_of(found: ChotkiObject, columns: Iterable[Column]) -> dict[str, Any]:
+def row_of(object_: ChotkiObject, columns: Iterable[Column]) -> dict[str, Any]:
     """Return an object as a row.
 
     Values without a column, or unreadable ones, are JSON in `_others`, by number and type.
     """
-    places = {} if found.class_ is None else _names_by_place(found.class_)
-    others = dict(found.others)
-    row: dict[str, Any] = {ID_COLUMN: str(found.id)}
-    for one in columns:
-        name = places.get(one.place)
-        value = others.pop(one.place, None) if name is None else found.fields[name]
+    places = {} if object_.class_ is None else _names_by_place(object_.class_)
+    others = dict(object_.others)
+    row: dict[str, Any] = {ID_COLUMN: str(object_.id)}
+    for column in columns:
+        name = places.get(column.place)
+        value = others.pop(column.place, None) if name is None else object_.fields[name]
         if isinstance(value, Unreadable):
-            others[one.place] = value
+            others[column.place] = value
         elif value is not None:
-            cell = _CELLS.get(one.letter)
-            row[one.column] = value if cell is None else cell(value)
+            cell = _CELLS.get(column.letter)
+            row[column.column] = value if cell is None else cell(value)
     row[OTHERS_COLUMN] = [
         (f"{number:x}{letter}", json.dumps(plain_value(value), ensure_ascii=False))
         for (number, letter), value in sorted(others.items())
@@ -144,20 +146,20 @@ def _names_by_place(class_: ChotkiClass) -> dict[Place, str]:
     return {place_of(class_.id, field): name for name, field in class_.fields.items()}
 
 
-def _field_metadata(one: Column) -> dict[str, str]:
+def _field_metadata(column: Column) -> dict[str, str]:
     # Numbers have at most 12 bits: the ID fits into 32 bits.
-    return {"PARQUET:field_id": str(one.number << 8 | ord(one.letter)), "culm.name": one.name}
+    return {"PARQUET:field_id": str(column.number << 8 | ord(column.letter)), "culm.name": column.name}
 
 
 def _column_name(name: str, number: int, letter: str, taken: Collection[str]) -> str:
     """Return a column name, if possible one that SQL accepts without quotes; unique ignoring case."""
-    told = "".join(one if one.isalnum() or one == "_" else "_" for one in name)[:_NAME_MAX]
-    if told and not told.startswith("_") and told.casefold() not in taken:
-        return told
-    told = f"{told}_{number:x}{letter}".lstrip("_")
-    while told.casefold() in taken:
-        told += "_"
-    return told
+    column = "".join(char if char.isalnum() or char == "_" else "_" for char in name)[:_NAME_MAX]
+    if column and not column.startswith("_") and column.casefold() not in taken:
+        return column
+    column = f"{column}_{number:x}{letter}".lstrip("_")
+    while column.casefold() in taken:
+        column += "_"
+    return column
 
 
 def _utf8(value: object) -> str:
@@ -186,7 +188,7 @@ def _elements(value: Value) -> dict[str, Any]:
 
 def _pairs(value: Value) -> dict[str, Any]:
     assert isinstance(value, Pairs), "an M that parses is a mapping"
-    present = [{"key": _element(key), "value": _element(one)} for key, one in value.items()]
+    present = [{"key": _element(key), "value": _element(element)} for key, element in value.items()]
     return {"present": present, "removed": [*map(_element, value.removed)]}
 
 

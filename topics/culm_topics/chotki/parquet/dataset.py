@@ -61,7 +61,7 @@ class Dataset:
         self._written: list[Table] = []
         folder.mkdir(parents=True, exist_ok=True)
         known = folder / LIST_NAME
-        if not known.exists() and any(one.name not in (_LOCK, _NEW) for one in folder.iterdir()):
+        if not known.exists() and any(entry.name not in (_LOCK, _NEW) for entry in folder.iterdir()):
             raise ExportRefused(f"{folder} has something else in it", hint=_HINT)
         self._lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR)
         try:
@@ -93,7 +93,7 @@ class Dataset:
 
     def folder_for(self, class_: ChotkiClass | None, class_id: Id) -> str:
         """Return a folder for a new table: the class's name if it is safe and free, else its ID."""
-        taken = {one.folder.casefold() for one in self.tables.values()}
+        taken = {table.folder.casefold() for table in self.tables.values()}
         name = str(class_id) if class_ is None else class_.name
         if not _SAFE.fullmatch(name) or name.casefold() in taken:
             name = str(class_id)
@@ -114,11 +114,11 @@ class Dataset:
     def publish(self) -> None:
         """Move the new files to their place, and write the list."""
         for table in self._written:
-            place = self.folder / table.folder / f"{EPOCH_COLUMN}={table.epoch}"
+            target = self.folder / table.folder / f"{EPOCH_COLUMN}={table.epoch}"
             # Files that are there already were left by an export that did not reach its list.
-            shutil.rmtree(place, ignore_errors=True)
-            place.parent.mkdir(exist_ok=True)
-            self.new_folder(table.folder).replace(place)
+            shutil.rmtree(target, ignore_errors=True)
+            target.parent.mkdir(exist_ok=True)
+            self.new_folder(table.folder).replace(target)
         self._written.clear()
         self._write_list()
 
@@ -136,7 +136,7 @@ class Dataset:
                     "folder": table.folder,
                     "epoch": table.epoch,
                     "offsets": sorted(table.offsets.items()),
-                    "columns": [one._asdict() for one in table.columns],
+                    "columns": [column._asdict() for column in table.columns],
                 }
                 for class_id, table in sorted(self.tables.items())
             },
@@ -144,17 +144,17 @@ class Dataset:
 
     def _read(self, path: Path) -> None:
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            form, origin = found["format"], Origin.decode(json.dumps(found["origin"]).encode())
+            listing = json.loads(path.read_text(encoding="utf-8"))
+            form, origin = listing["format"], Origin.decode(json.dumps(listing["origin"]).encode())
             if form == FORMAT:
                 self.tables = {
                     _id(text): Table(
-                        str(one["folder"]),
-                        tuple(Column(**each) for each in one["columns"]),
-                        int(one["epoch"]),
-                        {int(place): int(offset) for place, offset in one["offsets"]},
+                        str(table["folder"]),
+                        tuple(Column(**column) for column in table["columns"]),
+                        int(table["epoch"]),
+                        {int(partition): int(offset) for partition, offset in table["offsets"]},
                     )
-                    for text, one in found["tables"].items()
+                    for text, table in listing["tables"].items()
                 }
         except (ValueError, LookupError, TypeError, RecordError) as error:
             raise ExportRefused(

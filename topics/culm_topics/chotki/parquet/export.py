@@ -72,7 +72,8 @@ def write_tables(
     wanted = state.table.class_ids_of_objects() if classes is None else map(view.resolve, classes)
     with Dataset(folder, origin) as dataset:
         done = [
-            _write_table(state, dataset, one) for one in sorted({*wanted, *_without_objects(view, classes)})
+            _write_table(state, dataset, class_id)
+            for class_id in sorted({*wanted, *_without_objects(view, classes)})
         ]
         dataset.publish()
     return Exported(state.epoch, tuple(done))
@@ -80,7 +81,7 @@ def write_tables(
 
 def _without_objects(view: Objects, classes: Iterable[Id | str] | None) -> Iterator[Id]:
     """Return the classes that have no objects yet."""
-    return (one.id for one in view.classes()) if classes is None else iter(())
+    return (class_.id for class_ in view.classes()) if classes is None else iter(())
 
 
 def _write_table(state: ObjectState, dataset: Dataset, class_id: Id) -> ExportedTable:
@@ -93,13 +94,13 @@ def _write_table(state: ObjectState, dataset: Dataset, class_id: Id) -> Exported
     if former is None:
         name, added, ids = dataset.folder_for(class_, class_id), True, state.table.ids(class_id)
     else:
-        name, new = former.folder, {one.place for one in columns[len(former.columns) :]}
+        name, new = former.folder, {column.place for column in columns[len(former.columns) :]}
         changed = state.table.changed_ids(state.since(former.offsets), class_id)
         added, ids = bool(new), _once(heapq.merge(changed, _with_value_at(state.table, class_id, new)))
     # A table with new columns gets a file even if there are no objects to write.
     with part_files(dataset.new_folder(name), schema_of(class_id, class_, columns), always=added) as files:
-        for found in view.objects(ids):
-            files.write(row_of(found, columns))
+        for object_ in view.objects(ids):
+            files.write(row_of(object_, columns))
     dataset.add(
         class_id, Table(name, tuple(columns), state.epoch, dict(state.offsets)), is_written=files.count > 0
     )

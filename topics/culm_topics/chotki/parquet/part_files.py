@@ -77,8 +77,8 @@ def _size(value: object) -> int:
         case str():
             return len(value)
         case dict():
-            return 8 + sum(_size(one) for one in value.values())
+            return 8 + sum(_size(element) for element in value.values())
         case list() | tuple():
-            return 8 + sum(_size(one) for one in value)
+            return 8 + sum(_size(element) for element in value)
         case _:
             return 8

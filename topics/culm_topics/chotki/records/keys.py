@@ -84,5 +84,5 @@ def block_partition(store_key: bytes, partitions: int) -> int:
 
 
 def _pmod(name: bytes, partitions: int) -> int:
-    place = xxh64_intdigest(name, seed=_SEED)
-    return int(place - (place >> 63 << 64)) % partitions
+    hashed = xxh64_intdigest(name, seed=_SEED)
+    return int(hashed - (hashed >> 63 << 64)) % partitions

@@ -126,7 +126,7 @@ class FieldJoiner:
     def held_from(self) -> int | None:
         """The offset of the first record held here; a reader that starts again must begin there."""
         offsets = [offset for _, offset in self._heads.values()]
-        return min([*offsets, *(one.offset for one in self._pieces.values())], default=None)
+        return min([*offsets, *(pieces.offset for pieces in self._pieces.values())], default=None)
 
     def take(self, offset: int, key: bytes, value: bytes) -> tuple[bytes, bytes] | None:
         """Add the next record other than an epoch mark; a tombstone has an empty value.
@@ -135,13 +135,13 @@ class FieldJoiner:
         `RecordError` for a malformed piece or head.
         """
         if is_piece_key(key):
-            place = key[:-_NUMBER_SIZE]
+            prefix = key[:-_NUMBER_SIZE]
             if not value:
-                self._pieces.pop(place, None)
+                self._pieces.pop(prefix, None)
                 return None
             piece = PieceRecord.decode(value).piece
-            held = self._pieces.setdefault(place, _Pieces(offset))
-            held.by_number[int.from_bytes(key[-_NUMBER_SIZE:], "big")] = piece
+            pieces = self._pieces.setdefault(prefix, _Pieces(offset))
+            pieces.by_number[int.from_bytes(key[-_NUMBER_SIZE:], "big")] = piece
             return self._joined(key[:KEY_SIZE])
         self._heads.pop(key, None)
         if value.startswith(_HEAD_START) and is_field_key(key):
@@ -152,16 +152,16 @@ class FieldJoiner:
     def end_epoch(self) -> None:
         """Drop pieces without a head at an epoch mark: their value was never finished."""
         named = {key + head.value.digest for key, (head, _) in self._heads.items()}
-        self._pieces = {place: held for place, held in self._pieces.items() if place in named}
+        self._pieces = {prefix: pieces for prefix, pieces in self._pieces.items() if prefix in named}
 
     def _joined(self, key: bytes) -> tuple[bytes, bytes] | None:
         head, _ = self._heads.get(key, (None, 0))
         if head is None:
             return None
-        held = self._pieces.get(key + head.value.digest)
-        if held is None or len(held.by_number) < head.value.pieces:
+        pieces = self._pieces.get(key + head.value.digest)
+        if pieces is None or len(pieces.by_number) < head.value.pieces:
             return None
-        value = b"".join(piece for _, piece in sorted(held.by_number.items()))
+        value = b"".join(piece for _, piece in sorted(pieces.by_number.items()))
         del self._heads[key], self._pieces[key + head.value.digest]
         if _digest(value) != head.value.digest:
             raise RecordError(f"{_NAME}: the pieces of {key.hex()} are not those of its head")

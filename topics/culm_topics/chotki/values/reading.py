@@ -45,10 +45,10 @@ def _read_elements(value: bytes) -> Elements:
 def read_pairs(value: bytes) -> Pairs:
     """Return the pairs of an M that parses."""
     # If a key occurs twice, the last occurrence counts.
-    found = {(key[0], key[3]): (key, part) for key, part in pairs(value)}
+    unique = {(key[0], key[3]): (key, part) for key, part in pairs(value)}
     present: list[tuple[Scalar, Scalar]] = []
     removed: list[Scalar] = []
-    for key, part in found.values():
+    for key, part in unique.values():
         name = read_scalar(chr(key[0]), key[3])
         if key[1] & 1 or part[1] & 1 or not part[3]:
             removed.append(name)
@@ -95,12 +95,12 @@ def plain_value(value: Value | None) -> Any:
         case Pairs():
             texts = {str(key) for key in value}
             if len(texts) == len(value) and all(map(_is_utf8, texts)):
-                return {str(key): plain_value(one) for key, one in value.items()}
-            return [[_plain_key(key), plain_value(one)] for key, one in value.items()]
+                return {str(key): plain_value(element) for key, element in value.items()}
+            return [[_plain_key(key), plain_value(element)] for key, element in value.items()]
         case dict():
-            return {str(key): plain_value(one) for key, one in value.items()}
+            return {str(key): plain_value(element) for key, element in value.items()}
         case tuple():
-            return [plain_value(one) for one in value]
+            return [plain_value(element) for element in value]
         case Unreadable():
             return {"unreadable": value.raw.hex()}
         case _:
@@ -113,4 +113,4 @@ def _plain_key(key: Scalar) -> Any:
 
 
 def _is_utf8(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text)
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)

@@ -44,12 +44,12 @@ _READ: Final[Mapping[str, Callable[[bytes], Scalar]]] = {
 }
 
 
-def integer(value: object, least: int, most: int) -> int:
+def integer(value: object, minimum: int, maximum: int) -> int:
     """Return an integer in this range. Raises `TypeError`, `ValueError`."""
     if type(value) is not int:
         raise TypeError("it is no integer")
-    if not least <= value <= most:
-        raise ValueError(f"it is not between {least} and {most}")
+    if not minimum <= value <= maximum:
+        raise ValueError(f"it is not between {minimum} and {maximum}")
     return value
 
 
@@ -177,4 +177,4 @@ def parts_of(value: Mapping[Any, Any]) -> dict[Part, Part]:
 
     Raises `TypeError`, `ValueError` if an M cannot hold them.
     """
-    return {part_of(key): part_of(one) for key, one in value.items()}
+    return {part_of(key): part_of(element) for key, element in value.items()}

@@ -55,8 +55,8 @@ def value_from_text(letter: str, text: str, old: bytes = b"") -> bytes:
     """
     if letter == "S" and not text.startswith('"'):
         return write_value("S", text, old)
-    found = parse_text(letter, text)
-    return write_value(letter, read_value(letter, found), old) if letter in "EM" else found
+    parsed = parse_text(letter, text)
+    return write_value(letter, read_value(letter, parsed), old) if letter in "EM" else parsed
 
 
 def _reads_like(letter: str, value: object, present: Value) -> bool:
@@ -77,7 +77,7 @@ def _said(letter: str, value: object) -> object:
         return WRITE[letter](value)
     if letter == "M":
         return parts_of(_mapping(value))
-    parts = [part_of(one) for one in _elements_of(value)]
+    parts = [part_of(element) for element in _elements_of(value)]
     return parts if letter == "L" else {data for _, data in parts}
 
 
@@ -100,8 +100,8 @@ def _write_elements(value: object, old: bytes) -> bytes:
         known[raw & 1][reread(code, data)].append((code, data))
     wanted = [
         part
-        for one in map(part_of, _elements_of(value))
-        for part in known[0].get(one) or known[1].get(one) or [one]
+        for wanted_part in map(part_of, _elements_of(value))
+        for part in known[0].get(wanted_part) or known[1].get(wanted_part) or [wanted_part]
     ]
     once = {data: code for code, data in wanted}
     return b"".join(write_element(once[data], 0, 0, data) for data in sorted(once))
@@ -111,8 +111,8 @@ def _write_pairs(value: object, old: bytes) -> bytes:
     wanted = parts_of(_mapping(value))
     if any(not data for _, data in wanted.values()):
         raise ValueError("a pair whose value is 0, 0-0 or empty is a removed one to every replica")
-    shown = {part_of(key): part_of(one) for key, one in read_pairs(old).items()}
-    found: dict[Part, Part] = {}
+    shown = {part_of(key): part_of(element) for key, element in read_pairs(old).items()}
+    written: dict[Part, Part] = {}
     for key, part in pairs(old):
         name, now = reread(key[0], key[3]), (part[0], part[3])
         if name in wanted and wanted[name] != shown.get(name):
@@ -120,10 +120,12 @@ def _write_pairs(value: object, old: bytes) -> bytes:
         elif name not in wanted and name in shown:
             continue
         # Otherwise unchanged, also if it is removed already.
-        found[key[0], key[3]] = now
-    known = {reread(*key) for key in found}
-    found |= {name: part for name, part in wanted.items() if name not in known}
-    return b"".join(write_element(code, 0, 0, data) for pair in sorted(found.items()) for code, data in pair)
+        written[key[0], key[3]] = now
+    known = {reread(*key) for key in written}
+    written |= {name: part for name, part in wanted.items() if name not in known}
+    return b"".join(
+        write_element(code, 0, 0, data) for pair in sorted(written.items()) for code, data in pair
+    )
 
 
 def _write_vector(value: object, _: bytes) -> bytes:

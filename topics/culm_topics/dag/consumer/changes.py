@@ -42,14 +42,14 @@ def changes_between(
     `builds_on(new, old)` returns whether `old` is an ancestor of `new`. Without a previous record, everything
     in `after` is new.
     """
-    found: list[tuple[DagChangeKind, Cid]] = []
+    changes: list[tuple[DagChangeKind, Cid]] = []
     if before is None or before.tip != after.tip:
         if before is not None and not builds_on(after.tip, before.tip):
-            found.append((DagChangeKind.SUPERSEDED, before.tip))
-        found.append((DagChangeKind.TIP, after.tip))
+            changes.append((DagChangeKind.SUPERSEDED, before.tip))
+        changes.append((DagChangeKind.TIP, after.tip))
     complete = None if before is None else before.complete
     if after.complete is not None and after.complete != complete:
-        found.append((DagChangeKind.COMPLETE, after.complete.cid))
+        changes.append((DagChangeKind.COMPLETE, after.complete.cid))
     known = () if before is None else before.revoked.links
-    found += [(DagChangeKind.REVOKED, cid) for cid in after.revoked.links if cid not in known]
-    return [DagChange(kind, id, cid, after) for kind, cid in found]
+    changes += [(DagChangeKind.REVOKED, cid) for cid in after.revoked.links if cid not in known]
+    return [DagChange(kind, id, cid, after) for kind, cid in changes]

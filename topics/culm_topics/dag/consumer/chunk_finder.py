@@ -68,16 +68,16 @@ class ChunkFinder:
         if (record := self._chunks.get(key)) is not None:
             self._chunks.move_to_end(key)
             return record
-        place = self._places.get(key)
-        if place is not None and (record := self._read(*place, place[1] + 1, key)) is not None:
+        position = self._places.get(key)
+        if position is not None and (record := self._read(*position, position[1] + 1, key)) is not None:
             return record
         return self._search(shard, key)
 
     def forget(self, shard: Cid) -> None:
         """Drop all cached data of a shard, because it did not match its CID."""
-        for key in [one for one in self._chunks if one.startswith(shard.raw)]:
+        for key in [cached for cached in self._chunks if cached.startswith(shard.raw)]:
             self._held_bytes -= len(self._chunks.pop(key).data)
-        for key in [one for one in self._places if one.startswith(shard.raw)]:
+        for key in [cached for cached in self._places if cached.startswith(shard.raw)]:
             del self._places[key]
 
     def close(self) -> None:
@@ -102,17 +102,17 @@ class ChunkFinder:
         if start >= stop:
             return None
         self._reader.assign({partition: start})
-        found = None
+        latest = None
         for message in read_until(self._reader, {partition: stop}, _SILENCE_SECONDS, _BATCH_RECORDS):
             record = self._take(message)
             if message.key == key:
-                found = record
+                latest = record
         self._reader.assign({})
-        if found is not None:
-            self._hold(key, found)
+        if latest is not None:
+            self._hold(key, latest)
         else:
             self._places.pop(key, None)
-        return found
+        return latest
 
     def _take(self, message: TopicMessage) -> ShardChunkRecord | None:
         self.records_read += 1

@@ -76,9 +76,9 @@ class DagContent(Closing):
         if not self._is_reading:
             known = self._places.positions()
             starts = {}
-            for one in range(self._index.count()):
-                low, end = self._index.range_of(one)
-                starts[one] = min(max(known.get(one, low), low), end)
+            for partition in range(self._index.count()):
+                low, end = self._index.range_of(partition)
+                starts[partition] = min(max(known.get(partition, low), low), end)
             self._index.assign(starts)
             self._is_reading = True
         for messages in read_through(self._index, self._index.ends(), _SILENCE_SECONDS, _BATCH_RECORDS):
@@ -88,20 +88,20 @@ class DagContent(Closing):
         """Return a block, checked; None if no available shard contains it."""
         if cid.is_identity:
             return cid.digest
-        held = self._places.block(cid)
-        if held is None:
+        location = self._places.block(cid)
+        if location is None:
             self.catch_up()
-            held = self._places.block(cid)
-        if held is None:
+            location = self._places.block(cid)
+        if location is None:
             return None
-        data = self._finder.read(held.shard, held.offset, held.length)
+        data = self._finder.read(location.shard, location.offset, location.length)
         if data is None:
             return None
         try:
             check_block(cid, data, self._hashes)
         except HashMismatch as error:
-            self._finder.forget(held.shard.cid)
-            raise ShardHashRefused(f"in shard {held.shard.cid} another block lies: {error}") from error
+            self._finder.forget(location.shard.cid)
+            raise ShardHashRefused(f"in shard {location.shard.cid} another block lies: {error}") from error
         return data
 
     def resolve(self, path: str) -> PathEnd:
@@ -126,16 +126,16 @@ class DagContent(Closing):
         Raises `ShardTooLarge` if it has more than `max_bytes`, `HashUnsupported` if its hash cannot be
         checked.
         """
-        place = self._places.shard(cid)
-        if place is None:
+        shard = self._places.shard(cid)
+        if shard is None:
             self.catch_up()
-            place = self._places.shard(cid)
-        if place is None:
+            shard = self._places.shard(cid)
+        if shard is None:
             return None
-        assembly = ShardAssembly(cid, place.size, max_bytes=max_bytes, hashes=self._hashes)
+        assembly = ShardAssembly(cid, shard.size, max_bytes=max_bytes, hashes=self._hashes)
         try:
-            for offset in range(0, place.size, CHUNK_SIZE):
-                record = self._finder.chunk(place, offset)
+            for offset in range(0, shard.size, CHUNK_SIZE):
+                record = self._finder.chunk(shard, offset)
                 if record is None:
                     assembly.close()
                     return None

@@ -144,14 +144,16 @@ class DagConsumer(TopicConsumer[DagChange]):
             # Always from the beginning: changes are computed from the previous records.
             lows = self._reader.starts()
             self._ends = self._reader.read_from(lows)
-            self._handed_out = {one: max(low, self._start_at.get(one, low)) for one, low in lows.items()}
+            self._handed_out = {
+                partition: max(low, self._start_at.get(partition, low)) for partition, low in lows.items()
+            }
 
     def _fetch(self, timeout_seconds: float) -> None:
         self._begin()
         self._watch.poll()
         messages = self._reader.poll(timeout_seconds, _BATCH_RECORDS)
         if self._stop_at_end and self._ends is not None:
-            messages = [one for one in messages if one.offset < self._ends[one.partition]]
+            messages = [message for message in messages if message.offset < self._ends[message.partition]]
         is_caught_up = False
         for message in messages:
             if not self._wants(message.key):
@@ -170,8 +172,8 @@ class DagConsumer(TopicConsumer[DagChange]):
                 self._ancestry.catch_up()
                 is_caught_up = True
             self._note(message, id, before, record)
-        for one, position in self._reader.positions.items():
-            self._handed_out[one] = max(self._handed_out[one], position)
+        for partition, position in self._reader.positions.items():
+            self._handed_out[partition] = max(self._handed_out[partition], position)
 
     def _note(
         self, message: TopicMessage, id: bytes, before: PublishedRecord | None, record: PublishedRecord
@@ -179,6 +181,6 @@ class DagConsumer(TopicConsumer[DagChange]):
         self._published[id] = record
         if message.offset < self._start_at.get(message.partition, 0):
             return
-        place = (message.partition, message.offset)
+        position = (message.partition, message.offset)
         for change in changes_between(id, before, record, self._ancestry.builds_on):
-            self._ready.append((change, place))
+            self._ready.append((change, position))

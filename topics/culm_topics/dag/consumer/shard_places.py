@@ -67,8 +67,8 @@ class ShardPlaces:
     def _open(self, path: Path | None, origin: Origin) -> sqlite3.Connection:
         database = sqlite3.connect("" if path is None else path, check_same_thread=False)
         try:
-            (found,) = database.execute("PRAGMA user_version").fetchone()
-            if found != _FORMAT or self._origin_of(database) != origin:
+            (format_number,) = database.execute("PRAGMA user_version").fetchone()
+            if format_number != _FORMAT or self._origin_of(database) != origin:
                 names = database.execute(
                     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
                 )
@@ -119,35 +119,35 @@ class ShardPlaces:
         self._database.execute("DELETE FROM blocks WHERE shard = ? AND part = ?", (number, part))
         self._database.executemany(
             "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?)",
-            [(place.cid.raw, number, place.offset, place.length, part) for place in record.blocks],
+            [(block.cid.raw, number, block.offset, block.length, part) for block in record.blocks],
         )
 
     def _remove(self, shard: Cid, part: int) -> None:
-        found = self._database.execute("SELECT number FROM shards WHERE cid = ?", (shard.raw,)).fetchone()
-        if found is None:
+        row = self._database.execute("SELECT number FROM shards WHERE cid = ?", (shard.raw,)).fetchone()
+        if row is None:
             return
-        self._database.execute("DELETE FROM blocks WHERE shard = ? AND part = ?", (found[0], part))
+        self._database.execute("DELETE FROM blocks WHERE shard = ? AND part = ?", (row[0], part))
         if part == 0:
-            self._database.execute("DELETE FROM shards WHERE number = ?", found)
-            self._database.execute("DELETE FROM blocks WHERE shard = ?", found)
+            self._database.execute("DELETE FROM shards WHERE number = ?", row)
+            self._database.execute("DELETE FROM blocks WHERE shard = ?", row)
 
     def shard(self, cid: Cid) -> ShardPlace | None:
         """Return a shard; None if it is not available."""
-        found = self._database.execute(
+        row = self._database.execute(
             "SELECT size, written_ms FROM shards WHERE cid = ?", (cid.raw,)
         ).fetchone()
-        return None if found is None else ShardPlace(cid, *found)
+        return None if row is None else ShardPlace(cid, *row)
 
     def block(self, cid: Cid) -> HeldBlock | None:
         """Return one location of a block; None if no available shard contains it."""
-        found = self._database.execute(
+        row = self._database.execute(
             "SELECT shards.cid, size, written_ms, at, length FROM blocks "
             "JOIN shards ON shards.number = blocks.shard WHERE blocks.cid = ? ORDER BY shard LIMIT 1",
             (cid.raw,),
         ).fetchone()
-        if found is None:
+        if row is None:
             return None
-        shard, size, written_ms, offset, length = found
+        shard, size, written_ms, offset, length = row
         return HeldBlock(ShardPlace(cid_from_bytes(shard), size, written_ms), offset, length)
 
     def close(self) -> None:

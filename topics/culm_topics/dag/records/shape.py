@@ -105,8 +105,8 @@ def _load(value: bytes | None, record: str, length: int) -> list[Any]:
     if type(items) is not list:
         raise RecordError(f"{record}: the value is not a list")
     if not items or type(items[0]) is not int or items[0] != FORMAT:
-        found = items[0] if items and type(items[0]) is int else "none"
-        raise RecordError(f"{record}: format number {found} is not known (known: {FORMAT})")
+        format_number = items[0] if items and type(items[0]) is int else "none"
+        raise RecordError(f"{record}: format number {format_number} is not known (known: {FORMAT})")
     if len(items) != length:
         raise RecordError(f"{record}: {len(items)} items where {length} belong")
     return items

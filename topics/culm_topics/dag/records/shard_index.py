@@ -64,10 +64,10 @@ class ShardIndexRecord(Record):
         """Raise `RecordError` if the roots are too long, or if a block is outside of the shard."""
         root_bytes = sum(len(root.raw) for root in self.roots)
         require(root_bytes <= MAX_ROOT_BYTES, _NAME, f"roots of more than {MAX_ROOT_BYTES} bytes")
-        for place in self.blocks:
-            within = min(place.offset, place.length) >= 0 and place.offset + place.length <= self.size
+        for block in self.blocks:
+            within = min(block.offset, block.length) >= 0 and block.offset + block.length <= self.size
             require(within, _NAME, f"a block lies outside of the {self.size} bytes of its shard")
-            sound = not place.cid.is_identity and len(place.cid.raw) <= MAX_CID_BYTES
+            sound = not block.cid.is_identity and len(block.cid.raw) <= MAX_CID_BYTES
             require(sound, _NAME, "a CID that no block of its own has")
 
 
@@ -76,18 +76,18 @@ def shard_index(
 ) -> Iterator[tuple[bytes, ShardIndexRecord]]:
     """Yield (key, record) of each part of a shard's index; of a repeated block, only the first place."""
     parts: list[list[BlockPlace]] = [[]]
-    room = INDEX_PART_BYTES
+    free_bytes = INDEX_PART_BYTES
     seen: set[Cid] = set()
-    for place in blocks:
-        if place.cid.is_identity or place.cid in seen:
+    for block in blocks:
+        if block.cid.is_identity or block.cid in seen:
             continue
-        seen.add(place.cid)
-        cost = _cost(place)
-        if cost > room:
+        seen.add(block.cid)
+        cost = _cost(block)
+        if cost > free_bytes:
             parts.append([])
-            room = INDEX_PART_BYTES
-        parts[-1].append(place)
-        room -= cost
+            free_bytes = INDEX_PART_BYTES
+        parts[-1].append(block)
+        free_bytes -= cost
     named = tuple(roots)
     for number, part in enumerate(parts):
         record = ShardIndexRecord(size, len(parts), () if number else named, tuple(part))
@@ -103,7 +103,7 @@ def decode_shard_index(key: bytes | None, value: bytes | None) -> tuple[Cid, int
     return shard, part, record
 
 
-def _cost(place: BlockPlace) -> int:
+def _cost(block: BlockPlace) -> int:
     """Return the size of its encoding in bytes: list, tag, head and zero before the CID, two numbers."""
-    link = len(place.cid.raw) + 1
-    return 3 + head_size(link) + link + head_size(place.offset) + head_size(place.length)
+    link = len(block.cid.raw) + 1
+    return 3 + head_size(link) + link + head_size(block.offset) + head_size(block.length)

@@ -144,19 +144,19 @@ def _resume_offsets(client: Consumer, partitions: Sequence[int], rules: Beginnin
         lambda left_s: client.committed(asked, timeout=left_s),
     )
     resume: dict[int, _Resume] = {}
-    for found in committed:
-        if found.error is not None:
-            raise KafkaFailure(f"{rules.topic} partition {found.partition}: {found.error}")
-        if found.offset < 0:
+    for position in committed:
+        if position.error is not None:
+            raise KafkaFailure(f"{rules.topic} partition {position.partition}: {position.error}")
+        if position.offset < 0:
             continue
-        metadata = found.metadata or ""
+        metadata = position.metadata or ""
         # Offsets that an operator set by hand carry no topic id: they are accepted without this check.
         has_gaps = False
         if metadata.startswith(_METADATA_PREFIX):
             topic_id, has_gaps = _split_metadata(metadata)
             kept = Origin(rules.origin.cluster_id, {rules.topic: topic_id})
             kept.check(rules.origin, what="the group's position", remedy="begin with a new group")
-        resume[found.partition] = _Resume(found.offset, has_gaps)
+        resume[position.partition] = _Resume(position.offset, has_gaps)
     return resume
 
 

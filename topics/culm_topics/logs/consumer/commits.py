@@ -84,7 +84,9 @@ class Commits:
         wanted = frozenset(positions())
         deadline_s = time.monotonic() + self._timeout_seconds
         while True:
-            known = {one: place for one, place in positions().items() if one in wanted}
+            known = {
+                partition: position for partition, position in positions().items() if partition in wanted
+            }
             try:
                 self._attempt(known)
             except CommitFailed as error:
@@ -161,8 +163,8 @@ class Commits:
 
 def _failed(error: KafkaError, partitions: Iterable[Partition]) -> CommitFailed:
     passes = error.retriable() or error.code() in PASSING or error.code() in GROUP_MOVES
-    said = f"{_listed(partitions)}: positions are not committed: {error.str()}"
-    return CommitFailed(said, passes=passes)
+    message = f"{_listed(partitions)}: positions are not committed: {error.str()}"
+    return CommitFailed(message, passes=passes)
 
 
 def _listed(partitions: Iterable[Partition]) -> str:

@@ -66,7 +66,11 @@ class FragmentReader:
 
     def add(self, logs: Iterable[PartitionState]) -> None:
         """Take over these partitions of `logs`. Raises the same errors as `begin`."""
-        ends = {one.partition: one.end for one in logs if one.partition < self._watch.partition_count}
+        ends = {
+            log_state.partition: log_state.end
+            for log_state in logs
+            if log_state.partition < self._watch.partition_count
+        }
         for state in begin(self._client, tuple(ends), self._rules, LogHeights(), None):
             # A reader that begins at the end also needs to know the existing fragments.
             state.deliver_from = max(state.deliver_from, state.position)
@@ -78,7 +82,9 @@ class FragmentReader:
 
     def forget(self, gone: frozenset[int]) -> None:
         """Drop partitions that another member holds now."""
-        started = {one: at for one, at in self._reading.positions.items() if one not in gone}
+        started = {
+            partition: at for partition, at in self._reading.positions.items() if partition not in gone
+        }
         if started != self._reading.positions:
             self._reading.assign(started)
         for number in gone:
@@ -89,7 +95,11 @@ class FragmentReader:
     def fetch(self, logs: Mapping[int, PartitionState]) -> bool:
         """Fetch available records, without waiting for more. Returns whether there are any."""
         self._watch.poll()
-        ready = [one for one, end in self._waiting.items() if one in logs and logs[one].position >= end]
+        ready = [
+            partition
+            for partition, end in self._waiting.items()
+            if partition in logs and logs[partition].position >= end
+        ]
         if ready:
             for number in ready:
                 del self._waiting[number]
@@ -139,9 +149,9 @@ class FragmentReader:
             positions[self.topic, last.partition] = last.offset
         metadata = commit_metadata(self._watch.topic_id, has_gaps=False)
         return {
-            place: (position, metadata)
-            for place, position in positions.items()
-            if position != self._partitions[place[1]].committed
+            partition: (position, metadata)
+            for partition, position in positions.items()
+            if position != self._partitions[partition[1]].committed
         }
 
     def note_committed(self, partition: int, position: int) -> None:

@@ -41,7 +41,10 @@ class HoleWatch:
         self._checked_s = now_s
         self._sequencer.release()
         if any(hole.ends is None for hole in holes):
-            ends = {one: watermarks(self._client, self._topic, one)[1] for one in self._partitions}
+            ends = {
+                partition: watermarks(self._client, self._topic, partition)[1]
+                for partition in self._partitions
+            }
             for hole in holes:
                 if hole.ends is None:
                     hole.ends = ends
@@ -60,7 +63,7 @@ class HoleWatch:
         for entry in hole.records.values():
             if entry.partition in self._partitions:
                 self._partitions[entry.partition].has_gaps = True
-        some = len(self._partitions) < self._watch.partition_count
+        is_partial = len(self._partitions) < self._watch.partition_count
         self._sequencer.set_aside(
-            hole, "; it may be in a partition that another member of the group reads" if some else ""
+            hole, "; it may be in a partition that another member of the group reads" if is_partial else ""
         )

@@ -100,7 +100,7 @@ class Rebalances:
                 self._on_revoke(tuple(sorted(gone)))
             if commits and self._commits.commit_revoked(offsets := self._member.uncommitted()):
                 self._member.note_committed(offsets)
-        self._given_up |= {place for place in self._member.uncommitted() if place[1] in gone}
+        self._given_up |= {partition for partition in self._member.uncommitted() if partition[1] in gone}
         self._member.forget(gone)
 
     @contextmanager

@@ -106,10 +106,10 @@ def holding_records(
         if any(lists):
             yield HoldingRecord(log_key, *lists)
         return
-    for place, runs in enumerate(lists):
+    for index, runs in enumerate(lists):
         for first in range(0, len(runs), MAX_HOLDING_RUNS):
             among: list[Runs] = [(), (), ()]
-            among[place] = runs[first : first + MAX_HOLDING_RUNS]
+            among[index] = runs[first : first + MAX_HOLDING_RUNS]
             yield HoldingRecord(log_key, *among)
 
 
@@ -145,8 +145,8 @@ def coverage_record(
     """Return the record for these ranges (as of a `RangeSet`), cut at the limit."""
     lists = [clip_runs(ranges) for ranges in (entries, payloads, provable)]
     left_out = sum(max(0, len(runs) - MAX_COVERAGE_RUNS) for runs in lists)
-    held, whole, proven = (runs[:MAX_COVERAGE_RUNS] for runs in lists)
-    return CoverageRecord(held, whole, proven, left_out)
+    entry_runs, payload_runs, provable_runs = (runs[:MAX_COVERAGE_RUNS] for runs in lists)
+    return CoverageRecord(entry_runs, payload_runs, provable_runs, left_out)
 
 
 def coverage_key(peer_id: bytes, log_key: bytes) -> bytes:
