@@ -19,7 +19,7 @@ from bench.dag_transfer import SPACE, drawn_shards
 from bench.harness import Ratio, Settings, middle_pair, say
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import PART_BYTES, DagHttpSettings
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.dag.store.folder import DagFolder
 from culm_models.dag.blocks.cid import Cid
 
@@ -85,7 +85,7 @@ def _served(kind: str, folder: str) -> Iterator[tuple[int, int]]:
 
 async def _serve_door(folder: Path) -> None:
     given = DagHttpSettings(append="anyone", read="anyone", bytes_per_second=0, requests_per_second=0)
-    async with DagRoom(DagFolder(folder, create=True)) as room, serve_http(room, given) as url:
+    async with DagService(DagFolder(folder, create=True)) as service, serve_http(service, given) as url:
         sys.stdout.write(f"{url.rpartition(':')[2]}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -1,7 +1,7 @@
 """The connector process: peers at its doors on one side, Kafka's topics on the other.
 
-Start: the key, the allow-list, Kafka's clients, then the protocols of the table, each with the rooms that it
-shares with others. All are opened, then all run, and the doors of each open when it is ready. A part that
+Start: the key, the allow-list, Kafka's clients, then the protocols of the table, each with the services that
+it shares with others. All are opened, then all run, and the doors of each open when it is ready. A part that
 fails ends the process with an error: the next start is always correct, since everything it needs is in Kafka.
 There is one exception. If a local store cannot be opened or written, or is damaged, the protocols that do not
 use it keep running (`edge.opening.reopening`).
@@ -24,7 +24,7 @@ from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
 from culm_connectors.edge.opening.reopening import ReopenedProtocol
-from culm_connectors.edge.opening.shared_rooms import SharedRooms
+from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol import (
     CONNECTOR_ID_RANDOM,
     EdgeContext,
@@ -70,8 +70,8 @@ class Connector:
         self.key_pair = load_or_make_key(settings.directory)
         self.protocols: dict[str, EdgeProtocol] = {}
         """The open protocols, by name."""
-        self.rooms = SharedRooms()
-        """The rooms that protocols share."""
+        self.services = SharedServices()
+        """The services that protocols share."""
         self.doors: Doors | None = None
         self.loop_watch = LoopWatch()
         self.health = Health(lambda: self._state, lambda: self._running)
@@ -134,7 +134,7 @@ class Connector:
                 read_payload_facts=load(LOG_PAYLOADS),
                 progress=self._progress,
                 starting=self._starting,
-                shared=self.rooms,
+                shared=self.services,
                 stack=stack,
             )
             opened = [
@@ -153,7 +153,7 @@ class Connector:
                     self.settings.tcp,
                 )
             )
-            self._running = Running(kafka_health, batches, self.protocols, self.rooms, doors)
+            self._running = Running(kafka_health, batches, self.protocols, self.services, doors)
             self._state = None
             try:
                 async with asyncio.TaskGroup() as group:
@@ -216,8 +216,8 @@ class Connector:
         doors.shut(reason)
         for name, protocol in reversed(self.protocols.items()):
             await _within(STOP_TIMEOUT_S, protocol.finish(reason), name)
-        for room in self.rooms:
-            await _within(STOP_TIMEOUT_S, room.finish(), type(room).__name__)
+        for service in self.services:
+            await _within(STOP_TIMEOUT_S, service.finish(), type(service).__name__)
 
     def _serve_status(self, stack: contextlib.AsyncExitStack) -> None:
         if self.settings.metrics_port is not None:

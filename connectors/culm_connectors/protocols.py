@@ -3,7 +3,7 @@
 Each entry has the protocol's name, the function that opens it (`edge.protocol.Opening`), which is imported
 only when it is loaded, and its table in the allow-list. They are opened in this order and closed in the
 reverse order. `ProtocolSettings` has a field for each. `LOG_PAYLOADS` names the function that reads the
-payloads of replicated logs, since the room of logs does not know their format.
+payloads of replicated logs, since the service of logs does not know their format.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Doors, QuicDoor, TcpDoor
 from culm_connectors.edge.health import Health, Running
 from culm_connectors.edge.metrics import ConnectorCollector, LoopWatch
-from culm_connectors.edge.opening.shared_rooms import SharedRooms
+from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol_metrics import Durations, ProtocolMetrics, SessionMetrics, added, families
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 from culm_connectors.metric_families import LATENCY_BUCKETS_S
@@ -51,7 +51,7 @@ def test_the_families_of_one_protocol_begin_with_its_name(name: str) -> None:
     assert all(one.startswith(f"culm_{name}_") for one in found)
 
 
-def test_shared_rooms_name_no_family_of_a_protocol() -> None:
+def test_shared_services_name_no_family_of_a_protocol() -> None:
     shared = [path for path in CONNECTORS.iterdir() if path.is_dir() and path.name not in NAMES]
     found = set().union(*map(literals, shared))
     assert "culm_connections" in found
@@ -59,7 +59,7 @@ def test_shared_rooms_name_no_family_of_a_protocol() -> None:
 
 
 @pytest.mark.parametrize("told_by", ["connector", "jobs"])
-def test_a_family_has_the_label_or_a_protocol_s_name_or_is_of_a_shared_room(told_by: str) -> None:
+def test_a_family_has_the_label_or_a_protocol_s_name_or_is_of_a_shared_service(told_by: str) -> None:
     """And a counter ends in `_total`, as nothing else does."""
     shared = [CONNECTORS / "edge", CONNECTORS / "kafka", CONNECTORS / "logs", STREAMING]
     plain = set().union(*map(literals, shared))
@@ -175,7 +175,9 @@ class AnsweringKafka:
 def collector(doors: Doors, protocols: Mapping[str, Silent]) -> ConnectorCollector:
     """What tells of these protocols behind these doors."""
     kafka = AnsweringKafka()
-    running = Running(cast(KafkaHealth, kafka), cast(BatchProducer, kafka), protocols, SharedRooms(), doors)
+    running = Running(
+        cast(KafkaHealth, kafka), cast(BatchProducer, kafka), protocols, SharedServices(), doors
+    )
     health = Health(lambda: None, lambda: running)
     return ConnectorCollector(health, LoopWatch(), lambda: running)
 

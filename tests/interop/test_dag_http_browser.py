@@ -108,7 +108,7 @@ async def test_a_page_of_a_listed_origin_in_a_browser(tmp_path: Path) -> None:
             saw = await seen_in_browser(program, page, tmp_path / "profile")
             check(saw)
             assert saw["source"] == SECOND.cid.text
-            assert await door.room.shard_size(SHARD) == SIZE
+            assert await door.service.shard_size(SHARD) == SIZE
 
 
 async def test_a_page_of_another_origin_reads_and_brings_nothing(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ async def test_a_page_of_another_origin_reads_and_brings_nothing(tmp_path: Path)
             page.given.update(given(door, "shut_out"))
             saw = await seen_in_browser(program, page, tmp_path / "profile")
             assert saw == dict.fromkeys(("read", "put", "listed_header"), "TypeError")
-            assert await door.room.spooled(SHARD, bytes(32)) is None
-            assert await door.room.shard_size(SHARD) is None
+            assert await door.service.spooled(SHARD, bytes(32)) is None
+            assert await door.service.shard_size(SHARD) is None
 
 
 async def test_the_page_with_the_fetch_of_node(tmp_path: Path) -> None:

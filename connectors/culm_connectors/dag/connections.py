@@ -1,7 +1,7 @@
-"""Connections of the exchange protocol over one room (reference 6), in either direction.
+"""Connections of the exchange protocol over one service (reference 6), in either direction.
 
-The room validates and keeps what peers send. Peers receive the outcome once it is committed and, at an edge,
-once Kafka has it; the other peers are offered what is new.
+The service validates and keeps what peers send. Peers receive the outcome once it is committed and, at an
+edge, once Kafka has it; the other peers are offered what is new.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from culm_connectors.dag.errors import DagSyncError
 from culm_connectors.dag.progress import OnProgress, SyncProgress
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.dag.store.outcomes import FolderChanges
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.fair_turns import TURN_S, calling
@@ -85,14 +85,14 @@ class DagConnection:
         """Error that ended the connection; None after an orderly end."""
         self.received_bytes = self.sent_bytes = 0
         self._connections = connections
-        self._room = room = connections.room
+        self._service = service = connections.service
         self._stream = stream
         self._shown = shown
         self._due: list[tuple[bytes, _Results]] = []
         """Outcomes of nodes, by space, that are sent to the other end after the next commit."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self.pump = Pump(self, lambda step: room.work(lambda _: step()), self._take_in)
+        self.pump = Pump(self, lambda step: service.work(lambda _: step()), self._take_in)
 
     @property
     def peer(self) -> bytes:
@@ -114,7 +114,7 @@ class DagConnection:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._room.work(lambda _: self.exchange.close())
+        await self._service.work(lambda _: self.exchange.close())
 
     # The machine and its one lane, as in `ByteMachine`.
 
@@ -148,7 +148,7 @@ class DagConnection:
         except TimeoutError:
             raise DagUnexpected("the other end does not read what it is told") from None
         await asyncio.sleep(pause_s)
-        await self._room.until_allowed()
+        await self._service.until_allowed()
         return False
 
     async def capacity(self, lane: int) -> int:
@@ -176,14 +176,14 @@ class DagConnection:
     async def _take_in(self, step: Callable[[], Any]) -> Any:
         def turn(_: object) -> Any:
             result = step()
-            self._room.commit(self)
+            self._service.commit(self)
             due, self._due = self._due, []
             for space, results in due:
                 self.exchange.settle(space, results)
             self._move()
             return result
 
-        return await self._room.work(turn, metered=True)
+        return await self._service.work(turn, metered=True)
 
     def _on_events(self, events: list[ExchangeEvent]) -> None:
         for event in events:
@@ -198,14 +198,14 @@ class DagConnection:
                 case DagAcknowledged():
                     self.progress.count(event)
                 case HelloReceived():
-                    if event.policy != self._room.verdict.policy:
+                    if event.policy != self._service.verdict.policy:
                         _LOGGER.info("%s judges by the policy %s", self.peer.hex(), event.policy)
 
     def _take_nodes(self, event: NodesReceived) -> None:
         now: _Results = []
         waiting: _Results = []
         numbers: list[int] = []
-        taken = self._room.take(event.space, [block for _, block in event.blocks], self.peer)
+        taken = self._service.take(event.space, [block for _, block in event.blocks], self.peer)
         for (cid, _), one in zip(event.blocks, taken, strict=True):
             (waiting if one.waits_for else now).append((cid, one.outcome.status, one.outcome.code))
             numbers += one.waits_for
@@ -241,17 +241,17 @@ class DagConnection:
         self._loop.call_soon_threadsafe(run)
 
     async def _settle_behind(self, space: bytes, results: _Results, numbers: list[int]) -> None:
-        await self._room.until_acknowledged(numbers)
-        await self._room.work(lambda _: self._settle(space, results))
+        await self._service.until_acknowledged(numbers)
+        await self._service.work(lambda _: self._settle(space, results))
 
     async def _accept(self, event: ShardSpooled) -> None:
-        part = await self._room.accept(event.shard, self.peer, by=self)
+        part = await self._service.accept(event.shard, self.peer, by=self)
         status = AckStatus.LATER if part.status is AckStatus.NOT_HERE else part.status
         results: _Results = [(event.shard, status, part.code)]
         new = self.progress.list_results(results)
         self.progress.shards += new
         self._connections.shards_in += new
-        await self._room.work(lambda _: self._settle(event.space, results))
+        await self._service.work(lambda _: self._settle(event.space, results))
 
     def _report(self) -> None:
         self.moved_at_s = time.monotonic()
@@ -261,29 +261,29 @@ class DagConnection:
 
 
 class DagConnections:
-    """All connections over one room. For one event loop."""
+    """All connections over one service. For one event loop."""
 
     def __init__(
         self,
-        room: DagRoom,
+        service: DagService,
         access: AccessOf = allow_all,
         *,
         takes_shards: bool = True,
         on_violation: Callable[[DagError, bytes], None] = log_violation,
     ) -> None:
         """`on_violation` is called when a connection is ended because its peer broke a rule."""
-        self.room = room
+        self.service = service
         self.open: set[DagConnection] = set()
         self.nodes_in = self.shards_in = 0
         """New nodes and shards received from peers."""
         self._access = access
         self._takes_shards = takes_shards
         self._on_violation = on_violation
-        room.listeners.append(self._offer)
+        service.listeners.append(self._offer)
 
     def begin(self, connection: Connection, stream: ReceiveStream, spaces: Sequence[bytes]) -> DagConnection:
         """Create a connection over a bidirectional stream; nothing is sent before `run`."""
-        verdict = self.room.verdict
+        verdict = self.service.verdict
         settings = ExchangeSettings(
             verdict.policy,
             verdict.digest,
@@ -292,8 +292,8 @@ class DagConnections:
             hashes=frozenset(verdict.hashes),
             takes_shards=self._takes_shards,
         )
-        peer, shown = connection.peer_id, ShownTokens(self.room.folder)
-        exchange = Exchange(self.room.folder, settings, peer, access=self._access(peer, shown))
+        peer, shown = connection.peer_id, ShownTokens(self.service.folder)
+        exchange = Exchange(self.service.folder, settings, peer, access=self._access(peer, shown))
         return DagConnection(self, connection, stream, exchange, shown)
 
     async def accept(self, connection: Connection, spaces: Sequence[bytes]) -> DagConnection | None:
@@ -332,7 +332,7 @@ class DagConnections:
         others = [one for one in tuple(self.open) if one is not by]
         for space in changes.nodes.keys() | changes.shards.keys() if others else ():
             folder, nodes, shards = (
-                self.room.folder,
+                self.service.folder,
                 changes.nodes.get(space, []),
                 changes.shards.get(space, []),
             )

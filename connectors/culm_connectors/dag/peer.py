@@ -13,7 +13,7 @@ from typing import Final, Self, TypeVar
 from culm_connectors.dag.connections import AccessOf, DagConnection, DagConnections, allow_all
 from culm_connectors.dag.errors import DagSyncError
 from culm_connectors.dag.progress import OnProgress, SyncProgress
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.transport import Identity, connect, serve
@@ -27,12 +27,12 @@ class DagPeer:
     """One folder and its connections; use `open` to create it. For one event loop."""
 
     def __init__(
-        self, room: DagRoom, settings: DagPeerSettings, identity: Identity, access: AccessOf
+        self, service: DagService, settings: DagPeerSettings, identity: Identity, access: AccessOf
     ) -> None:
         self.identity = identity
         self.settings = settings
-        self._room = room
-        self._connections = DagConnections(room, access, takes_shards=settings.takes_shards)
+        self._service = service
+        self._connections = DagConnections(service, access, takes_shards=settings.takes_shards)
 
     @classmethod
     @asynccontextmanager
@@ -64,12 +64,12 @@ class DagPeer:
     ) -> AsyncIterator[Self]:
         """Serve an open folder, which only `work` may use meanwhile; the caller closes it."""
         identity = identity or Identity.from_private_key(os.urandom(32))
-        async with DagRoom(folder) as room:
-            yield cls(room, settings or DagPeerSettings(), identity, access)
+        async with DagService(folder) as service:
+            yield cls(service, settings or DagPeerSettings(), identity, access)
 
     async def work(self, step: Callable[[DagFolder], _T]) -> _T:
         """Run a step on the folder in its thread; its changes are committed together and offered to peers."""
-        return await self._room.work(step)
+        return await self._service.work(step)
 
     # Connections.
 

@@ -69,7 +69,7 @@ class DagProtocol:
         self._missing: str | None = "starting"
         settings = context.settings.dag
         access = EdgeAccess(context.access, settings)
-        self._quic = DagQuicDoor(edge.room, settings, access, metrics)
+        self._quic = DagQuicDoor(edge.service, settings, access, metrics)
         self.doors: Sequence[Door] = (
             (QuicDoor(ALPN, settings.address(), self._quic.serve, access.judge),) if settings.listen else ()
         )
@@ -105,7 +105,7 @@ class DagProtocol:
         # Part of an extra.
         from culm_connectors.dag.http.server import serve_http
 
-        async with serve_http(self.edge.room, settings) as url:
+        async with serve_http(self.edge.service, settings) as url:
             logger.info("DAGs are served at %s", url)
             self.http_url = url
             try:
@@ -123,12 +123,12 @@ class DagProtocol:
 
     def _measured(self) -> DagMetrics:
         metrics, edge = self._metrics, self.edge
-        metrics.rejects = edge.room.refusals.counts.copy()
+        metrics.rejects = edge.service.refusals.counts.copy()
         metrics.nodes_in, metrics.shards_in = (
             self._quic.connections.nodes_in,
             self._quic.connections.shards_in,
         )
-        metrics.staged = len(edge.room.folder.waiting)
+        metrics.staged = len(edge.service.folder.waiting)
         metrics.records_followed = edge.feed.records
         metrics.nodes, metrics.shards, metrics.shard_bytes, metrics.spooled_bytes = edge.sizes
         return metrics

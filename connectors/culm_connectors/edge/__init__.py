@@ -1,7 +1,7 @@
 """Infrastructure around every protocol at the edge; it does not depend on any of them.
 
 - `protocol`: the interface between a protocol and a connector. `doors`: listening addresses of protocols.
-- `opening`: opens protocols, with the rooms that they share, and opens them again after a store has failed.
+- `opening`: opens protocols, with the services that they share, and opens them again after a store failed.
 - `access`: the rights of each principal, from a file. `keyfile`: a private key.
 - `budgets`: limits on one principal. `serving`: open connections, and how a connection ends.
 - `fair_turns`: threads, and event loops, that work for callers in fair turns. `pump`: reads and writes a

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from culm_connectors.edge.doors import Doors
-from culm_connectors.edge.opening.shared_rooms import SharedRooms
+from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol import EdgeProtocol
 from culm_connectors.kafka import BatchProducer, KafkaHealth, TopicReader
 
@@ -27,8 +27,8 @@ class Running:
     producer: BatchProducer
     protocols: Mapping[str, EdgeProtocol]
     """The open protocols, by name."""
-    rooms: SharedRooms
-    """The rooms that the protocols share."""
+    services: SharedServices
+    """The services that the protocols share."""
     doors: Doors
 
     @property

@@ -97,8 +97,8 @@ class ConnectorCollector(Collector):
         yield metric_families.counter_by(
             "culm_produced_records", "records that Kafka has acknowledged, by topic", "topic", produced
         )
-        for room in running.rooms:
-            yield from room.metrics()
+        for service in running.services:
+            yield from service.metrics()
         yield from _of_protocols(running)
         for protocol in running.protocols.values():
             yield from protocol.metrics()

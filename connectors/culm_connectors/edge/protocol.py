@@ -2,8 +2,8 @@
 
 `protocols` names for each protocol a function that opens it: it takes an `EdgeContext` and returns a context
 manager of an `EdgeProtocol`, or None if the settings do not enable it. Opening covers files, threads and
-clients; work that waits for the network is in `run`. A service that several protocols use is a room, which is
-open for as long as one of them is (`EdgeContext.room`).
+clients; work that waits for the network is in `run`. A service that several protocols use is open for as long
+as one of them is (`EdgeContext.shared_service`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.access import AccessList, AccessWatch
 from culm_connectors.edge.doors import Door
-from culm_connectors.edge.opening.shared_rooms import Room, SharedRooms, UsedRoom
+from culm_connectors.edge.opening.shared_services import Service, SharedServices, UsedService
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import BatchProducer, Progress, TopicReader
 from culm_connectors.settings import ConnectorSettings
@@ -60,19 +60,21 @@ class EdgeContext:
     """Reports what an opening waits for."""
     stack: AsyncExitStack
     """Closes the resources that the protocol has opened, in reverse order."""
-    shared: SharedRooms = field(default_factory=SharedRooms)
-    rooms: list[UsedRoom] = field(default_factory=list)
-    """The rooms that the protocol uses."""
+    shared: SharedServices = field(default_factory=SharedServices)
+    services: list[UsedService] = field(default_factory=list)
+    """The services that the protocol uses."""
 
-    async def room(self, opening: Callable[[EdgeContext], AbstractAsyncContextManager[Room]]) -> Room:
-        """Return the room of `opening`, which the first protocol opens and all others share.
+    async def shared_service(
+        self, opening: Callable[[EdgeContext], AbstractAsyncContextManager[Service]]
+    ) -> Service:
+        """Return the service of `opening`, which the first protocol opens and all others share.
 
         It stays open until the last protocol has left it, also if the first one leaves earlier.
         """
         used = await self.stack.enter_async_context(self.shared.use(opening, partial(opening, self)))
-        self.rooms.append(used)
-        room: Room = used.room
-        return room
+        self.services.append(used)
+        service: Service = used.service
+        return service
 
     def renewed(self) -> EdgeContext:
         """Return the context with another connector id."""

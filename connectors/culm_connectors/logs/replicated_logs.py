@@ -38,7 +38,7 @@ INDEXED_TOPICS = ("entries", "logs")
 
 
 class ReplicatedLogs:
-    """The hub of one index with its producer, pool, repairs and watches. Implements `SharedRoom`.
+    """The hub of one index with its producer, pool, repairs and watches. Implements `SharedService`.
 
     `pool` checks entries with their payloads, for peers and for topics alike.
     """

@@ -192,7 +192,7 @@ async def test_three_protocols_are_added_by_the_table_alone(
         async with while_working():
             await until(lambda: channel.close_reason is not None)
         # Replicated logs are there for p2panda, and whoever else asks for them.
-        assert [type(room) for room in edge.rooms] == [ReplicatedLogs]
+        assert [type(service) for service in edge.services] == [ReplicatedLogs]
     assert all(isinstance(one, Noop) and one.finished for one in list(edge.protocols.values())[2:])
 
 

@@ -159,7 +159,7 @@ async def test_a_store_that_cannot_be_opened_at_the_start_is_opened_when_there_i
 
 
 class Shared:
-    """A room that fails when it is told to."""
+    """A service that fails when it is told to."""
 
     def __init__(self) -> None:
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -174,8 +174,8 @@ class Shared:
         """Do nothing."""
 
 
-class Rooms:
-    """Protocols over one room, and what happens to it."""
+class Services:
+    """Protocols over one service, and what happens to it."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -196,27 +196,29 @@ class Rooms:
     def opening(self, name: str) -> Callable[[EdgeContext], Any]:
         @asynccontextmanager
         async def opening(context: EdgeContext) -> AsyncIterator[Any]:
-            assert await context.room(self.open_shared) is self.opened[-1]
+            assert await context.shared_service(self.open_shared) is self.opened[-1]
             yield Protocol()
             self.told.append(f"{name} closed")
 
         return opening
 
 
-async def test_protocols_that_ask_for_a_room_get_one_and_it_outlives_them(tmp_path: Path) -> None:
-    rooms, context, protocols = Rooms(), edge_context(tmp_path), dict[str, Any]()
+async def test_protocols_that_ask_for_a_service_get_one_and_it_outlives_them(tmp_path: Path) -> None:
+    services, context, protocols = Services(), edge_context(tmp_path), dict[str, Any]()
     async with AsyncExitStack() as stack:
         for name in ("a", "b"):
-            await stack.enter_async_context(ReopenedProtocol(name, rooms.opening(name), context, protocols))
-        assert list(context.shared) == rooms.opened
-    assert rooms.told == ["opened", "b closed", "a closed", "closed"]
+            await stack.enter_async_context(
+                ReopenedProtocol(name, services.opening(name), context, protocols)
+            )
+        assert list(context.shared) == services.opened
+    assert services.told == ["opened", "b closed", "a closed", "closed"]
     assert list(context.shared) == []
 
 
-async def test_damage_in_a_room_closes_it_with_the_protocols_over_it_and_all_are_opened_again(
+async def test_damage_in_a_service_closes_it_with_the_protocols_over_it_and_all_are_opened_again(
     tmp_path: Path,
 ) -> None:
-    rooms, context, protocols = Rooms(), edge_context(tmp_path), dict[str, Any]()
+    services, context, protocols = Services(), edge_context(tmp_path), dict[str, Any]()
     events: asyncio.Queue[str] = asyncio.Queue()
     doors: Any = SimpleNamespace(close=lambda doors, reason: events.put_nowait("closed"))
 
@@ -224,15 +226,15 @@ async def test_damage_in_a_room_closes_it_with_the_protocols_over_it_and_all_are
         events.put_nowait("ready")
 
     async def run(name: str) -> None:
-        async with ReopenedProtocol(name, rooms.opening(name), context, protocols) as protocol:
+        async with ReopenedProtocol(name, services.opening(name), context, protocols) as protocol:
             await protocol.run(doors, ready)
 
     running = [asyncio.create_task(run(name)) for name in ("a", "b")]
     assert {await events.get(), await events.get()} == {"ready"}
-    rooms.opened[0].failure.set_exception(StoreDamaged("torn"))
+    services.opened[0].failure.set_exception(StoreDamaged("torn"))
     assert sorted([await events.get() for _ in range(4)]) == ["closed", "closed", "ready", "ready"]
-    assert rooms.told == ["opened", "damaged", "closed", "opened"]
-    assert list(context.shared) == rooms.opened[1:]
+    assert services.told == ["opened", "damaged", "closed", "opened"]
+    assert list(context.shared) == services.opened[1:]
     for task in running:
         task.cancel()
     await asyncio.wait(running)

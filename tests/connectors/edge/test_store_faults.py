@@ -115,7 +115,7 @@ async def until_nodes(edge: Edge, peer: DagPeer, count: int) -> None:
     """Have a peer sync with an edge until the edge holds so many nodes."""
 
     async def held() -> int:
-        return await dag(edge).room.work(lambda folder: len(list(folder.queries.nodes(SPACE))))
+        return await dag(edge).service.work(lambda folder: len(list(folder.queries.nodes(SPACE))))
 
     while await held() < count:
         await peer.sync(dag_address(edge), [SPACE])
@@ -155,7 +155,7 @@ async def test_dag_without_space_goes_on_when_there_is_some_and_bamboo_meanwhile
     ):
         await put_nodes(other, 0, 3)
         await until_nodes(edge, other, 3)
-        await dag(edge).room.work(lambda folder: leave_no_space(folder.transaction()))
+        await dag(edge).service.work(lambda folder: leave_no_space(folder.transaction()))
         await put_nodes(other, 3, 400)
         with pytest.raises(CulmError):
             await until_nodes(edge, other, 400)
@@ -196,11 +196,11 @@ async def test_a_folder_of_dags_that_is_damaged_while_it_is_open_is_set_aside_an
     ):
         await put_nodes(other, 0, 100)
         await until_nodes(edge, other, 100)
-        room = dag(edge).room
-        await room.until_idle()
-        await room.work(lambda store: damage(store.transaction, store.commit, folder / "dag.sqlite"))
+        service = dag(edge).service
+        await service.until_idle()
+        await service.work(lambda store: damage(store.transaction, store.commit, folder / "dag.sqlite"))
         with pytest.raises(StoreDamaged):
-            await room.work(lambda store: read_all(store.transaction(), "nodes"))
+            await service.work(lambda store: read_all(store.transaction(), "nodes"))
         await until(lambda: (tmp_path / "edge" / "dag.damaged" / "dag.sqlite").exists())
         await until_open_again(edge, "dag")
-        assert await dag(edge).room.work(lambda store: len(list(store.queries.nodes(SPACE)))) == 100
+        assert await dag(edge).service.work(lambda store: len(list(store.queries.nodes(SPACE)))) == 100

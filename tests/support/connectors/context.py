@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from culm_connectors.edge.opening.shared_rooms import SharedRooms
+from culm_connectors.edge.opening.shared_services import SharedServices
 from culm_connectors.edge.protocol import EdgeContext
 
 
@@ -18,8 +18,8 @@ def edge_context(folder: Path) -> EdgeContext:
     given = {
         "settings": SimpleNamespace(directory=folder),
         "connector_id": bytes(32),
-        "shared": SharedRooms(),
+        "shared": SharedServices(),
         "stack": AsyncExitStack(),
-        "rooms": [],
+        "services": [],
     }
     return EdgeContext(**known | given)

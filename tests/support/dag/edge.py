@@ -1,4 +1,4 @@
-"""Parts of a DAG edge in tests: its folder and room over topics that are lists."""
+"""Parts of a DAG edge in tests: its folder and service over topics that are lists."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder, open_edge_folder
-from culm_connectors.dag.edge.from_topics import FOLLOWED, RoomApplier
+from culm_connectors.dag.edge.from_topics import FOLLOWED, DagApplier
 from culm_connectors.dag.edge.outboxes import DagPartitions, NodeOutbox, ShardOutbox
 from culm_connectors.dag.edge.refusals import DagRefusals
-from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.settings import DagEdgeSettings, EdgeQuotas
 from culm_connectors.dag.settings import ALPN
 from culm_connectors.dag.store.settings import DagFolderSettings
@@ -95,14 +95,14 @@ class EdgeParts:
     """What one edge consists of."""
 
     folder: EdgeFolder
-    room: EdgeRoom
+    service: EdgeDagService
     feed: Feed
     sender: BatchSender
     topics: ListedTopics
 
     async def follow(self, *names: str, again: bool = False) -> None:
         """Read topics on from where they were left, or again from their start."""
-        offsets = {} if again else await self.room.work(lambda _: self.folder.tables.topics.kept())
+        offsets = {} if again else await self.service.work(lambda _: self.folder.tables.topics.kept())
         for name in names or FOLLOWED:
             await self.feed.take(name, self.topics.batch(name, offsets.get((name, 0), 0)))
 
@@ -116,15 +116,15 @@ async def edge_parts(
     folder = open_edge_folder(path, ORIGIN, DagFolderSettings(**settings), quotas or EdgeQuotas())
     sender = BatchSender(producer)
     refusals = DagRefusals(sender, KAFKA)
-    room = EdgeRoom(folder, Intake(Durations()), refusals, lambda: NOW)
+    service = EdgeDagService(folder, Intake(Durations()), refusals, lambda: NOW)
     for outbox in (NodeOutbox, ShardOutbox):
-        room.intake.add(outbox(room, producer, KAFKA, DagPartitions(1, 1)))
-    feed = Feed(FOLLOWED, RoomApplier(room), refusals.record)
-    room.restart = feed.restart
-    async with room:
-        running = asyncio.create_task(room.intake.run())
+        service.intake.add(outbox(service, producer, KAFKA, DagPartitions(1, 1)))
+    feed = Feed(FOLLOWED, DagApplier(service), refusals.record)
+    service.restart = feed.restart
+    async with service:
+        running = asyncio.create_task(service.intake.run())
         try:
-            yield EdgeParts(folder, room, feed, sender, topics)
+            yield EdgeParts(folder, service, feed, sender, topics)
         finally:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""One edge of DAG replication: its folder, its room and its connection to Kafka."""
+"""One edge of DAG replication: its folder, its service and its connection to Kafka."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from culm_connectors.dag.edge.edge_folder import open_edge_folder
-from culm_connectors.dag.edge.from_topics import FOLLOWED, RoomApplier
+from culm_connectors.dag.edge.from_topics import FOLLOWED, DagApplier
 from culm_connectors.dag.edge.metrics import DagMetrics
 from culm_connectors.dag.edge.outboxes import DagPartitions, NodeOutbox, ShardOutbox
 from culm_connectors.dag.edge.refusals import DagRefusals
-from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.store.settings import DagFolderQuotas, DagFolderSettings
 from culm_connectors.edge.feed import Feed
@@ -42,16 +42,16 @@ class DagSizes(NamedTuple):
 
 
 class DagEdge:
-    """The room of one edge; `run` runs its background tasks. Use `open_dag_edge` to create it."""
+    """The service of one edge; `run` runs its background tasks. Use `open_dag_edge` to create it."""
 
     def __init__(
         self,
-        room: EdgeRoom,
+        service: EdgeDagService,
         feed: Feed,
         sender: BatchSender,
         guard: StoreGuard,
     ) -> None:
-        self.room = room
+        self.service = service
         self.feed = feed
         self.sizes = DagSizes(0, 0, 0, 0)
         """Sizes of the folder, measured at most a few seconds ago."""
@@ -66,25 +66,25 @@ class DagEdge:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._guard.failed())
             group.create_task(self.feed.run(topics))
-            group.create_task(self.room.intake.run())
+            group.create_task(self.service.intake.run())
             group.create_task(self._sender.send_for_ever())
             group.create_task(self._measure())
             group.create_task(self._drop_expired())
 
     async def _measure(self) -> None:
         while True:
-            self.sizes = await self.room.work(lambda _: DagSizes(*self.room.folder.tables.sizes()))
+            self.sizes = await self.service.work(lambda _: DagSizes(*self.service.folder.tables.sizes()))
             await asyncio.sleep(_MEASURED_EVERY_S)
 
     async def _drop_expired(self) -> None:
         """Drop expired spools, for ever."""
         while True:
             await asyncio.sleep(_EXPIRED_EVERY_S)
-            await self.room.work(lambda folder: folder.drop_expired())
+            await self.service.work(lambda folder: folder.drop_expired())
 
     async def finish(self) -> None:
         """Wait until everything that peers sent is in Kafka."""
-        await self.room.until_idle()
+        await self.service.until_idle()
         await self._sender.send()
 
 
@@ -97,7 +97,7 @@ async def open_dag_edge(
     partitions: DagPartitions,
     metrics: DagMetrics,
 ) -> AsyncIterator[DagEdge]:
-    """Open the folder of an edge with its room and its outboxes. Raises `DagFolderError`."""
+    """Open the folder of an edge with its service and its outboxes. Raises `DagFolderError`."""
     path: Path = context.settings.directory / FOLDER
     guard = StoreGuard(path, partial(condemn_folder, path))
     quotas = settings.model_dump(include=set(DagFolderQuotas.model_fields))
@@ -106,18 +106,18 @@ async def open_dag_edge(
     try:
         sender = BatchSender(context.producer)
         refusals = DagRefusals(sender, context.kafka)
-        async with EdgeRoom(
+        async with EdgeDagService(
             folder,
             Intake(metrics.accept_latency),
             refusals,
             busy_share=settings.busy_share,
             busy_burst_s=settings.busy_burst_s,
             watching=guard.watching,
-        ) as room:
+        ) as service:
             for outbox in (NodeOutbox, ShardOutbox):
-                room.intake.add(outbox(room, context.producer, context.kafka, partitions))
-            feed = Feed(FOLLOWED, RoomApplier(room), refusals.record)
-            room.restart = feed.restart
-            yield DagEdge(room, feed, sender, guard)
+                service.intake.add(outbox(service, context.producer, context.kafka, partitions))
+            feed = Feed(FOLLOWED, DagApplier(service), refusals.record)
+            service.restart = feed.restart
+            yield DagEdge(service, feed, sender, guard)
     finally:
         folder.close()

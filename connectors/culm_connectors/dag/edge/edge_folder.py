@@ -15,7 +15,7 @@ from culm_connectors.clock import steady_s
 from culm_connectors.dag.edge.settings import EdgeQuotas
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC, EdgeTables, OutboxKind
 from culm_connectors.dag.errors import DagFolderError
-from culm_connectors.dag.room import BlockTaken
+from culm_connectors.dag.service import BlockTaken
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.node_table import block_cid
 from culm_connectors.dag.store.outcomes import BlockKind, BlockOutcome, FolderChanges

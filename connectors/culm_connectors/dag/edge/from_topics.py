@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka import Message
 
 from culm_connectors.dag.edge.edge_folder import EdgeFolder
-from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.edge.feed import RefusedRecord, apply_each
 from culm_models.dag.blocks.cid import Cid
 from culm_topics.dag.records import (
@@ -28,28 +28,28 @@ _LOGGER = logging.getLogger(__name__)
 _Take = Callable[[EdgeFolder, bytes | None, bytes | None], None]
 
 
-class RoomApplier:
-    """Applies records to the folder of one room. Implements `Applier`."""
+class DagApplier:
+    """Applies records to the folder of one service. Implements `Applier`."""
 
-    def __init__(self, room: EdgeRoom) -> None:
-        self._room = room
+    def __init__(self, service: EdgeDagService) -> None:
+        self._service = service
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:
         """Return the offsets in the folder; a topic that has to be read again begins at its start."""
-        tables = self._room.folder.tables
+        tables = self._service.folder.tables
 
         def step(_: object) -> Mapping[Partition, int]:
             if tables.begin_again(name, topic):
                 _LOGGER.info("%s is read again from its start", topic)
             return tables.topics.kept()
 
-        return await self._room.work(step)
+        return await self._service.work(step)
 
     async def apply(
         self, name: str, records: Sequence[Message], offsets: Mapping[Partition, int] | None
     ) -> Sequence[RefusedRecord]:
         """Validate and keep records in one step; returns those that were refused."""
-        folder = self._room.folder
+        folder = self._service.folder
 
         def step(_: object) -> Sequence[RefusedRecord]:
             refused = apply_each(records, lambda one: take_record(folder, name, one.key(), one.value()))
@@ -57,11 +57,11 @@ class RoomApplier:
                 folder.tables.topics.keep(offsets)
             return refused
 
-        return await self._room.work(step)
+        return await self._service.work(step)
 
     async def lost(self, topic: str) -> None:
         """Forget the offsets of a topic, so that it is read from its start when the folder is opened next."""
-        await self._room.work(lambda _: self._room.folder.tables.topics.forget(topic))
+        await self._service.work(lambda _: self._service.folder.tables.topics.forget(topic))
 
 
 def take_record(folder: EdgeFolder, topic: str, key: bytes | None, value: bytes | None) -> None:

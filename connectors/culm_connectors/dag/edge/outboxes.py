@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.tables import OutboxItem, OutboxKind
 from culm_connectors.kafka import BatchProducer, ProducerRecord
 from culm_models.dag.replica.codec import decode_node
@@ -43,32 +43,36 @@ class _Batch:
     records: dict[tuple[str, int | None], list[ProducerRecord]]
 
 
-class _RoomOutbox:
-    """Outbox of one room for items of certain kinds."""
+class _DagOutbox:
+    """Outbox of one service for items of certain kinds."""
 
     kinds: ClassVar[Sequence[OutboxKind]]
     max_items: ClassVar[int]
 
     def __init__(
-        self, room: EdgeRoom, producer: BatchProducer, kafka: KafkaSettings, partitions: DagPartitions
+        self,
+        service: EdgeDagService,
+        producer: BatchProducer,
+        kafka: KafkaSettings,
+        partitions: DagPartitions,
     ) -> None:
-        self._room = room
+        self._service = service
         self._producer = producer
         self._kafka = kafka
         self._partitions = partitions
 
     async def take(self) -> list[OutboxItem] | None:
         """Return the items that have waited longest, or None if there are none."""
-        tables = self._room.folder.tables
-        return await self._room.work(lambda _: tables.first(self.kinds, self.max_items)) or None
+        tables = self._service.folder.tables
+        return await self._service.work(lambda _: tables.first(self.kinds, self.max_items)) or None
 
     async def acknowledged(self, batch: list[OutboxItem]) -> Sequence[float]:
         """Remove items that Kafka has acknowledged; returns how long each has waited, in seconds."""
         numbers = [item.number for item in batch]
-        return await self._room.work(lambda _: self._room.folder.acknowledged(numbers))
+        return await self._service.work(lambda _: self._service.folder.acknowledged(numbers))
 
 
-class NodeOutbox(_RoomOutbox):
+class NodeOutbox(_DagOutbox):
     """Outbox of nodes and publishes, produced in batches."""
 
     kinds = (OutboxKind.NODE, OutboxKind.PUBLISH)
@@ -76,7 +80,7 @@ class NodeOutbox(_RoomOutbox):
 
     async def produce(self, batch: list[OutboxItem]) -> list[OutboxItem]:
         """Produce items from the start of a batch, up to a size limit; returns those that were produced."""
-        taken = await self._room.work(lambda _: self._batch(batch))
+        taken = await self._service.work(lambda _: self._batch(batch))
         await asyncio.gather(
             *(
                 self._producer.send(topic, records, partition)
@@ -89,7 +93,7 @@ class NodeOutbox(_RoomOutbox):
         batch = _Batch([], defaultdict(list))
         size = 0
         for item in items:
-            block = self._room.folder.read_node(item.cid)
+            block = self._service.folder.read_node(item.cid)
             batch.items.append(item)
             if block is None:
                 continue  # dropped with a node that it builds on; nobody got an acknowledgement
@@ -109,13 +113,13 @@ class NodeOutbox(_RoomOutbox):
         return (self._kafka.topic("dag.nodes"), partition), ProducerRecord(key, value)
 
     def _publish(self, item: OutboxItem, block: bytes) -> tuple[tuple[str, int | None], ProducerRecord]:
-        verdict = self._room.verdict
+        verdict = self._service.verdict
         node = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds)
         record = PublishRecord(item.cid, node.prior, block, item.received_at, item.peer)
         return (self._kafka.topic("dag.publishes"), None), ProducerRecord(item.space, record.encode())
 
 
-class ShardOutbox(_RoomOutbox):
+class ShardOutbox(_DagOutbox):
     """Outbox of shards, produced one after another in chunks."""
 
     kinds = (OutboxKind.SHARD,)
@@ -124,7 +128,7 @@ class ShardOutbox(_RoomOutbox):
     async def produce(self, batch: list[OutboxItem]) -> list[OutboxItem]:
         """Produce all chunks of the shards in a batch; returns the batch."""
         for item in batch:
-            size = await self._room.shard_size(item.cid) or 0
+            size = await self._service.shard_size(item.cid) or 0
             starts = range(0, size, CHUNK_SIZE)
             for first in range(0, len(starts), _CHUNKS_AT_ONCE):
                 some = starts[first : first + _CHUNKS_AT_ONCE]
@@ -133,7 +137,7 @@ class ShardOutbox(_RoomOutbox):
 
     async def _produce_chunk(self, item: OutboxItem, size: int, offset: int) -> None:
         length = min(CHUNK_SIZE, size - offset)
-        data = await self._room.read_shard(item.cid, offset, length)
+        data = await self._service.read_shard(item.cid, offset, length)
         if len(data) != length:
             return  # dropped meanwhile
         value = ShardChunkRecord(size, data, item.space, item.peer).encode()

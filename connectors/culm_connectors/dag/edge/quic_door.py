@@ -7,7 +7,7 @@ import time
 from culm_connectors.dag.connections import DagConnections
 from culm_connectors.dag.edge.access import EdgeAccess
 from culm_connectors.dag.edge.metrics import DagMetrics
-from culm_connectors.dag.edge.room import EdgeRoom
+from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.settings import DagEdgeSettings
 from culm_connectors.dag.tokens import ShownTokens
 from culm_connectors.edge.budgets import PrincipalBudget, RememberedBudgets
@@ -19,19 +19,19 @@ from culm_models.dag.exchange.settings import SpaceAccess
 
 
 class DagQuicDoor:
-    """Serves peers that connect, over one room."""
+    """Serves peers that connect, over one service."""
 
     def __init__(
-        self, room: EdgeRoom, settings: DagEdgeSettings, access: EdgeAccess, metrics: DagMetrics
+        self, service: EdgeDagService, settings: DagEdgeSettings, access: EdgeAccess, metrics: DagMetrics
     ) -> None:
-        self._room = room
+        self._service = service
         self._spaces = tuple(bytes.fromhex(space) for space in settings.spaces)
         self._access = access
         self._metrics = metrics
         self._budgets = RememberedBudgets[bytes, PrincipalBudget](
             lambda now_s: PrincipalBudget(settings, now_s)
         )
-        self.connections = DagConnections(room, self._access_of, on_violation=self._report)
+        self.connections = DagConnections(service, self._access_of, on_violation=self._report)
         self._links = Links[Link](metrics, id, lambda link: self._budgets.end(link.remote))
 
     async def serve(self, connection: Connection) -> None:
@@ -55,11 +55,11 @@ class DagQuicDoor:
         return LinkEnded(CloseCode.NORMAL)
 
     def _access_of(self, peer: bytes, shown: ShownTokens) -> SpaceAccess:
-        return self._access.of(peer.hex(), shown.opens, self._room.folder.blocked)
+        return self._access.of(peer.hex(), shown.opens, self._service.folder.blocked)
 
     def _report(self, error: DagError, peer: bytes) -> None:
         self._metrics.closed["protocol"] += 1
-        self._room.refusals.violation(error.code, str(error), peer)
+        self._service.refusals.violation(error.code, str(error), peer)
 
     # Called by the protocol.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from culm_connectors.dag.room import BlockTaken
+from culm_connectors.dag.service import BlockTaken
 from culm_connectors.edge.feed import RefusedRecord
 from culm_connectors.kafka import ProducerRecord
 from culm_connectors.kafka.backlog import Backlog, BatchSender

@@ -13,7 +13,7 @@ from typing import Final
 from culm_connectors.dag.http.client_budgets import HttpClient
 from culm_connectors.dag.http.problems import Forbidden, RequestError, Unauthenticated
 from culm_connectors.dag.http.settings import EVERY, AccessMode, DagHttpSettings, TokenRule
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.dag.tokens import judge_access
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, UcanKey
@@ -32,9 +32,9 @@ class DoorAccess:
     """The rules of one door. A configured token grants what its rule names, in every mode."""
 
     def __init__(
-        self, room: DagRoom, settings: DagHttpSettings, clock_s: Callable[[], float] = time.time
+        self, service: DagService, settings: DagHttpSettings, clock_s: Callable[[], float] = time.time
     ) -> None:
-        self._room = room
+        self._service = service
         self._settings = settings
         self._clock_s = clock_s
         self._rules = {rule.sha256: rule for rule in settings.tokens}
@@ -129,7 +129,7 @@ class DoorAccess:
             raise Unauthenticated("no Authorization: Bearer was sent")
         if self._mode(ability) != "ucan" or client.token.count(".") != _JWT_DOTS:
             raise Unauthenticated("this token is not known here")
-        verdict = self._room.verdict
+        verdict = self._service.verdict
         try:
             ucan = ucan_from_jwt(client.token, legacy=verdict.legacy, bounds=verdict.bounds)
             verify_signature(ucan)
@@ -140,7 +140,7 @@ class DoorAccess:
     async def _require_ucan(
         self, leaf: Ucan, ability: SpaceAbility, space: bytes, brought: Mapping[Cid, bytes]
     ) -> None:
-        now, verdict = int(self._clock_s()), self._room.verdict
+        now, verdict = int(self._clock_s()), self._service.verdict
 
         def judge(find: FindBlock) -> None:
             refused = judge_access(
@@ -149,7 +149,7 @@ class DoorAccess:
             if refused is not None:
                 raise Forbidden(f"the UCAN does not open this, {refused.error.code}: {refused.error}")
 
-        await self._room.reading(judge)
+        await self._service.reading(judge)
 
 
 def _allows(rule: TokenRule, ability: SpaceAbility, space: bytes) -> bool:

@@ -19,7 +19,7 @@ from culm_connectors.dag.http.door import Door
 from culm_connectors.dag.http.problems import answer_error
 from culm_connectors.dag.http.routes import OPERATIONS, HttpOperation, openapi_document
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_models.errors import CulmError
 
 _ASKED: Final = (
@@ -62,9 +62,9 @@ class RawPaths:
         await self._app(scope, receive, send)
 
 
-def dag_app(room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None) -> Starlette:
-    """Return the application of a room's door. Only pages of the origins in the settings may call it."""
-    door = Door(room, settings, access)
+def dag_app(service: DagService, settings: DagHttpSettings, access: DoorAccess | None = None) -> Starlette:
+    """Return the application of a service's door. Only pages of the origins in the settings may call it."""
+    door = Door(service, settings, access)
     document = openapi_document()
 
     async def get_document(request: Request) -> Response:

@@ -129,7 +129,7 @@ class HttpClient:
 
     @property
     def peer(self) -> bytes:
-        """Return the 32 bytes that identify the client in a room."""
+        """Return the 32 bytes that identify the client in a service."""
         return hashlib.sha256(f"http:{self.name}".encode()).digest()
 
 

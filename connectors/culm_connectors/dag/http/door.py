@@ -1,4 +1,4 @@
-"""Shared state of all handlers of the door: the room, the rules, the budgets, and published states."""
+"""Shared state of all handlers of the door: the service, the rules, the budgets, and published states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from culm_connectors.dag.http.client_budgets import ClientBudgets, HttpClient, c
 from culm_connectors.dag.http.event_sources import EventSources
 from culm_connectors.dag.http.problems import BodyTooLarge, BodyTooSlow, RequestMalformed
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.dag.store.outcomes import PublishedDag
 from culm_connectors.edge.fair_turns import work_for
 from culm_models.dag.blocks.cid import Cid, cid_from_text
@@ -30,14 +30,16 @@ _HEX_KEY: Final = re.compile("[0-9a-fA-F]{64}")
 
 
 class Door:
-    """One HTTP door of a room."""
+    """One HTTP door of a service."""
 
-    def __init__(self, room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None) -> None:
-        self.room = room
+    def __init__(
+        self, service: DagService, settings: DagHttpSettings, access: DoorAccess | None = None
+    ) -> None:
+        self.service = service
         self.settings = settings
-        self.access = access or DoorAccess(room, settings)
+        self.access = access or DoorAccess(service, settings)
         self.budgets = ClientBudgets(settings)
-        self.events = EventSources(room.watches, self.published, settings)
+        self.events = EventSources(service.watches, self.published, settings)
         self._orders: OrderedDict[bytes, tuple[int, asyncio.Task[PublishedDag]]] = OrderedDict()
 
     async def enter(self, request: Request) -> HttpClient:
@@ -103,10 +105,10 @@ class Door:
 
         Concurrent requests share one computation.
         """
-        version = self.room.watches.version(id)
+        version = self.service.watches.version(id)
         known = self._orders.pop(id, None)
         if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
-            known = (version, asyncio.create_task(self.room.published(id)))
+            known = (version, asyncio.create_task(self.service.published(id)))
         self._orders[id] = known
         if len(self._orders) > _KEPT_ORDERS:
             self._orders.popitem(last=False)

@@ -95,7 +95,7 @@ class TooManyRequests(RequestError, code="dag.http.budget", status=429):
 
 
 def status_of(code: str) -> int:
-    """Return the HTTP status of a code with which a room or a model has refused something."""
+    """Return the HTTP status of a code with which a service or a model has refused something."""
     return _STATUS_OF_CODE.get(code, _RULE_BROKEN)
 
 

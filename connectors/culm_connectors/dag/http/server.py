@@ -22,7 +22,7 @@ from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.app import dag_app
 from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.http.sockets import AT_ONCE, ClosingWhenCrowded, CountedListener, OpenConnections
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.rate_limit import LeastRate, TokenBuckets
 from culm_connectors.transport.principal import neighbourhood
 
@@ -213,15 +213,15 @@ def listening_socket(settings: DagHttpSettings) -> socket.socket:
 
 @asynccontextmanager
 async def serve_http(
-    room: DagRoom, settings: DagHttpSettings, access: DoorAccess | None = None
+    service: DagService, settings: DagHttpSettings, access: DoorAccess | None = None
 ) -> AsyncIterator[str]:
-    """Serve a room while the context lasts; yields the door's URL. Raises `DagDoorError`."""
+    """Serve a service while the context lasts; yields the door's URL. Raises `DagDoorError`."""
     connections = OpenConnections(settings)
     bound = CountedListener(listening_socket(settings), connections)
     tls = settings.tls
     try:
         config = DoorConfig(
-            ClosingWhenCrowded(dag_app(room, settings, access), connections),
+            ClosingWhenCrowded(dag_app(service, settings, access), connections),
             settings,
             ws="none",
             lifespan="off",

@@ -1,5 +1,5 @@
 """Opening and closing of a connector's protocols.
 
-- `shared_rooms`: rooms that several protocols use; each is open for as long as one of them is.
+- `shared_services`: services that several protocols use; each is open for as long as one of them is.
 - `reopening`: closes one protocol whose store has failed, and opens it again.
 """

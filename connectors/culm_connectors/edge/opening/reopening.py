@@ -2,7 +2,7 @@
 
 A store that cannot be written is opened again when its disk has space, even if it could not be opened when
 the connector started. A damaged store is opened again at once, which sets it aside or drops it, to be
-refilled from topics (`local_store.refilled_folder`, `local_store.opening`). A room that protocols share is
+refilled from topics (`local_store.refilled_folder`, `local_store.opening`). A service that protocols share is
 closed with them. Meanwhile connections are refused with `store_unusable` (0x104), and readiness reports the
 reason.
 """
@@ -23,7 +23,7 @@ from prometheus_client.core import Metric
 
 from culm_connectors.edge.access import AccessList
 from culm_connectors.edge.doors import Door, Doors
-from culm_connectors.edge.opening.shared_rooms import UsedRoom
+from culm_connectors.edge.opening.shared_services import UsedService
 from culm_connectors.edge.protocol import EdgeContext, EdgeProtocol, Opening
 from culm_connectors.edge.protocol_metrics import ProtocolMetrics
 from culm_connectors.kafka import TopicReader
@@ -88,7 +88,7 @@ class ReopenedProtocol:
         self._context = context
         self._protocols = protocols
         self._stack = AsyncExitStack()
-        self._rooms: Sequence[UsedRoom] = ()
+        self._services: Sequence[UsedService] = ()
         self._failure: LocalStoreError | None = None
         """Error with which it could not be opened at the start."""
 
@@ -109,10 +109,10 @@ class ReopenedProtocol:
 
     async def _open(self) -> None:
         async with AsyncExitStack() as stack:
-            context = replace(self._context, stack=stack, rooms=[])
+            context = replace(self._context, stack=stack, services=[])
             if (opening := self._opening(context)) is not None:
                 protocol = await stack.enter_async_context(opening)
-                self._stack, self._rooms = stack.pop_all(), context.rooms
+                self._stack, self._services = stack.pop_all(), context.services
                 self._protocols[self.name] = protocol
 
     async def run(self, doors: Doors, ready: Callable[[EdgeProtocol], Awaitable[None]]) -> None:
@@ -138,7 +138,7 @@ class ReopenedProtocol:
             await ready(protocol)
 
         async with asyncio.TaskGroup() as group:
-            watching = [group.create_task(used.failed()) for used in self._rooms]
+            watching = [group.create_task(used.failed()) for used in self._services]
             await protocol.run(is_ready)
             for task in watching:
                 task.cancel()

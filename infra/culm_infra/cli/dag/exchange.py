@@ -252,7 +252,7 @@ def _door(
 
 async def _serve_http(flags: FolderFlags, door: DagHttpSettings, results: Results) -> None:
     from culm_connectors.dag.http.server import serve_http
-    from culm_connectors.dag.room import DagRoom
+    from culm_connectors.dag.service import DagService
     from culm_connectors.dag.store.folder import DagFolder
     from culm_connectors.open_files import allow_open_files
 
@@ -260,7 +260,7 @@ async def _serve_http(flags: FolderFlags, door: DagHttpSettings, results: Result
     stopped = interrupted()
     opened = DagFolder(flags.folder, folder_settings(flags.policy), create=True)
     try:
-        async with DagRoom(opened) as service, serve_http(service, door) as url:
+        async with DagService(opened) as service, serve_http(service, door) as url:
             results.event({"event": "listening", "url": url}, f"listening at [bold]{url}[/]")
             await stopped.wait()
     finally:

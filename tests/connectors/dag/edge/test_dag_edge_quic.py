@@ -42,7 +42,7 @@ async def quic_door(edge: EdgeParts, access: Path | None = None, **settings: Any
     """The door of an edge, open."""
     given = DagEdgeSettings(**settings)
     rules = EdgeAccess(AccessWatch(access, ["spaces"], 1.0), given)
-    door = DagQuicDoor(edge.room, given, rules, DagMetrics())
+    door = DagQuicDoor(edge.service, given, rules, DagMetrics())
     identity = Identity.from_private_key(bytes(range(32)))
     async with serve(LOCAL, identity, TransportSettings(), door.serve, alpn=ALPN) as listener:
         yield listener.address
@@ -84,7 +84,7 @@ async def test_a_peer_brings_to_one_edge_what_a_peer_of_another_edge_gets(tmp_pa
         await writer.work(filled)
         progress = await writer.sync(address, [SPACE])
         # All of it was acknowledged, or is on its way to Kafka and was not.
-        await one.room.until_idle()
+        await one.service.until_idle()
         again = await writer.sync(address, [SPACE])
         assert (again.sent_bytes, progress.sent_bytes) == (0, len(BYTES))
     async with (
@@ -189,7 +189,7 @@ async def test_who_may_not_append_is_told_so_and_a_ucan_opens(tmp_path: Path) ->
         assert not topics.topics
         tokens = [ucan(0, 5, {"can": ability, "with": DIDS[0]}) for ability in ("dag/append", "dag/read")]
         await writer.sync(address, [SPACE], show=[(SPACE, token.block) for token in tokens])
-        await edge.room.until_idle()
+        await edge.service.until_idle()
         assert len(topics.records("dag.shards")) == CHUNKS
 
 
@@ -204,7 +204,7 @@ async def test_the_allow_list_says_who_may_do_what_in_which_space(tmp_path: Path
         async with peer_of(tmp_path, 1) as writer:
             await writer.work(filled)
             await writer.sync(address, [SPACE])
-        await edge.room.until_idle()
+        await edge.service.until_idle()
         async with peer_of(tmp_path, 2) as reader:
             other = encode_append([])
             await reader.work(lambda folder: folder.put_blocks(SPACE, [other.data], received_at=NOW))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
-from culm_connectors.dag.room import SpooledPart
+from culm_connectors.dag.service import SpooledPart
 from culm_connectors.kafka import Batch, ProducerRecord
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
@@ -29,7 +29,7 @@ KEYS_OF_BLOCKS = pytest.mark.parametrize("key", [SHARD.raw, SPACE], ids=["shard"
 
 async def bring(edge: EdgeParts, space: bytes = SPACE) -> SpooledPart:
     for at in range(0, SIZE, CHUNK_SIZE):
-        part = await edge.room.spool_part(space, SHARD, SIZE, at, BYTES[at : at + CHUNK_SIZE], SEEDS[0])
+        part = await edge.service.spool_part(space, SHARD, SIZE, at, BYTES[at : at + CHUNK_SIZE], SEEDS[0])
     return part
 
 
@@ -44,11 +44,11 @@ def block(topics: ListedTopics, key: bytes, value: bytes | None = BLOCKED) -> No
 
 
 async def is_here(edge: EdgeParts) -> bool:
-    return await edge.room.read_shard(SHARD, 0, SIZE) == BYTES
+    return await edge.service.read_shard(SHARD, 0, SIZE) == BYTES
 
 
 async def is_to_be_read_again(edge: EdgeParts) -> bool:
-    return await edge.room.work(lambda _: edge.folder.tables.begin_again(SHARDS_TOPIC, "dag.shards"))
+    return await edge.service.work(lambda _: edge.folder.tables.begin_again(SHARDS_TOPIC, "dag.shards"))
 
 
 @KEYS_OF_BLOCKS
@@ -73,7 +73,7 @@ async def test_what_came_again_between_its_drop_and_its_block_goes(tmp_path: Pat
             await other.follow(*order)
             assert not await is_here(other)
             # Lifted, it is read in the same way whatever was first.
-            await other.room.work(lambda _, other=other: other.folder.follow_blocked(key, None))  # type: ignore[misc]
+            await other.service.work(lambda _, other=other: other.folder.follow_blocked(key, None))  # type: ignore[misc]
             assert await is_to_be_read_again(other)
             await other.follow("dag.shards", again=True)
             assert await is_here(other)
@@ -99,18 +99,18 @@ async def test_a_drop_that_is_lifted_has_nothing_read_again(tmp_path: Path, is_b
 async def test_a_blocked_space_leaves_a_shard_that_an_open_space_has(tmp_path: Path) -> None:
     async with edge_parts(tmp_path / "came", ListedTopics()) as edge:
         await bring(edge)
-        await edge.room.work(lambda _: edge.folder.place_shard(OTHER_SPACE, SHARD))
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
+        await edge.service.work(lambda _: edge.folder.place_shard(OTHER_SPACE, SHARD))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
         assert await is_here(edge)
-        await edge.room.work(lambda _: edge.folder.follow_blocked(OTHER_SPACE, "unwanted"))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(OTHER_SPACE, "unwanted"))
         assert not await is_here(edge)
         # Either space may get it again.
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, None))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SPACE, None))
         assert await is_to_be_read_again(edge)
     async with edge_parts(tmp_path / "named", ListedTopics()) as edge:
         await bring(edge)
-        await edge.room.receive(OTHER_SPACE, [encode_append([SHARD]).data], SEEDS[0])
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
+        await edge.service.receive(OTHER_SPACE, [encode_append([SHARD]).data], SEEDS[0])
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
         assert await is_here(edge)
 
 
@@ -141,7 +141,7 @@ async def test_who_waits_for_what_is_blocked_meanwhile_is_not_told_that_it_is_ha
     async with edge_parts(tmp_path, topics) as edge:
         bringing = asyncio.create_task(bring(edge))
         await until(lambda: topics.asked)
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SHARD.raw, "unwanted"))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SHARD.raw, "unwanted"))
         topics.answers.set()
         assert (await bringing).status is AckStatus.LATER
         assert (await bring(edge)).code == "dag.blocked"
@@ -218,19 +218,19 @@ def topics_with_shard() -> FollowedTopics:
 
 
 async def has_shard(edge: EdgeParts) -> bool:
-    return await edge.room.read_shard(SHARD, 0, SIZE) == BYTES
+    return await edge.service.read_shard(SHARD, 0, SIZE) == BYTES
 
 
 @pytest.mark.parametrize("key", [SPACE, SHARD.raw])
 async def test_what_is_blocked_no_more_gets_the_shards_that_were_left_out(tmp_path: Path, key: bytes) -> None:
     topics = topics_with_shard()
     async with edge_parts(tmp_path, topics.topics) as edge:
-        await edge.room.work(lambda _: edge.folder.follow_blocked(key, "unwanted"))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(key, "unwanted"))
     async with following(tmp_path, topics) as edge:
-        assert await edge.room.shard_size(SHARD) is None
+        assert await edge.service.shard_size(SHARD) is None
         await topics.put("dag.blocked", SPACES[3], BLOCK)
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACES[3], None))
-        await edge.room.work(lambda _: edge.folder.follow_blocked(key, None))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SPACES[3], None))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(key, None))
         await until(lambda: edge.folder.has_shard(SHARD))
         assert await has_shard(edge)
         # It is read again once, and what comes then is taken as ever.
@@ -242,9 +242,9 @@ async def test_what_is_blocked_no_more_is_read_by_the_next_process_where_one_die
 ) -> None:
     topics = topics_with_shard()
     async with edge_parts(tmp_path, topics.topics) as edge:
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SPACE, "unwanted"))
         await edge.follow()
-        await edge.room.work(lambda _: edge.folder.follow_blocked(SPACE, None))
+        await edge.service.work(lambda _: edge.folder.follow_blocked(SPACE, None))
     async with following(tmp_path, topics) as edge:
         assert await has_shard(edge)
         assert topics.opened.count("dag.shards") == 1
@@ -258,7 +258,7 @@ async def test_a_shard_whose_file_is_damaged_or_gone_is_read_again(tmp_path: Pat
     for damage in (path.unlink, lambda: path.write_bytes(bytes(SIZE))):
         damage()
         async with following(tmp_path, topics) as edge:
-            await edge.room.read_shard(SHARD, 0, 1)
+            await edge.service.read_shard(SHARD, 0, 1)
             await until(lambda: edge.folder.has_shard(SHARD))
             assert await has_shard(edge)
 
@@ -278,4 +278,4 @@ async def test_half_a_shard_that_was_lost_with_the_power_is_read_again(tmp_path:
         await topics.put("dag.shards", last.key, last.value or b"")
         await until(lambda: edge.folder.has_shard(SHARD))
         assert await has_shard(edge)
-        assert not edge.room.refusals.counts
+        assert not edge.service.refusals.counts

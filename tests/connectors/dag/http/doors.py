@@ -13,7 +13,7 @@ import httpx
 from culm_connectors.dag.http.access import DoorAccess
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.room import DagRoom
+from culm_connectors.dag.service import DagService
 from culm_connectors.dag.store.folder import DagFolder
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
@@ -30,11 +30,11 @@ CAR_TYPE = "application/vnd.ipld.car"
 
 @dataclass(frozen=True, slots=True)
 class OpenDoor:
-    """A door that is served, a client of it, and its room."""
+    """A door that is served, a client of it, and its service."""
 
     url: str
     client: httpx.AsyncClient
-    room: DagRoom
+    service: DagService
 
     @property
     def address(self) -> tuple[str, int]:
@@ -50,13 +50,13 @@ async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncI
     verdict = VerdictSettings(services=(did_key(KEYS[SERVICE]),))
     store = DagFolder(folder, DagFolderSettings(verdict=verdict), create=True)
     try:
-        async with DagRoom(store, lambda: NOW) as room:
-            access = DoorAccess(room, given, lambda: NOW)
+        async with DagService(store, lambda: NOW) as service:
+            access = DoorAccess(service, given, lambda: NOW)
             async with (
-                serve_http(room, given, access) as url,
+                serve_http(service, given, access) as url,
                 httpx.AsyncClient(base_url=url, verify=verify) as client,
             ):
-                yield OpenDoor(url, client, room)
+                yield OpenDoor(url, client, service)
     finally:
         store.close()
 
@@ -64,7 +64,7 @@ async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncI
 async def bring(door: OpenDoor, blocks: list[tuple[Cid, bytes]]) -> None:
     """Put blocks into the folder of a door, as one shard."""
     data = write_car([], blocks)
-    await door.room.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
+    await door.service.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
 
 
 def car_of(*blocks: bytes) -> bytes:

@@ -130,7 +130,7 @@ async def test_other_ucans_open_nothing(guarded: OpenDoor, token: Ucan) -> None:
 
 async def test_what_is_of_another_space_is_not_found(guarded: OpenDoor) -> None:
     private = encode_append([SHARD])
-    await guarded.room.receive(KEYS[OTHER], [private.data], bytes(32))
+    await guarded.service.receive(KEYS[OTHER], [private.data], bytes(32))
     read = bearer(ucan(SPACE, SERVICE, may("dag/read")))
     for query in ("?format=raw", "?format=car", ""):
         answer = await guarded.client.get(f"/ipfs/{private.cid}{query}", headers=read)
@@ -245,7 +245,7 @@ async def test_a_client_that_takes_its_answer_too_slowly_is_cut_off(tmp_path: Pa
         links = b"".join(b"\xd8\x2a\x58\x25\x00" + cid.raw for cid, _ in blocks)
         root = b"\x98\x40" + links
         data = write_car([], [(cid_of(0x71, root), root), *blocks])
-        await door.room.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
+        await door.service.work(lambda folder: folder.add_shard(KEYS[0], cid_of(CAR, data), data))
         url = f"/ipfs/{cid_of(0x71, root)}?format=car"
         with socket.create_connection(door.address) as client:
             client.sendall(f"GET {url} HTTP/1.1\r\nHost: a\r\n\r\n".encode())

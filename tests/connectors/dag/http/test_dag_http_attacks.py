@@ -189,21 +189,21 @@ async def test_however_often_something_changes_a_stream_of_events_looks_again_no
 ) -> None:
     async with open_door(tmp_path / "dags", events_every_s=3_600) as door:
         looked = 0
-        published = door.room.published
+        published = door.service.published
 
         async def counted(id: bytes) -> Any:
             nonlocal looked
             looked += 1
             return await published(id)
 
-        monkeypatch.setattr(door.room, "published", counted)
-        await door.room.receive(KEYS[0], [publish().data], KEYS[1])
+        monkeypatch.setattr(door.service, "published", counted)
+        await door.service.receive(KEYS[0], [publish().data], KEYS[1])
         async with door.client.stream("GET", f"/events?id={SPACE}") as stream:
             lines = stream.aiter_lines()
             while await anext(lines) != "event: tip":
                 pass
             for number in range(20):
-                await door.room.receive(KEYS[0], [publish(nnc=str(number)).data], KEYS[1])
+                await door.service.receive(KEYS[0], [publish(nnc=str(number)).data], KEYS[1])
             assert looked == 1
 
 
@@ -211,9 +211,9 @@ async def test_what_is_published_is_computed_once_for_all_who_ask_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_door(tmp_path / "dags") as opened:
-        door = Door(opened.room, DagHttpSettings(port=1))
+        door = Door(opened.service, DagHttpSettings(port=1))
         asked = 0
-        published = opened.room.published
+        published = opened.service.published
 
         async def counted(id: bytes) -> Any:
             nonlocal asked
@@ -222,7 +222,7 @@ async def test_what_is_published_is_computed_once_for_all_who_ask_at_a_time(
                 raise OSError("the folder cannot be read")
             return await published(id)
 
-        monkeypatch.setattr(opened.room, "published", counted)
+        monkeypatch.setattr(opened.service, "published", counted)
         with pytest.raises(OSError, match="cannot be read"):
             await door.published(KEYS[0])
         gone, *others = (asyncio.create_task(door.published(KEYS[0])) for _ in range(20))

@@ -64,7 +64,7 @@ async def test_a_shard_comes_in_parts_in_any_order_and_is_created_with_the_last(
     head = await door.client.head(URL)
     assert (head.status_code, head.headers["culm-size"]) == (200, str(SIZE))
     assert (await door.client.head(f"/shards/{SHARD}")).headers["culm-size"] == str(SIZE)
-    assert await door.room.read_shard(SHARD, 0, SIZE) == BYTES
+    assert await door.service.read_shard(SHARD, 0, SIZE) == BYTES
 
 
 async def test_a_small_shard_comes_whole_without_content_range(door: OpenDoor) -> None:
@@ -98,7 +98,7 @@ async def test_a_body_is_bounded_as_it_is_read_whatever_its_headers_say(door: Op
 
     answer = await door.client.put(URL, content=endless(), headers=content_range(0, CHUNK_SIZE))
     assert code(answer, 413) == "dag.http.too_large"
-    assert await door.room.spooled(SHARD, bytes(32)) is None
+    assert await door.service.spooled(SHARD, bytes(32)) is None
 
 
 async def test_another_size_other_bytes_and_a_blocked_shard_are_refused(door: OpenDoor) -> None:
@@ -111,7 +111,7 @@ async def test_another_size_other_bytes_and_a_blocked_shard_are_refused(door: Op
     assert code(await door.client.put(f"/shards/zzz?space={SPACE}", content=b"a"), 400)
     assert code(await door.client.put(f"/shards/{SHARD}?space=12", content=b"a"), 400)
     assert code(await door.client.put(f"/shards/{SHARD}", content=b"a"), 400)
-    await door.room.work(lambda folder: folder.set_blocked(SHARD.raw, "unwanted"))
+    await door.service.work(lambda folder: folder.set_blocked(SHARD.raw, "unwanted"))
     assert code(await put(door, 0, CHUNK_SIZE), 403) == "dag.blocked"
 
 
@@ -206,4 +206,4 @@ async def test_parts_from_many_requests_at_once_make_one_shard(door: OpenDoor) -
     parts = [put(door, at, min(SIZE, at + CHUNK_SIZE)) for at in offsets]
     statuses = sorted(answer.status_code for answer in await asyncio.gather(*parts))
     assert statuses[-1] == 202 or 201 in statuses
-    assert await door.room.shard_size(SHARD) == SIZE
+    assert await door.service.shard_size(SHARD) == SIZE

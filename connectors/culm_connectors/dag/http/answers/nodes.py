@@ -45,7 +45,7 @@ async def post_nodes(door: Door, request: Request, client: HttpClient) -> Respon
     data = await door.body(request, client, door.settings.max_body_bytes)
     blocks = await asyncio.to_thread(_car_blocks, door, data, _BLOCKS_MAX)
     await door.access.require(client, SpaceAbility.APPEND, space, blocks)
-    outcomes = await door.room.receive(space, list(blocks.values()), client.peer)
+    outcomes = await door.service.receive(space, list(blocks.values()), client.peer)
     answer = BlocksAnswer(results=[BlockAnswer.model_validate(one) for one in outcomes])
     return json_answer(answer, _status_of_all(outcomes))
 
@@ -65,7 +65,7 @@ async def post_publish(door: Door, request: Request, client: HttpClient) -> Resp
         raise
     # UCANs come first, so that the publish is validated once.
     ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
-    outcomes = await door.room.receive(change.id, ordered, client.peer)
+    outcomes = await door.service.receive(change.id, ordered, client.peer)
     outcome = outcomes[-1]
     results = [BlockAnswer.model_validate(one) for one in outcomes]
     if outcome.status in (AckStatus.REFUSED, AckStatus.LATER):
@@ -80,13 +80,13 @@ async def post_publish(door: Door, request: Request, client: HttpClient) -> Resp
 
 
 async def _report_refused(door: Door, client: HttpClient, blocks: dict[Cid, bytes]) -> None:
-    """Pass malformed blocks to the room, which refuses and reports them with their origin."""
+    """Pass malformed blocks to the service, which refuses and reports them with their origin."""
     if refused := await asyncio.to_thread(_refused_for_form, door, blocks):
-        await door.room.receive(None, refused, client.peer)
+        await door.service.receive(None, refused, client.peer)
 
 
 def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
-    verdict = door.room.verdict
+    verdict = door.service.verdict
     found: list[bytes] = []
     for cid, block in blocks.items():
         try:
@@ -106,8 +106,8 @@ async def post_lack(door: Door, request: Request, client: HttpClient) -> Respons
     end = await door.begin_read(request, client)
     try:
         if "anyone" not in (door.settings.append, door.settings.read):
-            hidden = [cid for cid in heads if not await door.room.belongs(space, cid)]
-        lack = await door.room.lack([cid for cid in heads if cid not in hidden])
+            hidden = [cid for cid in heads if not await door.service.belongs(space, cid)]
+        lack = await door.service.lack([cid for cid in heads if cid not in hidden])
     finally:
         end()
     if hidden:
@@ -132,7 +132,7 @@ def _blocks_of_publish(door: Door, data: bytes, is_car: bool) -> dict[Cid, bytes
 
 def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
     """Return the blocks of a CAR, each once, in its order. Raises `DagError`, `RequestMalformed`."""
-    verdict = door.room.verdict
+    verdict = door.service.verdict
     sections = read_car(data, hashes=verdict.hashes, bounds=verdict.bounds).sections
     if len(sections) > most:
         raise RequestMalformed(f"more than {most} blocks in one request")
@@ -148,7 +148,7 @@ def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
 
 def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChange]:
     """Return the only publish among blocks. Raises the refusal of a single block, or `RequestMalformed`."""
-    verdict = door.room.verdict
+    verdict = door.service.verdict
     found: list[tuple[Cid, PublishChange]] = []
     for cid, block in blocks.items():
         try:

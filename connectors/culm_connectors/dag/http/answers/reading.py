@@ -47,7 +47,7 @@ class Reading:
 
     async def step(self, step: Callable[[FindBlock], _T]) -> _T:
         """Run a short step over the blocks that the client may read, in the folder's thread."""
-        return await self._door.room.reading(step, self._spaces)
+        return await self._door.service.reading(step, self._spaces)
 
     def headers(self, etag: str, roots: Sequence[Cid]) -> dict[str, str]:
         """Return the headers of every answer.

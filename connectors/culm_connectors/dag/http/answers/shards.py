@@ -32,10 +32,10 @@ async def head_shard(door: Door, request: Request, client: HttpClient) -> Respon
     """Answer 200 with the size of a complete shard; else 404 with the ranges that this client has sent."""
     shard = path_cid(request)
     is_shown = await _is_shown(door, client, request, shard)
-    size = await door.room.shard_size(shard) if is_shown else None
+    size = await door.service.shard_size(shard) if is_shown else None
     if size is not None:
         return Response(headers={"Culm-Size": str(size), "Cache-Control": "no-store"})
-    spooled = await door.room.spooled(shard, client.peer)
+    spooled = await door.service.spooled(shard, client.peer)
     headers = {} if spooled is None else _range_headers(*spooled)
     return Response(status_code=404, headers=headers)
 
@@ -51,7 +51,7 @@ async def put_shard(door: Door, request: Request, client: HttpClient) -> Respons
         stop = size = len(data)
     if len(data) != stop - start or not data:
         raise RequestMalformed(f"a body of {len(data)} bytes, where Content-Range says {stop - start}")
-    part = await door.room.spool_part(space, shard, size, start, data, client.peer)
+    part = await door.service.spool_part(space, shard, size, start, data, client.peer)
     if part.status in (AckStatus.REFUSED, AckStatus.LATER):
         code = part.code or SpoolFull.code
         status = status_of(code) if part.code else 503
@@ -75,12 +75,12 @@ async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid
     space = _named_space(door, client, request)
     if space is not None:
         await door.access.require_either(client, space)
-        return await door.room.belongs(space, shard)
+        return await door.service.belongs(space, shard)
     spaces = await door.access.readable(client)
     if spaces is None:
         return True
     for one in spaces:
-        if await door.room.belongs(one, shard):
+        if await door.service.belongs(one, shard):
             return True
     return False
 

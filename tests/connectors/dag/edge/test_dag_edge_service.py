@@ -17,7 +17,7 @@ from culm_connectors.dag.edge.settings import EdgeQuotas
 from culm_connectors.dag.errors import DagFolderError
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import DagHttpSettings
-from culm_connectors.dag.room import SpooledPart
+from culm_connectors.dag.service import SpooledPart
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_connectors.dag.store.tables import DATABASE_FILE
 from culm_connectors.edge.fair_turns import caller_address, calling
@@ -47,7 +47,7 @@ NODE = encode_append([SHARD])
 
 async def bring_shard(edge: EdgeParts, peer: bytes = PEER, data: bytes = BYTES) -> SpooledPart:
     for offset in range(0, SIZE, CHUNK_SIZE):
-        part = await edge.room.spool_part(
+        part = await edge.service.spool_part(
             SPACE, SHARD, SIZE, offset, data[offset : offset + CHUNK_SIZE], peer
         )
     return part
@@ -62,12 +62,12 @@ async def test_nothing_is_had_before_kafka_has_it(tmp_path: Path) -> None:
     topics = ListedTopics()
     async with edge_parts(tmp_path, topics) as edge:
         topics.answers.clear()
-        first = asyncio.create_task(edge.room.receive(SPACE, [NODE.data], PEER))
+        first = asyncio.create_task(edge.service.receive(SPACE, [NODE.data], PEER))
         await until(lambda: edge.folder.waiting)
         # It is on the disk, and said to nobody: neither to who brought it, nor to who brings it again.
-        again = asyncio.create_task(edge.room.receive(SPACE, [NODE.data], SEEDS[1]))
+        again = asyncio.create_task(edge.service.receive(SPACE, [NODE.data], SEEDS[1]))
         await until(lambda: topics.asked == 1)
-        await edge.room.work(lambda _: None)
+        await edge.service.work(lambda _: None)
         assert not first.done() and not again.done()
         topics.answers.set()
         assert [one.status for one in await first] == [AckStatus.DURABLE]
@@ -84,12 +84,12 @@ async def test_whoever_floods_the_folder_with_work_delays_others_by_a_step(tmp_p
     async def work(host: str, count: int) -> None:
         with calling(host, host):
             await asyncio.gather(
-                *(edge.room.work(lambda _: order.append(caller_address())) for _ in range(count))
+                *(edge.service.work(lambda _: order.append(caller_address())) for _ in range(count))
             )
 
     async with edge_parts(tmp_path, ListedTopics()) as edge, asyncio.TaskGroup() as group:
         with calling("10.0.0.3", "first"):
-            group.create_task(edge.room.work(lambda _: begins.wait()))
+            group.create_task(edge.service.work(lambda _: begins.wait()))
         await asyncio.sleep(0)
         for host, count in (("10.0.0.1", 100), ("10.0.0.2", 1)):
             group.create_task(work(host, count))
@@ -104,13 +104,13 @@ async def test_what_a_process_has_left_in_its_outbox_is_published_by_the_next_on
     topics.answers.clear()
     async with edge_parts(tmp_path, topics) as edge:
         for number, blocks in enumerate(([NODE.data], [publish().data]), 1):
-            asking = asyncio.create_task(edge.room.receive(SPACE, blocks, PEER))
+            asking = asyncio.create_task(edge.service.receive(SPACE, blocks, PEER))
             await until_waiting(edge, number)
             asking.cancel()
     assert not topics.topics
     topics.answers.set()
     async with edge_parts(tmp_path, topics) as edge:
-        await edge.room.until_idle()
+        await edge.service.until_idle()
     assert len(topics.records("dag.nodes")) == len(topics.records("dag.publishes")) == 1
 
 
@@ -119,10 +119,10 @@ async def test_a_publish_is_told_with_each_receipt_until_it_is_in_the_order(tmp_
     leaf = publish()
     async with edge_parts(tmp_path, topics) as edge:
         token = ucan(1, 0, {"can": "dag/append", "with": "did:key:x"})
-        outcomes = await edge.room.receive(None, [leaf.data, token.block], PEER)
+        outcomes = await edge.service.receive(None, [leaf.data, token.block], PEER)
         assert [one.status for one in outcomes] == [AckStatus.DURABLE] * 2
         assert outcomes[0].in_order
-        assert [one.status for one in await edge.room.receive(None, [leaf.data], PEER)] == [AckStatus.HAD]
+        assert [one.status for one in await edge.service.receive(None, [leaf.data], PEER)] == [AckStatus.HAD]
     (record,) = topics.records("dag.publishes")
     id, found = decode_publish_record(record.key, record.value)
     assert (id, found.cid, found.prior, found.received_at) == (KEYS[0], leaf.cid, None, NOW)
@@ -144,28 +144,28 @@ async def test_what_one_edge_has_published_another_one_offers(tmp_path: Path) ->
     topics = ListedTopics()
     async with edge_parts(tmp_path / "one", topics) as one:
         await bring_shard(one)
-        await one.room.receive(SPACE, [NODE.data], PEER)
-        await one.room.receive(None, [publish(link=SHARD, origin=NODE.cid).data], PEER)
-        said = await one.room.published(KEYS[0])
+        await one.service.receive(SPACE, [NODE.data], PEER)
+        await one.service.receive(None, [publish(link=SHARD, origin=NODE.cid).data], PEER)
+        said = await one.service.published(KEYS[0])
         await one.follow()
     async with edge_parts(tmp_path / "other", topics) as other:
         await other.follow()
-        assert await other.room.published(KEYS[0]) == said
-        assert await other.room.read_shard(SHARD, 0, SIZE) == BYTES
+        assert await other.service.published(KEYS[0]) == said
+        assert await other.service.read_shard(SHARD, 0, SIZE) == BYTES
         assert not other.folder.waiting
-        assert await other.room.belongs(SPACE, SHARD)
+        assert await other.service.belongs(SPACE, SHARD)
 
 
 async def test_what_is_refused_is_told_once_with_who_brought_it(tmp_path: Path) -> None:
     topics = ListedTopics()
     async with edge_parts(tmp_path, topics) as edge:
         for _ in range(2):
-            (outcome,) = await edge.room.receive(SPACE, [b"\xa0"], PEER)
+            (outcome,) = await edge.service.receive(SPACE, [b"\xa0"], PEER)
             assert (outcome.status, outcome.code) == (AckStatus.REFUSED, "dag.schema")
         wrong = bytes(reversed(BYTES))
         assert (await bring_shard(edge, PEER, wrong)).status is AckStatus.REFUSED
         await edge.sender.send()
-        assert edge.room.refusals.counts.total() == 2
+        assert edge.service.refusals.counts.total() == 2
     first, shard = topics.records("rejected")
     assert first.key == outcome.cid.raw
     assert shard.key == SHARD.raw
@@ -175,15 +175,15 @@ async def test_a_space_over_its_quota_takes_more_later(tmp_path: Path) -> None:
     topics = ListedTopics()
     quotas = EdgeQuotas(max_bytes_per_space=len(NODE.data) + 1)
     async with edge_parts(tmp_path, topics, quotas) as edge:
-        await edge.room.receive(SPACE, [NODE.data], PEER)
-        (outcome,) = await edge.room.receive(SPACE, [encode_append([]).data], PEER)
+        await edge.service.receive(SPACE, [NODE.data], PEER)
+        (outcome,) = await edge.service.receive(SPACE, [encode_append([]).data], PEER)
         assert (outcome.status, outcome.code) == (AckStatus.LATER, "dag.space_full")
         part = await bring_shard(edge)
         assert (part.status, part.code) == (AckStatus.LATER, "dag.space_full")
-        (outcome,) = await edge.room.receive(OTHER_SPACE, [encode_append([]).data], PEER)
+        (outcome,) = await edge.service.receive(OTHER_SPACE, [encode_append([]).data], PEER)
         assert outcome.status is AckStatus.DURABLE
         # What is here is had, whatever the quota says.
-        (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
+        (outcome,) = await edge.service.receive(SPACE, [NODE.data], PEER)
         assert outcome.status is AckStatus.HAD
 
 
@@ -195,9 +195,9 @@ async def test_what_is_blocked_is_refused_and_what_is_dropped_is_as_if_it_never_
         topics.topics["dag.blocked"] = [ProducerRecord(SHARD.raw, blocked), ProducerRecord(SPACE, blocked)]
         topics.topics["dag.shards"] = [ProducerRecord(one.key, None) for one in topics.records("dag.shards")]
         await edge.follow("dag.blocked", "dag.shards")
-        assert await edge.room.shard_size(SHARD) is None
+        assert await edge.service.shard_size(SHARD) is None
         assert (await bring_shard(edge)).code == "dag.blocked"
-        (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
+        (outcome,) = await edge.service.receive(SPACE, [NODE.data], PEER)
         assert (outcome.status, outcome.code) == (AckStatus.REFUSED, "dag.blocked")
 
 
@@ -217,13 +217,13 @@ async def test_what_a_failed_step_has_put_into_the_outbox_is_waited_for_by_nobod
     async with edge_parts(tmp_path, topics) as edge:
 
         def fail(_: object) -> None:
-            edge.room.take(SPACE, [NODE.data], PEER)
+            edge.service.take(SPACE, [NODE.data], PEER)
             raise ValueError("as it happens")
 
         with pytest.raises(ValueError, match="as it happens"):
-            await edge.room.work(fail)
-        await edge.room.until_idle()
-        (outcome,) = await edge.room.receive(SPACE, [NODE.data], PEER)
+            await edge.service.work(fail)
+        await edge.service.until_idle()
+        (outcome,) = await edge.service.receive(SPACE, [NODE.data], PEER)
         assert outcome.status is AckStatus.DURABLE
     assert len(topics.records("dag.nodes")) == 1
 
@@ -233,13 +233,13 @@ async def test_a_space_of_which_too_much_waits_takes_what_is_waited_for(tmp_path
     async with edge_parts(tmp_path, topics, max_waiting_nodes=2) as edge:
         roots = [encode_append([cid_of(CAR, bytes([number]))]) for number in range(3)]
         waiting = [encode_append([], root.cid).data for root in roots]
-        outcomes = await edge.room.receive(SPACE, waiting, PEER)
+        outcomes = await edge.service.receive(SPACE, waiting, PEER)
         assert [one.status for one in outcomes] == [AckStatus.DURABLE, AckStatus.DURABLE, AckStatus.LATER]
         assert outcomes[-1].code == "dag.waiting_full"
         # What they wait for, and what waits for nothing, is taken; and then there is room.
-        (outcome,) = await edge.room.receive(SPACE, [roots[0].data], PEER)
+        (outcome,) = await edge.service.receive(SPACE, [roots[0].data], PEER)
         assert outcome.status is AckStatus.DURABLE
-        (outcome,) = await edge.room.receive(SPACE, waiting[2:], PEER)
+        (outcome,) = await edge.service.receive(SPACE, waiting[2:], PEER)
         assert outcome.status is AckStatus.DURABLE
 
 
@@ -247,14 +247,14 @@ async def test_a_publish_of_no_form_that_comes_by_http_is_told_too(tmp_path: Pat
     topics = ListedTopics()
     async with (
         edge_parts(tmp_path, topics) as edge,
-        serve_http(edge.room, DagHttpSettings()) as url,
+        serve_http(edge.service, DagHttpSettings()) as url,
         httpx.AsyncClient(base_url=url) as client,
     ):
         token = ucan(0, 1, {"can": "dag/publish", "with": DIDS[0]})
         for block in (b"\xff", token.block):
             assert (await client.post("/publishes", content=block)).status_code == 422
         await edge.sender.send()
-        assert await edge.room.work(lambda folder: folder.read_ucan(token.cid)) is None
+        assert await edge.service.work(lambda folder: folder.read_ucan(token.cid)) is None
     (told,) = topics.records("rejected")
     assert told.key == cid_of(RAW, b"\xff").raw
 
@@ -274,12 +274,12 @@ def _pieces(rng: random.Random, scenario: DagScenario) -> list[tuple[str, tuple[
 async def _bring(edge: EdgeParts, what: str, one: tuple[Any, ...], peer: bytes) -> None:
     space, cid, data = one
     if what == "node":
-        (outcome,) = await edge.room.receive(space, [data], peer)
+        (outcome,) = await edge.service.receive(space, [data], peer)
         assert outcome.status in (AckStatus.DURABLE, AckStatus.HAD)
         return
     part = None
     for offset in range(0, len(data), CHUNK_SIZE):
-        part = await edge.room.spool_part(
+        part = await edge.service.spool_part(
             space, cid, len(data), offset, data[offset : offset + CHUNK_SIZE], peer
         )
     assert part is not None and part.status in (AckStatus.DURABLE, AckStatus.HAD)
@@ -299,7 +299,7 @@ async def _said(edge: EdgeParts, scenario: DagScenario) -> list[object]:
             for space in scenario.spaces
         ]
 
-    return await edge.room.work(step)
+    return await edge.service.work(step)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -325,7 +325,7 @@ async def test_edges_come_to_say_the_same(seed: int, tmp_path: Path) -> None:
     for name in NAMES:
         # What was left over in an outbox is published.
         async with edge_parts(tmp_path / name, topics) as edge:
-            await edge.room.until_idle()
+            await edge.service.until_idle()
     said: list[list[object]] = []
     for name in (*NAMES, "new"):
         async with edge_parts(tmp_path / name, topics) as edge:

@@ -1,7 +1,7 @@
-"""Rooms that protocols of a connector share: each is open, and runs, for as long as one of them uses it.
+"""Services that protocols of a connector share: each is open, and runs, for as long as one of them uses it.
 
-A room that fails ends every protocol that uses it. It is closed with the error that ended it when the last of
-them has left. The next protocol that requests it opens it anew.
+A service that fails ends every protocol that uses it. It is closed with the error that ended it when the last
+of them has left. The next protocol that requests it opens it anew.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar
 from prometheus_client.core import Metric
 
 
-class SharedRoom(Protocol):
+class SharedService(Protocol):
     """A service that several protocols of a connector use."""
 
     async def run(self) -> None:
-        """Run until cancelled. An error ends the protocols that use the room."""
+        """Run until cancelled. An error ends the protocols that use the service."""
         ...
 
     def metrics(self) -> Iterator[Metric]:
@@ -30,22 +30,22 @@ class SharedRoom(Protocol):
         ...
 
 
-Room = TypeVar("Room", bound=SharedRoom)
+Service = TypeVar("Service", bound=SharedService)
 
 
-class UsedRoom:
-    """A room that is open, with the task that runs it and the number of its users."""
+class UsedService:
+    """A service that is open, with the task that runs it and the number of its users."""
 
-    def __init__(self, room: SharedRoom, stack: AsyncExitStack) -> None:
-        self.room: Any = room
+    def __init__(self, service: SharedService, stack: AsyncExitStack) -> None:
+        self.service: Any = service
         self.is_closed = asyncio.Event()
         self._stack = stack
         self._users = 0
         self._error: BaseException | None = None
-        self._running = asyncio.create_task(room.run(), name=type(room).__name__)
+        self._running = asyncio.create_task(service.run(), name=type(service).__name__)
 
     async def failed(self) -> None:
-        """Wait until the room fails, and raise the error that ended it."""
+        """Wait until the service fails, and raise the error that ended it."""
         await asyncio.shield(self._running)
 
     @property
@@ -58,7 +58,7 @@ class UsedRoom:
         self._users += 1
 
     async def left(self, error: BaseException | None) -> None:
-        """Close the room if it has no users any more, with the first error that it was left with."""
+        """Close the service if it has no users any more, with the first error that it was left with."""
         self._users -= 1
         self._error = first = self._error or error
         if self._users:
@@ -71,30 +71,30 @@ class UsedRoom:
             self.is_closed.set()
 
 
-class SharedRooms:
-    """The rooms of one connector, by the functions that open them."""
+class SharedServices:
+    """The services of one connector, by the functions that open them."""
 
     def __init__(self) -> None:
-        self._used: dict[Callable[..., object], UsedRoom] = {}
+        self._used: dict[Callable[..., object], UsedService] = {}
         self._opening = asyncio.Lock()
 
-    def __iter__(self) -> Iterator[SharedRoom]:
-        """Iterate over the open rooms; from any thread."""
-        return iter([used.room for used in tuple(self._used.values()) if not used.is_closed.is_set()])
+    def __iter__(self) -> Iterator[SharedService]:
+        """Iterate over the open services; from any thread."""
+        return iter([used.service for used in tuple(self._used.values()) if not used.is_closed.is_set()])
 
     @asynccontextmanager
     async def use(
-        self, key: Callable[..., object], opening: Callable[[], AbstractAsyncContextManager[Room]]
-    ) -> AsyncIterator[UsedRoom]:
-        """Use the room of this key while the context lasts; `opening` opens it unless it is open already."""
+        self, key: Callable[..., object], opening: Callable[[], AbstractAsyncContextManager[Service]]
+    ) -> AsyncIterator[UsedService]:
+        """Use the service of this key while the context lasts; `opening` opens it unless it is open."""
         async with self._opening:
             used = self._used.get(key)
             if used is None or used.is_ending:
                 if used is not None:
                     await used.is_closed.wait()
                 async with AsyncExitStack() as stack:
-                    room = await stack.enter_async_context(opening())
-                    used = self._used[key] = UsedRoom(room, stack.pop_all())
+                    service = await stack.enter_async_context(opening())
+                    used = self._used[key] = UsedService(service, stack.pop_all())
             used.entered()
         try:
             yield used

@@ -1,4 +1,4 @@
-"""A room over an edge's folder: data is durable once Kafka has acknowledged it."""
+"""A service over an edge's folder: data is durable once Kafka has acknowledged it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from culm_connectors.dag.edge.edge_folder import EdgeFolder
 from culm_connectors.dag.edge.refusals import DagRefusals
 from culm_connectors.dag.edge.tables import SHARDS_TOPIC
-from culm_connectors.dag.room import BlockTaken, DagRoom, SpooledPart
+from culm_connectors.dag.service import BlockTaken, DagService, SpooledPart
 from culm_connectors.edge.intake import Intake
 from culm_connectors.local_store.store_guard import Watching
 from culm_models.dag.blocks.cid import Cid
@@ -17,7 +17,7 @@ from culm_models.dag.errors import Blocked
 from culm_models.dag.wire.messages import AckStatus
 
 
-class EdgeRoom(DagRoom):
+class EdgeDagService(DagService):
     """The interface of one edge for its doors. `intake` produces the folder's outbox."""
 
     folder: EdgeFolder

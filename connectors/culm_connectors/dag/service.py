@@ -1,7 +1,7 @@
 """Interface of a process that keeps DAGs for its doors (QUIC, HTTP).
 
-A door knows the principal and its rights; the room validates, keeps and finds data. Data that it calls
-durable survives the process: in a folder once it is on disk, at an edge (`edge/room`) once Kafka has
+A door knows the principal and its rights; the service validates, keeps and finds data. Data that it calls
+durable survives the process: in a folder once it is on disk, at an edge (`edge/service`) once Kafka has
 acknowledged it.
 """
 
@@ -60,7 +60,7 @@ class BlockTaken:
     """For a refused block: whether it was not refused before, so that it is recorded on `rejected`."""
 
 
-class DagRoom:
+class DagService:
     """Nodes, shards and orders of an open folder, which only `work` may use meanwhile.
 
     For one event loop; nothing blocks it. The caller closes the folder. `peer` identifies the principal in 32
@@ -76,7 +76,7 @@ class DagRoom:
         busy_burst_s: float = 1.0,
         watching: Watching = nullcontext,
     ) -> None:
-        """Make a room over an open folder.
+        """Make a service over an open folder.
 
         `busy_share`: the share of the folder's time that one caller, and one address, may use; 0: unlimited.
         Each step of work on the folder runs within `watching`.
@@ -84,9 +84,9 @@ class DagRoom:
         self.folder = folder
         self._clock_s = clock_s
         self._worker = FairWorker(
-            "dag-room", busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching
+            "dag-service", busy_share=busy_share, busy_burst_s=busy_burst_s, watching=watching
         )
-        self._verifiers = FairWorker("dag-room-verify", threads=_VERIFYING)
+        self._verifiers = FairWorker("dag-service-verify", threads=_VERIFYING)
         self.watches = Watches()
         """Readers that wait for changes of published ids."""
         self.listeners: list[Listener] = []
