@@ -88,5 +88,5 @@ def compacted() -> dict[str, str]:
 
 
 def kept() -> dict[str, str]:
-    """Return topic properties by which records are kept for ever."""
+    """Return topic properties by which records are kept forever."""
     return {**EVERY_TOPIC, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}

@@ -19,7 +19,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
         config=kept_for(days=7),
         writers=("connector", "operator"),
         readers=("connector", "consumer", "operator"),
-        doc="Live packets byte for byte, those of a source in their order; may repeat.",
+        doc="Live packets, byte for byte, in order within each source. Packets may repeat.",
     ),
     TopicSpec(
         name="chotki.fields",
@@ -31,7 +31,10 @@ CHOTKI: tuple[TopicSpec, ...] = (
         config=kept_for(days=7),
         writers=("connector",),
         readers=("operator",),
-        doc="What diffs brought: operands of fields, behind them the vectors of their blocks; may repeat.",
+        doc=(
+            "Contents of diffs: the operands of fields, followed by the vectors of their blocks. "
+            "Records may repeat."
+        ),
     ),
     TopicSpec(
         name="chotki.commits",
@@ -43,7 +46,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
         config=kept_for(days=7),
         writers=("connector",),
         readers=("connector", "operator"),
-        doc="A diff is whole: its vector, and where in `chotki.fields` everything of it ends.",
+        doc="One record per complete diff: its vector, and the offsets in `chotki.fields` at which it ends.",
     ),
     TopicSpec(
         name="chotki.state",
@@ -61,7 +64,9 @@ CHOTKI: tuple[TopicSpec, ...] = (
         # A slower reader may miss values that an epoch replaced.
         config=compacted() | {"min.compaction.lag.ms": str(_HOUR_MS)},
         readers=("connector", "consumer", "operator"),
-        doc="The merged value of every field, the vector of every block, and marks: up to here, all of it.",
+        doc=(
+            "The merged value of every field, the vector of every block, and a mark at the end of each epoch."
+        ),
     ),
     TopicSpec(
         name="chotki.vectors",
@@ -73,7 +78,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("connector",),
         readers=("connector", "consumer", "operator"),
-        doc="What the deployment holds of each source, and what each peer does.",
+        doc="The version vectors of the deployment and of each peer.",
     ),
     TopicSpec(
         name="chotki.sessions",
@@ -85,7 +90,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
         config=kept_for(days=7),
         writers=("connector",),
         readers=("operator",),
-        doc="Sessions with peers: state, traces, bytes, and why they ended.",
+        doc="Sessions with peers: state, traces, bytes, and the reason for which they ended.",
     ),
     TopicSpec(
         name="chotki.sources",
@@ -97,7 +102,7 @@ CHOTKI: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("connector", "operator"),
         readers=("connector", "operator"),
-        doc="Source numbers of this deployment's own replicas: whose each is, and whether it may be used.",
+        doc="Source numbers of the deployment's own replicas, with their owner and whether they may be used.",
     ),
 )
 
@@ -107,7 +112,7 @@ CHOTKI_JOBS: tuple[JobSpec, ...] = (
         reads=("chotki.packets", "chotki.fields", "chotki.commits"),
         writes=("chotki.state", "chotki.vectors", "rejected"),
         load="culm_streaming.chotki.job:JOB",
-        doc="merges what Chotki's replicas brought, and keeps the vectors of blocks and of everything",
+        doc="merges what Chotki replicas have sent, and keeps the vectors of blocks and the global vector",
         group="chotki",
     ),
 )

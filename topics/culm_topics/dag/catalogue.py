@@ -20,7 +20,11 @@ DAG: tuple[TopicSpec, ...] = (
         config=kept(),
         writers=("connector", "operator"),
         readers=("connector", "consumer", "operator"),
-        doc="What decides verdicts: one map for the deployment, the first behind the last tombstone.",
+        doc=(
+            "Validation rules of the deployment, one map. The first record after the last tombstone "
+            "applies. A process publishes its own rules if there are none, and does not start if its "
+            "rules differ."
+        ),
     ),
     TopicSpec(
         name="dag.nodes",
@@ -56,7 +60,7 @@ DAG: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("job", "operator"),
         readers=("connector", "consumer", "operator"),
-        doc="Which blocks a shard holds, and where in it. Partitioned by shard (see Keys).",
+        doc="The blocks of each shard with their offsets. Partitioned by shard (see Keys).",
     ),
     TopicSpec(
         name="dag.publishes",
@@ -68,7 +72,10 @@ DAG: tuple[TopicSpec, ...] = (
         config=kept(),
         writers=("connector", "operator"),
         readers=("connector", "consumer", "operator"),
-        doc="Publishes as received, also those that wait, with the time that they are judged at; may repeat.",
+        doc=(
+            "Publishes as received, including those that wait for others, with the time at which "
+            "their proofs are validated. Records may repeat."
+        ),
     ),
     TopicSpec(
         name="dag.blocked",
@@ -80,7 +87,7 @@ DAG: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("operator",),
         readers=("connector", "consumer", "operator"),
-        doc="What connectors refuse from now on, and states treat as missing.",
+        doc="Blocked shards and spaces: connectors refuse them, and states treat them as missing.",
     ),
     TopicSpec(
         name="dag.heads",
@@ -92,7 +99,7 @@ DAG: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("job",),
         readers=("connector", "consumer", "operator"),
-        doc="How the DAG of a space stands: its heads, and what is missing.",
+        doc="State of the DAG of each space: its heads, and what is missing.",
     ),
     TopicSpec(
         name="dag.order",
@@ -104,7 +111,10 @@ DAG: tuple[TopicSpec, ...] = (
         config=kept_for(30),
         writers=("job",),
         readers=("connector", "consumer", "operator"),
-        doc="The order of an id's publishes, as changes: from this position on it is these.",
+        doc=(
+            "The order of the publishes of each id, as changes: each record replaces the order from a "
+            "position on."
+        ),
     ),
     TopicSpec(
         name="dag.published",
@@ -116,7 +126,10 @@ DAG: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("job",),
         readers=("connector", "consumer", "operator"),
-        doc="What is published under an id: the tip, its state, other heads, and the latest complete one.",
+        doc=(
+            "The publish that is in force under each id: the tip and its state, other heads, and the "
+            "latest complete publish."
+        ),
     ),
 )
 
@@ -133,7 +146,7 @@ DAG_JOBS: tuple[JobSpec, ...] = (
             "rejected",
         ),
         load="culm_streaming.dag.job:JOB",
-        doc="keeps the heads of spaces, which blocks lie in which shard, and the order and tip of each id",
+        doc="keeps the heads of spaces, the index of blocks in shards, and the order and tip of each id",
         group="dag",
     ),
 )

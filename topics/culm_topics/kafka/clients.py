@@ -30,13 +30,13 @@ _NO_SECRETS = frozenset({"sasl.oauthbearer.token.endpoint.url"})
 
 FIXED: Mapping[str, str] = {
     "bootstrap.servers": "is the setting `bootstrap`",
-    "group.id": "is an argument of whoever consumes",
+    "group.id": "is an argument of the consumer",
     "acks": "is `all`: an acknowledged record must survive a broker",
     "enable.idempotence": "is on: a retry must neither repeat nor reorder",
-    "partitioner": "is the Java client's, so that every client puts a log in the same partition",
+    "partitioner": "is that of the Java client, so that every client puts a log into the same partition",
     "enable.auto.commit": "is off: positions are committed after the work is done",
     "enable.auto.offset.store": "is off: positions are committed after the work is done",
-    "auto.offset.reset": "is an argument of whoever consumes: a position out of range must be loud",
+    "auto.offset.reset": "is an argument of the consumer: a position out of range must be an error",
     "transactional.id": "is not used: nothing relies on Kafka transactions",
 }
 """Properties that cannot be set through `options`, with the reason."""

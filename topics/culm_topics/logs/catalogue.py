@@ -13,7 +13,10 @@ LOGS: tuple[TopicSpec, ...] = (
         config=kept_for(7),
         writers=("connector",),
         readers=("connector", "operator"),
-        doc="Entries as connectors received and checked them, with who brought them; may repeat or jump.",
+        doc=(
+            "Entries that connectors received and validated, with their origin. Entries may repeat, "
+            "and sequence numbers may jump."
+        ),
     ),
     TopicSpec(
         name="logs",
@@ -24,7 +27,10 @@ LOGS: tuple[TopicSpec, ...] = (
         cleanup="keep",
         config=kept(),
         readers=("consumer", "connector", "operator"),
-        doc="The replicated logs: verified entries, each log in sequence order; a retried batch may repeat.",
+        doc=(
+            "The replicated logs: verified entries, each log in sequence order. A batch that is "
+            "retried may repeat records."
+        ),
     ),
     TopicSpec(
         name="rejected",
@@ -36,7 +42,7 @@ LOGS: tuple[TopicSpec, ...] = (
         config=kept_for(30),
         writers=("connector",),
         readers=("operator",),
-        doc="What was refused, why (a stable code), and who brought it; of a fork both entries, as proof.",
+        doc="Rejected data with a stable code and its origin. For a fork it contains both entries, as proof.",
     ),
     TopicSpec(
         name="receipts",
@@ -48,7 +54,10 @@ LOGS: tuple[TopicSpec, ...] = (
         config=kept_for(7),
         writers=("connector",),
         readers=("operator",),
-        doc="What a peer is known to hold: from its own messages, or because it was delivered.",
+        doc=(
+            "Entries that a peer is known to hold, from its own messages or because they were "
+            "delivered to it."
+        ),
     ),
     TopicSpec(
         name="version-vectors",
@@ -59,7 +68,10 @@ LOGS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("connector", "operator"),
-        doc="Per peer and log the highest number it holds; under the all-zero peer id, the log heights.",
+        doc=(
+            "The highest sequence number that each peer holds of each log. Rows under the all-zero "
+            "peer id are the log heights."
+        ),
     ),
     TopicSpec(
         name="blocks",
@@ -74,7 +86,10 @@ LOGS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("connector", "operator"),
-        doc="Per schema and block of public keys the log heights, their fingerprints and how new they are.",
+        doc=(
+            "The log heights of each schema and block of public keys, with their fingerprints and the "
+            "input that they include."
+        ),
     ),
     TopicSpec(
         name="block-vectors",
@@ -89,7 +104,7 @@ LOGS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("connector", "operator"),
-        doc="Per peer and block the version vector of what the peer holds: records as in `blocks`.",
+        doc="The version vector of each peer and block. The records are those of `blocks`.",
     ),
     TopicSpec(
         name="fragments",
@@ -101,7 +116,7 @@ LOGS: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("connector",),
         readers=("consumer", "connector", "operator"),
-        doc="Verified entries with gaps before them, until their log reaches them. By log (see Keys).",
+        doc="Verified entries behind a gap, until their log reaches them. Partitioned by log (see Keys).",
     ),
     TopicSpec(
         name="payloads",
@@ -113,7 +128,10 @@ LOGS: tuple[TopicSpec, ...] = (
         config=compacted(),
         writers=("connector",),
         readers=("consumer", "connector", "operator"),
-        doc="Verified payloads that are in no entry's record, in chunks. Partitioned by payload (see Keys).",
+        doc=(
+            "Verified payloads that are not in the record of their entry, in chunks. Partitioned by "
+            "payload (see Keys)."
+        ),
     ),
     TopicSpec(
         name="holdings",
@@ -125,7 +143,10 @@ LOGS: tuple[TopicSpec, ...] = (
         config=kept_for(7),
         writers=("connector",),
         readers=("connector", "operator"),
-        doc="What a peer is newly known to hold of a log, with gaps, and which payloads it has dropped.",
+        doc=(
+            "Changes of what a peer holds of a log: entries and payloads that it has, and payloads "
+            "that it has dropped."
+        ),
     ),
     TopicSpec(
         name="coverage",
@@ -136,7 +157,10 @@ LOGS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("consumer", "connector", "operator"),
-        doc="Per peer and log the entries and payloads it holds; under the all-zero peer id, the deployment.",
+        doc=(
+            "The entries and payloads that each peer holds of each log. Rows under the all-zero peer "
+            "id describe the deployment."
+        ),
     ),
 )
 
@@ -146,28 +170,31 @@ LOG_JOBS: tuple[JobSpec, ...] = (
         reads=("entries",),
         writes=("logs", "rejected"),
         load="culm_streaming.logs.job:JOB",
-        doc="checks entries and puts each log in order, without gaps or repeats",
+        doc="validates entries and puts each log in order, without gaps or repeats",
     ),
     JobSpec(
         name="version-vectors",
         reads=("logs", "receipts"),
         writes=("version-vectors", "rejected"),
         load="culm_streaming.version_vectors:JOB",
-        doc="keeps the highest number of each log that each peer holds",
+        doc="keeps the highest sequence number of each log that each peer holds",
     ),
     JobSpec(
         name="blocks",
         reads=("logs", "receipts"),
         writes=("blocks", "block-vectors", "rejected"),
         load="culm_streaming.blocks.job:JOB",
-        doc="keeps heights and fingerprints of the logs by schema and block of public keys",
+        doc="keeps the heights and fingerprints of logs by schema and block of public keys",
     ),
     JobSpec(
         name="coverage",
         reads=("logs", "fragments", "payloads", "holdings"),
         writes=("coverage", "rejected"),
         load="culm_streaming.coverage.job:JOB",
-        doc="keeps which entries and payloads are held, and what they prove, as sets by peer and log",
+        doc=(
+            "keeps the sets of entries and payloads that each peer holds of each log, and which "
+            "entries they prove"
+        ),
         group="coverage",
     ),
 )

@@ -30,7 +30,7 @@ def topic_cddl(records: Sequence[type[Record]]) -> str:
         lines += _comment(f"`{topic}`: {declared[0].about}")
         lines += _rule(records[0])
     else:
-        lines += _comment(f"`{topic}`: what a value is, the key says.")
+        lines += _comment(f"`{topic}`: the key determines the kind of the value.")
         name = f"{topic.replace('.', '-')}-value"
         lines.append(f"{name} = {' / '.join(declaration.rule for declaration in declared)}")
         for record in records:

@@ -17,7 +17,7 @@ MAX_REJECTED_BYTES: Final = MAX_MESSAGE_BYTES - 8 * 1024
 fits."""
 
 
-@record("rejected", "what was refused, and why. Key: log key or CID, or empty when none can be told.")
+@record("rejected", "rejected data, and why. Key: log key or CID, or empty if neither is known.")
 class RejectedRecord(Record):
     """Value of `rejected`; its key is the log's key, or empty if no log can be determined.
 
@@ -28,19 +28,19 @@ class RejectedRecord(Record):
     """
 
     code: Annotated[str, 'stable code, for example "bamboo.signature"']
-    detail: Annotated[str, "for people; at most 1,000 characters, of a longer one the first"]
+    detail: Annotated[str, "for people; the first 1,000 characters"]
     entry: Annotated[bytes | None, "refused entry, or the raw value of a record that cannot be decoded"] = (
         None
     )
-    operation: Annotated[bytes | None, "both null where they are too large together; the detail says so"] = (
-        None
-    )
+    operation: Annotated[
+        bytes | None, "entry and operation are null if they are too large together; the detail says so"
+    ] = None
     brought_by: PeerId | None = None
     source: Annotated[Source, named("topic", "partition", "offset"), rule("source")] | None = None
     seq_num: int | None = None
     first: Annotated[
         bytes | None,
-        "of a fork: the entry that stays; of two that came as bogus evidence: the first",
+        "of a fork: the entry that is kept; of bogus evidence: the first of the two entries",
     ] = None
 
 

@@ -16,7 +16,10 @@ SDS: tuple[TopicSpec, ...] = (
         config=kept_for(days=7),
         writers=("connector",),
         readers=("connector", "operator"),
-        doc="SDS messages as connectors received or fetched them, unchecked; may repeat, in any order.",
+        doc=(
+            "SDS messages that connectors received or fetched, not validated. Messages may repeat and "
+            "come in any order."
+        ),
     ),
     TopicSpec(
         name="sds.commands",
@@ -28,7 +31,7 @@ SDS: tuple[TopicSpec, ...] = (
         config=kept_for(days=7),
         writers=("connector", "operator"),
         readers=("operator",),
-        doc="What hosted participants ask for: to join, to leave, to send, to send again now.",
+        doc="Commands of hosted participants: join, leave, send, resend.",
     ),
     TopicSpec(
         name="sds.messages",
@@ -39,7 +42,10 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="keep",
         config=kept(),
         readers=("connector", "consumer", "operator"),
-        doc="The store: the bytes of every content message; a retried batch may repeat the same bytes.",
+        doc=(
+            "The store: the bytes of every content message. A batch that is retried may repeat the "
+            "same bytes."
+        ),
     ),
     TopicSpec(
         name="sds.index",
@@ -50,7 +56,7 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("connector", "consumer", "operator"),
-        doc="Where in `sds.messages` each message lies: partition n points into partition n.",
+        doc="The offset of each message in `sds.messages`: partition n points into partition n.",
     ),
     TopicSpec(
         name="sds.out",
@@ -61,7 +67,7 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="time",
         config=kept_for(days=7),
         readers=("connector", "operator"),
-        doc="What hosted participants broadcast; a repeated record has the same bytes.",
+        doc="Messages that hosted participants broadcast. A repeated record has the same bytes.",
     ),
     TopicSpec(
         name="sds.events",
@@ -72,7 +78,10 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="keep",
         config=kept(),
         readers=("connector", "consumer", "operator"),
-        doc="All that happened in each channel, numbered from 1 within it; a retried batch may repeat.",
+        doc=(
+            "The events of each channel, numbered from 1 within the channel. A batch that is retried "
+            "may repeat events."
+        ),
     ),
     TopicSpec(
         name="sds.fetch",
@@ -83,7 +92,7 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="time",
         config=kept_for(days=1),
         readers=("connector", "operator"),
-        doc="Missing dependencies whose retrieval is due; what is found goes into `sds.in`.",
+        doc="Missing dependencies whose retrieval is due. Fetched messages go to `sds.in`.",
     ),
     TopicSpec(
         name="sds.acks",
@@ -98,7 +107,10 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("connector", "operator"),
-        doc="Per channel a summary, per hosted participant its buffer, per message how far it is heard.",
+        doc=(
+            "A summary of each channel, the outgoing buffer of each hosted participant, and the "
+            "acknowledgement state of each message."
+        ),
     ),
     TopicSpec(
         name="sds.owners",
@@ -109,7 +121,10 @@ SDS: tuple[TopicSpec, ...] = (
         cleanup="compact",
         config=compacted(),
         readers=("connector", "operator"),
-        doc="Whose each channel is, and each participant id that belongs to a key; its profile.",
+        doc=(
+            "The owner and profile of each channel, and the owner of each participant id that belongs "
+            "to a key."
+        ),
     ),
 )
 
@@ -127,7 +142,7 @@ SDS_JOBS: tuple[JobSpec, ...] = (
         reads=("sds.messages",),
         writes=("sds.index", "rejected"),
         load="culm_streaming.sds_index:JOB",
-        doc="says where in the store of SDS each message lies",
+        doc="indexes the messages in the store of SDS",
         group="sds",
         stateful=False,
     ),

@@ -116,11 +116,11 @@ class SdsInRecord(Record):
     """
 
     profile: SomeProfile
-    wire: Annotated[bytes, "the message's bytes, unchecked"]
-    peer_id: Annotated[PeerId | None, "the peer that brought it; null: it comes from the store"] = None
+    wire: Annotated[bytes, "the message's bytes, not validated"]
+    peer_id: Annotated[PeerId | None, "the peer that sent it; null: it was fetched from the store"] = None
     retrieval_hint: Hint | None = None
     connector: Annotated[
-        ConnectorId | None, "the connector that took it, and has passed it on to its own peers"
+        ConnectorId | None, "the connector that received it, and has relayed it to its own peers"
     ] = None
 
 
@@ -136,7 +136,7 @@ COMMANDS: tuple[SdsCommand, ...] = get_args(SdsCommand)
 TOKEN_SIZE = 16
 
 
-@record("sds.commands", "what a hosted participant asks for. Key: channel id in UTF-8.")
+@record("sds.commands", "a command of a hosted participant. Key: channel id in UTF-8.")
 class SdsCommandRecord(Record):
     """Value of `sds.commands`; its key is the channel's.
 
@@ -153,24 +153,26 @@ class SdsCommandRecord(Record):
     kind: Annotated[SdsCommand, rule("command")]
     profile: SomeProfile
     participant_id: SomeId
-    token: Annotated[bytes, sized(TOKEN_SIZE), "drawn by whoever asks, the same when it asks again"]
+    token: Annotated[bytes, sized(TOKEN_SIZE), "random; a repeated command has the same token"]
     content: Annotated[
-        bytes | None, 'of "send" and "ephemeral"; of an operator\'s "open" and "transfer": who owns it'
+        bytes | None, 'of "send" and "ephemeral"; of an operator\'s "open" and "transfer": the owner'
     ] = None
     message_id: Annotated[
-        SomeId | None, 'of "send" chosen by the caller, of "resend" the one that is meant'
+        SomeId | None, 'of "send": chosen by the caller; of "resend": the message to send again'
     ] = None
-    settings: Annotated[SomeDetails, 'of "join": what differs from the profile\'s own settings'] = field(
+    settings: Annotated[SomeDetails, 'of "join": the settings that differ from those of the profile'] = field(
         default_factory=dict
     )
-    peer_id: Annotated[PeerId | None, "the key that asked a connector; null: an operator"] = None
+    peer_id: Annotated[PeerId | None, "the key that sent the command to a connector; null: an operator"] = (
+        None
+    )
 
 
 SdsOutKind = Literal["new", "retry", "sync", "repair", "ephemeral"]
 """Reason for sending a message: first time, retry, sync (without content), repair, or ephemeral."""
 
 
-@record("sds.out", "what a hosted participant broadcasts. Key: channel id in UTF-8.")
+@record("sds.out", "a message that a hosted participant broadcasts. Key: channel id in UTF-8.")
 class SdsOutRecord(Record):
     """Value of `sds.out`; its key is the channel's. `participant_id` is the sender.
 
@@ -179,7 +181,7 @@ class SdsOutRecord(Record):
 
     profile: SomeProfile
     kind: Annotated[SdsOutKind, rule("out-kind")]
-    participant_id: Annotated[SomeId, "who broadcasts it"]
+    participant_id: Annotated[SomeId, "the participant that broadcasts it"]
     message_id: SomeId
     wire: Annotated[bytes, "the message's bytes; the same whenever it is sent again"]
 
@@ -255,12 +257,12 @@ class SdsChannelRecord(Record):
     lamport_timestamp: Annotated[int, "in the profile's unit"]
     log: Annotated[int, "ordered messages"]
     waiting: Annotated[int, "messages with unmet dependencies"]
-    missing: Annotated[int, "ids they wait for"]
-    lost: Annotated[int, "ids given up since the channel began"]
+    missing: Annotated[int, "ids that these messages wait for"]
+    lost: Annotated[int, "ids that were given up since the channel began"]
     outgoing: Annotated[int, "messages that are not acknowledged"]
-    participants: Annotated[int, "that are hosted"]
+    participants: Annotated[int, "hosted participants"]
     event_number: Annotated[int, "of the last event"]
-    next_due_ms: Annotated[int | None, "when something is to be done; null: idle"] = None
+    next_due_ms: Annotated[int | None, "time of the next action; null: idle"] = None
 
 
 @record("sds.acks", "Key: u8 1, u16 length, channel id, u16 length, participant id.", rule="sds-participant")
@@ -284,8 +286,10 @@ class SdsAckRecord(Record):
     """
 
     state: Annotated[AckState, rule("ack-state")]
-    evidence: Annotated[tuple[SenderId, ...], counted(MAX_EVIDENCE), "distinct senders that hold it"] = ()
-    attempts: Annotated[int, "times it was sent again"] = 0
+    evidence: Annotated[
+        tuple[SenderId, ...], counted(MAX_EVIDENCE), "distinct senders that have the message"
+    ] = ()
+    attempts: Annotated[int, "number of times that it was sent again"] = 0
     next_due_ms: Annotated[int | None, "null: the state is final"] = None
 
 
@@ -299,7 +303,7 @@ _Entry = Annotated[
 ]
 
 
-@record("sds.fetch", "messages that a channel lacks. Key: channel id in UTF-8.")
+@record("sds.fetch", "missing messages of a channel. Key: channel id in UTF-8.")
 class SdsFetchRecord(Record):
     """Value of `sds.fetch`; its key is the channel's.
 
@@ -328,7 +332,7 @@ class SdsMessageRecord(Record):
     sender_id: SenderId
     lamport_timestamp: Annotated[int, "in the profile's unit"]
     wire: Annotated[bytes, "the message's bytes"]
-    retrieval_hint: Annotated[Hint | None, "by which another transport's store has it"] = None
+    retrieval_hint: Annotated[Hint | None, "identifies the message in another transport's store"] = None
 
 
 CHECK_SIZE = 4
@@ -342,7 +346,7 @@ def check_of(wire: bytes) -> bytes:
     return sha256(wire).digest()[:CHECK_SIZE]
 
 
-@record("sds.index", "where a message lies. Key: u16 length of the channel id, channel id, message id.")
+@record("sds.index", "the place of a message. Key: u16 length of the channel id, channel id, message id.")
 class SdsIndexRecord(Record):
     """Value of `sds.index`; its key is the channel and the message (`index_key`).
 
@@ -356,7 +360,7 @@ class SdsIndexRecord(Record):
     sender_id: SenderId
     size: Annotated[int, between(0, MAX_SIZE), "bytes of the message"]
     check: Annotated[bytes, sized(CHECK_SIZE), "the first bytes of its SHA-256"]
-    retrieval_hint: Annotated[Hint | None, "by which another transport's store has it"] = None
+    retrieval_hint: Annotated[Hint | None, "identifies the message in another transport's store"] = None
 
 
 OwnedRole = Literal["channel", "hosted", "bound"]
@@ -366,8 +370,8 @@ binds sender ids to keys."""
 
 @record(
     "sds.owners",
-    "whose a channel or a participant id is. Key: u16 length of the channel id, channel id, participant id; "
-    "a channel's own row has no participant id.",
+    "the owner of a channel or a participant id. Key: u16 length of the channel id, channel id, "
+    "participant id; the row of the channel itself has no participant id.",
 )
 class SdsOwnerRecord(Record):
     """Value of `sds.owners`; its key is the channel's id, and the participant's (`owner_key`).
@@ -382,4 +386,4 @@ class SdsOwnerRecord(Record):
     role: Annotated[OwnedRole, rule("role")]
     profile: Annotated[SomeProfile, "the channel's"]
     peer_id: Annotated[PeerId | None, "the key that owns it; null: the operator"]
-    time_ms: Annotated[int, "since when"]
+    time_ms: Annotated[int, "time at which it became the owner"]

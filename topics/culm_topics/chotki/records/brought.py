@@ -20,7 +20,7 @@ MAX_PIECES: Final = 1_024
 _FIELDS = "chotki.fields"
 
 
-@record("chotki.packets", "a live packet as it came. Key: the source of its id, u64.")
+@record("chotki.packets", "a live packet as received. Key: the source of its id, u64.")
 class PacketRecord(Record):
     """Value of `chotki.packets`; its key is the source of the packet's id.
 
@@ -29,7 +29,7 @@ class PacketRecord(Record):
     """
 
     bringer: Annotated[Bringer, spread]
-    after: Annotated[int, "progress of the source that it builds on"]
+    after: Annotated[int, "progress of the source that the packet follows"]
     packet: Annotated[bytes, sized_between(0, MAX_PACKET_BYTES)]
     compat: SomeCompat = Compat.DEFAULT
 
@@ -49,7 +49,7 @@ class OperandRecord(Record):
     bringer: Annotated[Bringer, spread]
     operand: Annotated[bytes, sized_between(0, MAX_PIECE_BYTES), "a bare value, as in D"]
     piece: Annotated[int, "from 0"] = 0
-    pieces: Annotated[int, "1: the operand is whole"] = 1
+    pieces: Annotated[int, "number of pieces; 1: the operand is complete"] = 1
     compat: SomeCompat = Compat.DEFAULT
 
     def verify(self) -> None:
@@ -96,7 +96,7 @@ class OperandReader:
         return record.bringer, record.operand, record.piece, record.pieces, record.compat
 
 
-@record("chotki.commits", "a diff is whole. Key: edge (32 bytes) and session, u64.")
+@record("chotki.commits", "a complete diff. Key: edge (32 bytes) and session, u64.")
 class CommitRecord(Record):
     """Value of `chotki.commits`; its key is the session's.
 
@@ -107,6 +107,6 @@ class CommitRecord(Record):
 
     bringer: Annotated[Bringer, spread]
     t: Annotated[Id, spread, "T, the id of the sync"]
-    vector: Annotated[Vector, "how far it brings each source"]
-    after: Annotated[Vector, "from where on"]
+    vector: Annotated[Vector, "progress of each source after the diff"]
+    after: Annotated[Vector, "progress of each source before the diff"]
     ends: Annotated[SomeEnds, "of chotki.fields"]

@@ -43,7 +43,7 @@ class FieldPieces(NamedTuple):
 
 @record(
     _NAME,
-    "Key: that of a field whose value is too large for one record. It lies in pieces.",
+    "Key: the field's. The value is too large for one record and is stored in pieces.",
     rule="chotki-field-head",
 )
 class FieldHead(Record):
@@ -55,8 +55,7 @@ class FieldHead(Record):
 
 @record(
     _NAME,
-    "Key: that of the field, the digest of its value, the number of the piece, u32 from 0. No value: "
-    "removed.",
+    "Key: the field's, the digest of its value, the number of the piece, u32 from 0. No value: removed.",
     rule="chotki-piece",
 )
 class PieceRecord(Record):

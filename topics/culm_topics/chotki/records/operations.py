@@ -24,7 +24,7 @@ class Behind(NamedTuple):
 
 @record(
     "chotki.vectors",
-    "what is held. Key: the global vector's store key: the deployment; a source, u64: a peer.",
+    "a version vector. Key: the global vector's store key (of the deployment), or a source, u64 (of a peer).",
 )
 class HoldingRecord(Record):
     """The holdings of the deployment (as of `epoch`) or of a peer (`epoch` 0), at `time_ms`.
@@ -35,10 +35,10 @@ class HoldingRecord(Record):
     vector: Vector
     epoch: Annotated[int, "0: of a peer"]
     time_ms: int
-    behind: Annotated[tuple[Behind, ...], "what a peer lacks of this, and since when"] = ()
+    behind: Annotated[tuple[Behind, ...], "sources of which the peer is missing changes, and since when"] = ()
 
 
-@record("chotki.sources", "whose a source is. Key: the source, u64.")
+@record("chotki.sources", "the owner of a source. Key: the source, u64.")
 class SourceRecord(Record):
     """Owner of a source: a name, its present run (16 bytes, drawn at its start), and since when.
 
@@ -46,13 +46,13 @@ class SourceRecord(Record):
     """
 
     owner: ShortText
-    run: Annotated[bytes, sized(16), "drawn at each start"]
+    run: Annotated[bytes, sized(16), "random for each start"]
     state: Annotated[SourceState, rule("source-state")]
     since_ms: int
 
 
 _Trace = Annotated[bytes, sized(0, TRACE_SIZE), rule("trace")]
-_Diff = Annotated[Progress, rule("diff", "of the session's beginning; 0 in all: nobody knows")]
+_Diff = Annotated[Progress, rule("diff", "of the first diff; a total of 0: unknown")]
 
 
 class OpenSyncItem(NamedTuple):
@@ -74,19 +74,19 @@ class SessionRecord(Record):
     of the refusal that ended it, or of a reported warning, or "".
     """
 
-    state: Annotated[ShortText, "as the specification names them"]
-    peer: Annotated[int, "its source; 0: not known yet"]
+    state: Annotated[ShortText, "a state of the specification"]
+    peer: Annotated[int, "the peer's source; 0: not known yet"]
     address: ShortText
     mode: int
     trace: _Trace
     peer_trace: _Trace
-    bytes_in: Annotated[int, "of the transport"]
+    bytes_in: Annotated[int, "of the transport connection"]
     bytes_out: int
     received: _Diff
     sent: _Diff
     open_syncs: Annotated[tuple[OpenSyncItem, ...], counted(MAX_OPEN_SYNCS)]
-    pings: Annotated[int, "that came"]
+    pings: Annotated[int, "received"]
     pongs: int
     reason: ShortText
-    code: Annotated[ShortText, "of a refusal or a warning"]
+    code: Annotated[ShortText, "code of a refusal or a warning"]
     time_ms: int

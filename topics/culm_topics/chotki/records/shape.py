@@ -19,9 +19,9 @@ class Bringer(NamedTuple):
     A record that an edge or a writer made itself has peer 0 and session 0.
     """
 
-    edge: Annotated[bytes, sized(EDGE_SIZE), "who wrote the record"]
-    peer: Annotated[int, "the source of the peer that brought it; 0: its own"]
-    session: Annotated[int, "of that edge; 0: its own"]
+    edge: Annotated[bytes, sized(EDGE_SIZE), "the connector that wrote the record"]
+    peer: Annotated[int, "the source of the peer that sent it; 0: the connector's own"]
+    session: Annotated[int, "number of the session at that connector; 0: the connector's own"]
 
 
 def _is_vector(tlv: bytes) -> bool:
@@ -48,7 +48,9 @@ _COMPAT: Final = Kind(
     may_end=True,
 )
 SomeCompat = Annotated[
-    Compat, _COMPAT, "a value need not parse: taken with compat=go, merged as the Go replica merges it"
+    Compat,
+    _COMPAT,
+    "accepted with compat=go: a value may be malformed; it is merged as the Go replica merges it",
 ]
 """Compatibility mode of a value: the last item of a record, omitted with `Compat.DEFAULT`."""
 

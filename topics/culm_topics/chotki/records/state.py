@@ -14,7 +14,7 @@ class FieldRecord(Record):
     """A field's merged value, bare; `seen` (TLV) is what was merged into it, or None if unknown."""
 
     value: Annotated[bytes, "bare"]
-    seen: Annotated[Vector | None, "what was merged into it; null: not known of all of it"] = None
+    seen: Annotated[Vector | None, "the sources merged into it; null: not known completely"] = None
 
 
 @record(
@@ -29,7 +29,7 @@ class BlockVectorRecord(Record):
 
 
 @record(
-    "chotki.state", "Key: 45, partition u32. All of the epoch lies before its marks.", rule="chotki-epoch"
+    "chotki.state", "Key: 45, partition u32. All records of an epoch precede its marks.", rule="chotki-epoch"
 )
 class EpochRecord(Record):
     """Mark at the end of an epoch: in each partition, the epoch's records are before the partition's mark.
@@ -39,7 +39,7 @@ class EpochRecord(Record):
     """
 
     epoch: int
-    vector: Annotated[Vector, "the global one"]
-    packets: Annotated[SomeEnds, "up to where everything is in the state"]
+    vector: Annotated[Vector, "the global vector"]
+    packets: Annotated[SomeEnds, "the state includes every record before these offsets"]
     fields: SomeEnds
     commits: SomeEnds

@@ -68,7 +68,7 @@ def _ascend(links: Iterable[Cid]) -> bool:
 def _first_links(link: Any) -> Kind:
     kind = row(FirstLinks, total=int, links=Annotated[tuple[link, ...], counted(MAX_FIRST_LINKS)])
     note = (
-        f"How many there are, and the first of them by text: at most {MAX_FIRST_LINKS}, of "
+        f"The number of links, and the first of them in text order: at most {MAX_FIRST_LINKS}, of "
         f"{MAX_FIRST_LINK_BYTES:,} bytes together."
     )
     condition = "{x}[0] >= len({x}[1]) and ascend({x}[1])"

@@ -49,8 +49,8 @@ class ShardIndexRecord(Record):
     """
 
     size: Annotated[int, between(1, SHARD_SIZE_MAX), "of the whole shard"]
-    parts: Annotated[int, between(1, (1 << 32) - 1), "how many records the index has"]
-    roots: Annotated[tuple[Link, ...], counted(_MAX_ROOTS), "in part 0"]
+    parts: Annotated[int, between(1, (1 << 32) - 1), "number of records of the index"]
+    roots: Annotated[tuple[Link, ...], counted(_MAX_ROOTS), "only in part 0"]
     blocks: Annotated[tuple[BlockPlace, ...], counted(_MAX_BLOCKS)] = field(repr=False)
 
     @property

@@ -37,23 +37,23 @@ class NodeRecord(Record):
     """Value of `dag.nodes`: an append, a join or a UCAN. Its key is the space and its CID."""
 
     data: NodeBytes = field(repr=False)
-    peer: Annotated[PeerId | None, "who brought it"] = None
+    peer: Annotated[PeerId | None, "the peer that sent it"] = None
 
 
-@record(_PUBLISHES, "a publish, also while it waits. Key: its id (32 bytes).", codec=DAG_LIST)
+@record(_PUBLISHES, "a publish, possibly waiting for others. Key: its id (32 bytes).", codec=DAG_LIST)
 class PublishRecord(Record):
     """Value of `dag.publishes`: a received publish, also while it waits. Its key is its id."""
 
     cid: Annotated[NodeLink, "of the bytes"]
     prior: NodeLink | None
     data: NodeBytes = field(repr=False)
-    received_at: Annotated[int, "seconds: the time at which its proofs are judged"]
-    peer: Annotated[PeerId | None, "who brought it"] = None
+    received_at: Annotated[int, "seconds; the time at which its proofs are validated"]
+    peer: Annotated[PeerId | None, "the peer that sent it"] = None
 
 
 @record(
     _SHARDS,
-    "one chunk of a shard that was verified whole. Key: the shard's CID, offset (u64).",
+    "one chunk of a completely verified shard. Key: the shard's CID, offset (u64).",
     codec=DAG_LIST,
 )
 class ShardChunkRecord(Record):
@@ -71,7 +71,7 @@ class ShardChunkRecord(Record):
         f"from the offset on {CHUNK_SIZE:,} bytes, or what is left",
     ] = field(repr=False)
     space: Annotated[bytes, sized(SPACE_SIZE)]
-    peer: Annotated[PeerId | None, "who brought it"] = None
+    peer: Annotated[PeerId | None, "the peer that sent it"] = None
 
     def verify(self) -> None:
         """Raise `RecordError` if a shard of this size has no chunk of this length."""
@@ -81,7 +81,7 @@ class ShardChunkRecord(Record):
 
 @record(
     _BLOCKED,
-    "what is refused here. Key: a shard's CID, or a space (32 bytes). No value: blocked no more.",
+    "a blocked shard or space. Key: the shard's CID, or the space (32 bytes). No value: no longer blocked.",
     codec=DAG_LIST,
 )
 class BlockedRecord(Record):

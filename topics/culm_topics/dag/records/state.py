@@ -23,7 +23,7 @@ MAX_KEY_LINKS: Final = 1_024
 _PUBLISHED: Final = "dag.published"
 
 
-@record("dag.heads", "how the DAG of a space stands. Key: the space (32 bytes).", codec=DAG_LIST)
+@record("dag.heads", "state of the DAG of a space. Key: the space (32 bytes).", codec=DAG_LIST)
 class HeadsRecord(Record):
     """Value of `dag.heads`: the present state of a space's DAG. Its key is the space."""
 
@@ -40,7 +40,7 @@ class OrderRecord(Record):
 
     position: int
     links: Annotated[
-        tuple[NodeLink, ...], counted(MAX_ORDER_LINKS), "what is longer goes on in the next record"
+        tuple[NodeLink, ...], counted(MAX_ORDER_LINKS), "a longer order continues in the next record"
     ]
 
 
@@ -63,7 +63,7 @@ class CompletePublish(NamedTuple):
     shard: Link | None
 
 
-@record(_PUBLISHED, "what is published under an id. Key: the id (32 bytes).", codec=DAG_LIST)
+@record(_PUBLISHED, "the publish that is in force under an id. Key: the id (32 bytes).", codec=DAG_LIST)
 class PublishedRecord(Record):
     """Value of `dag.published`: what is published under an id. Its key is the id."""
 
@@ -72,9 +72,9 @@ class PublishedRecord(Record):
         tuple[NodeLink, ...],
         counted(MAX_KEY_LINKS, 1),
         called("key"),
-        f"of the tip; at most the first {MAX_KEY_LINKS:,}",
+        f"of the tip; at most the first {MAX_KEY_LINKS:,} links",
     ]
-    count: Annotated[int, between(1), "publishes in the order"]
+    count: Annotated[int, between(1), "number of publishes in the order"]
     state: Annotated[PublishState, rule("publish-state"), "of the tip"]
     other_heads: FirstNodes
     revoked: FirstNodes

@@ -151,19 +151,19 @@ class BlockSummary(Record):
     `fingerprints` is sorted by the lifts' names. `entry_count` is the sum of the logs' heights.
     """
 
-    version: Annotated[_Offsets, "the input that has been applied to this block"]
+    version: Annotated[_Offsets, "the input that this block includes"]
     log_count: int
-    entry_count: Annotated[int, "the sum of all heights, modulo 2^64"]
+    entry_count: Annotated[int, "sum of all heights, modulo 2^64"]
     fingerprints: Annotated[
         tuple[tuple[str, bytes], ...], _LIFTS, "by name of the lift: lanes, most significant byte first"
     ]
-    slot: Annotated[int, between(0, 1), "which of the two places its chunks lie in"] = 0
+    slot: Annotated[int, between(0, 1), "which of its two slots contains its chunks"] = 0
     chunks: Annotated[
         tuple[int, ...],
         counted(MAX_CHUNKS),
-        "XXH64 (seed 0) of each chunk's heights: these and no others belong to it",
+        "XXH64 (seed 0) of the heights of each chunk; no other chunks belong to the block",
     ] = ()
-    recent: Annotated[_Rows, "heights that have changed since the chunks were written; they go first"] = b""
+    recent: Annotated[_Rows, "heights that changed after the chunks were written; they take precedence"] = b""
 
 
 @record(
@@ -190,4 +190,4 @@ class BlockProgress(Record):
     """Progress of one of `shards` shards: all input before `applied` is in its blocks."""
 
     shards: Annotated[int, between(1, 65_535)]
-    applied: Annotated[_Offsets, "every record before these is in the shard's blocks"]
+    applied: Annotated[_Offsets, "the shard's blocks include every record before these offsets"]

@@ -75,7 +75,7 @@ MAX_HOLDING_RUNS: Final = 1_000
 _HoldingRuns = Annotated[Runs, runs_kind(MAX_HOLDING_RUNS, "in a record, all lists together")]
 
 
-@record("holdings", "what a peer is newly known to hold of one log. Key: peer id (32 bytes).")
+@record("holdings", "a change of what a peer holds of one log. Key: peer id (32 bytes).")
 class HoldingRecord(Record):
     """Value of `holdings`; its key is the peer's id. `log_key` is that of `entries` and `logs`.
 
@@ -85,7 +85,7 @@ class HoldingRecord(Record):
     log_key: Annotated[bytes, sized_between(LOG_KEY_SIZE, YAMF_LOG_KEY_SIZE), "of the log, as in `logs`"]
     entries: Annotated[_HoldingRuns, "entries that it holds"] = ()
     payloads: Annotated[_HoldingRuns, "payloads that it holds, by their entries' sequence numbers"] = ()
-    payloads_dropped: Annotated[_HoldingRuns, "payloads that it held and holds no longer"] = ()
+    payloads_dropped: Annotated[_HoldingRuns, "payloads that it no longer holds"] = ()
 
     def verify(self) -> None:
         """Raise `RecordError` if there are too many runs, or the key is malformed."""
@@ -121,8 +121,8 @@ _CoverageRuns = Annotated[Runs, runs_kind(MAX_COVERAGE_RUNS, "a list")]
 
 @record(
     "coverage",
-    "what a peer is known to hold of one log, as it stands. Key: peer id (32 bytes), log key (40 bytes, 41 "
-    "of a YAMF log); under the all-zero peer id the deployment.",
+    "what a peer holds of one log. Key: peer id (32 bytes), log key (40 "
+    "bytes, 41 of a YAMF log); under the all-zero peer id the deployment.",
 )
 class CoverageRecord(Record):
     """Value of `coverage`; its key is peer id and log key.
@@ -133,8 +133,8 @@ class CoverageRecord(Record):
 
     entries: Annotated[_CoverageRuns, "entries that it holds"]
     payloads: Annotated[_CoverageRuns, "payloads that it holds, by their entries' sequence numbers"]
-    provable: Annotated[_CoverageRuns, "entries whose certificate pools are whole among those that it holds"]
-    left_out: Annotated[int, "runs that the lists have no room for: the highest ones"] = 0
+    provable: Annotated[_CoverageRuns, "entries whose certificate pools it holds completely"]
+    left_out: Annotated[int, "number of the highest runs, left out because the lists are full"] = 0
 
 
 def coverage_record(

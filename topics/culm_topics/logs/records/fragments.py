@@ -19,8 +19,7 @@ _SEQ_NUM_SIZE = 8
 
 @record(
     "fragments",
-    "a verified entry outside of what is held of its log without gaps. Key: log key (40 bytes, 41 of a "
-    "YAMF log), seq_num (u64).",
+    "a verified entry behind a gap in its log. Key: log key (40 bytes, 41 of a YAMF log), seq_num (u64).",
 )
 class FragmentRecord(Record):
     """Value of `fragments`; its key is the log key and the sequence number."""

@@ -17,11 +17,11 @@ class EntryRecord(Record):
     """Value of `entries`. `brought_by` is a peer id of 32 bytes, `connector` an id of 8 to 32 bytes."""
 
     entry: Annotated[bytes, "the Bamboo entry's bytes, as received"]
-    operation: Annotated[bytes, "the operation's bytes, as received; of a bare log the payload, or empty"]
-    schema_id: Annotated[str, "empty: a bare log, whose payloads are no operations"]
-    brought_by: Annotated[PeerId, "the peer that brought it"]
+    operation: Annotated[bytes, "the operation's bytes, as received; in a bare log the payload, or empty"]
+    schema_id: Annotated[str, "empty: a bare log, whose payloads are not operations"]
+    brought_by: Annotated[PeerId, "the peer that sent it"]
     session_id: int
-    connector: Annotated[ConnectorId, "the connector that took it"]
+    connector: Annotated[ConnectorId, "the connector that received it"]
 
 
 ENTRY_HASH_SIZE: Final = 34
@@ -31,7 +31,7 @@ YAMF_ENTRY_HASH_SIZE: Final = 66
 EntryHash = Annotated[
     bytes,
     sized(ENTRY_HASH_SIZE, YAMF_ENTRY_HASH_SIZE),
-    rule("hash", "YASMF (BLAKE3), or YAMF (BLAKE2b) where the log key says so"),
+    rule("hash", "YASMF (BLAKE3), or YAMF (BLAKE2b) if the log key says so"),
 ]
 """An entry's hash, of either flavour."""
 
@@ -44,6 +44,8 @@ class LogRecord(Record):
 
     seq_num: Annotated[int, between(1)]
     entry: Annotated[bytes, "the Bamboo entry's bytes, as its author signed them"]
-    operation: Annotated[bytes, "of a bare log the payload; empty though the entry says a size: not inline"]
+    operation: Annotated[
+        bytes, "the payload in a bare log; empty although the entry states a size: not inline"
+    ]
     entry_hash: EntryHash
-    schema_id: Annotated[str, "empty: a bare log, whose payloads are no operations"]
+    schema_id: Annotated[str, "empty: a bare log, whose payloads are not operations"]

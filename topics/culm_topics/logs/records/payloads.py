@@ -24,8 +24,8 @@ _INDEX_SIZE = 4
 
 @record(
     "payloads",
-    "one chunk of a payload that was verified whole. Key: the payload's hash as in the entry (34 or 66 "
-    "bytes), index of the chunk (u32).",
+    "one chunk of a completely verified payload. Key: the payload's hash as in the "
+    "entry (34 or 66 bytes), index of the chunk (u32).",
 )
 class PayloadChunkRecord(Record):
     """Value of `payloads`: the chunk at `offset` of a payload of `payload_size` bytes.

@@ -22,7 +22,7 @@ LogHeight = tuple[Annotated[bytes, sized(PUBLIC_KEY_SIZE)], int, int]
 _Height = Annotated[LogHeight, named("public_key", "log_id", "seq_num"), rule("log-height")]
 
 
-@record("receipts", "what a peer is known to hold. Key: peer id (32 bytes).")
+@record("receipts", "entries that a peer is known to hold. Key: peer id (32 bytes).")
 class ReceiptRecord(Record):
     """Value of `receipts`; its key is the peer's id. At most `MAX_LOG_HEIGHTS` rows: writers split."""
 
@@ -39,8 +39,8 @@ def decode_receipt(key: bytes | None, value: bytes | None) -> tuple[bytes, Recei
 
 @record(
     "version-vectors",
-    "the highest sequence number a peer holds of a log. Key: peer id, public key, log id (72 bytes); under "
-    "the all-zero peer id the log heights.",
+    "the highest sequence number that a peer holds of a log. Key: peer id, "
+    "public key, log id (72 bytes); under the all-zero peer id the log heights.",
 )
 class VersionVectorRecord(Record):
     """Value of `version-vectors`; its key is peer id, public key and log id (72 bytes)."""
