@@ -151,15 +151,15 @@ def delegate(
 def revoked_in(folder: DagFolder, id: bytes) -> frozenset[Cid]:
     """Return the UCANs that the id has revoked by its publishes (R32)."""
     verdict = folder.settings.verdict
-    found: set[Cid] = set()
-    for one in folder.published(id).order:
-        block = folder.read_node(one.cid)
-        if block is None or one.state is PublishState.REVOKED:
+    revoked: set[Cid] = set()
+    for publish in folder.published(id).order:
+        block = folder.read_node(publish.cid)
+        if block is None or publish.state is PublishState.REVOKED:
             continue
         change = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds).change
         if isinstance(change, PublishChange) and change.proof.claims.issuer == did_key(id):
-            found.update(revoked_by(change.proof.claims))
-    return frozenset(found)
+            revoked.update(revoked_by(change.proof.claims))
+    return frozenset(revoked)
 
 
 def delegations_to(folder: DagFolder, id: bytes, audience: bytes) -> list[Cid]:

@@ -48,11 +48,11 @@ class BlockFile:
 
     def find(self, cid: Cid) -> bytes | None:
         """Return a block, or None if it is not here."""
-        place = self._places.get(cid)
-        if place is None:
+        position = self._places.get(cid)
+        if position is None:
             return None
-        self._file.seek(place[0])
-        return self._file.read(place[1])
+        self._file.seek(position[0])
+        return self._file.read(position[1])
 
     def __enter__(self) -> Self:
         return self
@@ -135,8 +135,8 @@ def _cut(roots: Sequence[Cid], blocks: BlockFile, missing: list[Cid], bounds: Bo
         yield from cut_blocks(root, below, bounds=bounds)
     rest = [cid for cid in blocks if cid not in seen]
     if rest:
-        found = ((cid, block) for cid in rest if (block := blocks.find(cid)) is not None)
-        yield from cut_blocks(NO_ROOT, found, bounds=bounds)
+        remaining = ((cid, block) for cid in rest if (block := blocks.find(cid)) is not None)
+        yield from cut_blocks(NO_ROOT, remaining, bounds=bounds)
 
 
 def export_car(root: Cid, find: Callable[[Cid], bytes | None], file: BinaryIO) -> int:

@@ -40,27 +40,27 @@ def collectable(folder: DagFolder, settings: CollectSettings, *, now: int) -> li
     needed: set[Cid] = set()
     for space in folder.queries.spaces():
         order = folder.published(space).order
-        complete = [one for one in reversed(order) if one.state is PublishState.COMPLETE]
+        complete = [publish for publish in reversed(order) if publish.state is PublishState.COMPLETE]
         keep = settings.keep_of.get(space, settings.keep)
-        roots = [one.origin for one in complete[:keep]] if order else folder.dag_heads(space)
+        roots = [publish.origin for publish in complete[:keep]] if order else folder.dag_heads(space)
         needed |= store.state(roots).shards
-    found = []
+    droppable = []
     for shard in sorted(folder.all_shards()):
         path = folder.shard_path(shard)
         if shard in needed or path is None:
             continue
         status = path.stat()
         if status.st_mtime < now - settings.grace_s:
-            found.append((shard, status.st_size))
-    return found
+            droppable.append((shard, status.st_size))
+    return droppable
 
 
 def shards_of_no_other(folder: DagFolder, spaces: Collection[bytes]) -> list[Cid]:
     """Return the shards here that belong to these spaces and to no other space, ascending."""
     others = [space for space in folder.queries.spaces() if space not in spaces]
-    found = {shard for space in spaces for shard, _ in folder.shards(space)}
+    candidates = {shard for space in spaces for shard, _ in folder.shards(space)}
     return sorted(
-        shard for shard in found if all(folder.shard_size(other, shard) is None for other in others)
+        shard for shard in candidates if all(folder.shard_size(other, shard) is None for other in others)
     )
 
 

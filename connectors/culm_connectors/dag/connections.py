@@ -206,9 +206,9 @@ class DagConnection:
         waiting: _Results = []
         numbers: list[int] = []
         taken = self._service.take(event.space, [block for _, block in event.blocks], self.peer)
-        for (cid, _), one in zip(event.blocks, taken, strict=True):
-            (waiting if one.waits_for else now).append((cid, one.outcome.status, one.outcome.code))
-            numbers += one.waits_for
+        for (cid, _), result in zip(event.blocks, taken, strict=True):
+            (waiting if result.waits_for else now).append((cid, result.outcome.status, result.outcome.code))
+            numbers += result.waits_for
         new = self.progress.list_results([*now, *waiting])
         self.progress.nodes += new
         self._connections.nodes_in += new
@@ -309,27 +309,27 @@ class DagConnections:
             return None
         return self.begin(connection, stream, spaces)
 
-    async def run(self, one: DagConnection) -> None:
+    async def run(self, link: DagConnection) -> None:
         """Exchange until either end closes."""
-        connection = one.connection
-        self.open.add(one)
-        with calling(connection.remote_address[0], one.peer.hex()):
+        connection = link.connection
+        self.open.add(link)
+        with calling(connection.remote_address[0], link.peer.hex()):
             try:
-                one.error = await one.pump.run()
+                link.error = await link.pump.run()
             finally:
-                self.open.discard(one)
-                await one.close()
-                if isinstance(one.error, DagError):
-                    self._on_violation(one.error, one.peer)
-                    connection.abort(CloseCode.PROTOCOL, one.error.code)
-                elif one.error is not None:
-                    _LOGGER.debug("%s: %s", one.peer.hex(), one.error)
+                self.open.discard(link)
+                await link.close()
+                if isinstance(link.error, DagError):
+                    self._on_violation(link.error, link.peer)
+                    connection.abort(CloseCode.PROTOCOL, link.error.code)
+                elif link.error is not None:
+                    _LOGGER.debug("%s: %s", link.peer.hex(), link.error)
                 await connection.close()
 
     def _offer(self, changes: FolderChanges, by: object) -> None:
         """Offer new data to all connections but its origin; in the folder's thread."""
         # The loop adds and removes connections meanwhile; a new connection offers all that is here by itself.
-        others = [one for one in tuple(self.open) if one is not by]
+        others = [link for link in tuple(self.open) if link is not by]
         for space in changes.nodes.keys() | changes.shards.keys() if others else ():
             folder, nodes, shards = (
                 self.service.folder,
@@ -337,6 +337,6 @@ class DagConnections:
                 changes.shards.get(space, []),
             )
             dag_heads, publish_heads = folder.queries.heads_among(space, nodes)
-            for one in others:
-                one.exchange.offer(space, dag_heads, publish_heads, shards)
-                one.wake()
+            for link in others:
+                link.exchange.offer(space, dag_heads, publish_heads, shards)
+                link.wake()

@@ -117,10 +117,10 @@ def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
     """
     verdict = exported_verdict(source)
     with scratch_folder(verdict) as folder:
-        found = import_dags(folder, source)
+        imported = import_dags(folder, source)
         agree_verdict(kafka, verdict)
         _write(kafka, _records_of(folder))
-    return found
+    return imported
 
 
 def keep_for_others(kafka: KafkaSettings, folder: DagFolder, spaces: Collection[bytes]) -> None:
@@ -139,7 +139,7 @@ def drop_from_topics(kafka: KafkaSettings, shards: Collection[Cid]) -> set[Cid]:
 
     Raises `KafkaFailure`.
     """
-    found: set[Cid] = set()
+    dropped: set[Cid] = set()
     for topic, split in _KEYED.items():
         live: dict[bytes, Cid] = {}
         for message in read_to_end(kafka, topic):
@@ -153,8 +153,8 @@ def drop_from_topics(kafka: KafkaSettings, shards: Collection[Cid]) -> set[Cid]:
                 live.pop(message.key, None)
         _write(kafka, [(topic, shard, key, None) for key, shard in live.items()])
         if topic == "dag.shards":
-            found.update(live.values())
-    return found
+            dropped.update(live.values())
+    return dropped
 
 
 def block_in_topics(
@@ -165,7 +165,7 @@ def block_in_topics(
     Blocks. Raises `KafkaFailure`.
     """
     value = None if reason is None else BlockedRecord(reason, now).encode()
-    _write(kafka, [("dag.blocked", None, blocked_key(one), value) for one in what])
+    _write(kafka, [("dag.blocked", None, blocked_key(key), value) for key in what])
 
 
 def _records_of(folder: DagFolder) -> Iterator[_Record]:
@@ -193,7 +193,9 @@ def _records_of(folder: DagFolder) -> Iterator[_Record]:
 def _space_of(folder: DagFolder, shard: Cid, but: Collection[bytes]) -> bytes:
     """Return the first space that has a shard, without those in `but`; `NO_SPACE` if there is none."""
     spaces = (space for space in folder.queries.spaces() if space not in but)
-    return next((one for one in spaces if folder.shard_size(one, shard) is not None), NO_SPACE)
+    return next(
+        (candidate for candidate in spaces if folder.shard_size(candidate, shard) is not None), NO_SPACE
+    )
 
 
 def _chunks(folder: DagFolder, shard: Cid, space: bytes) -> Iterator[_Record]:

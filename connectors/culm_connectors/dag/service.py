@@ -148,11 +148,11 @@ class DagService:
         """
         taken: list[BlockTaken] = []
         # Blocks that come in no space stay together, as they belong to a publish among them.
-        for some in [blocks] if space is None else _slices(blocks):
-            taken += await self.work(lambda _, some=some: self.take(space, some, peer), metered=True)  # type: ignore[misc]
+        for part in [blocks] if space is None else _slices(blocks):
+            taken += await self.work(lambda _, some=part: self.take(space, some, peer), metered=True)  # type: ignore[misc]
             await self.until_allowed()
-        await self.until_acknowledged(number for one in taken for number in one.waits_for)
-        return [one.outcome for one in taken]
+        await self.until_acknowledged(number for block in taken for number in block.waits_for)
+        return [block.outcome for block in taken]
 
     async def spool_part(
         self, space: bytes, shard: Cid, size: int, offset: int, data: bytes, peer: bytes
@@ -163,9 +163,9 @@ class DagService:
         """
 
         def keep(folder: DagFolder) -> SpooledPart:
-            found = folder.spooled(peer, shard)
-            if found is not None and found[0] != size:
-                raise ShardSizeChanged(f"{shard} was begun with {found[0]} bytes")
+            spool = folder.spooled(peer, shard)
+            if spool is not None and spool[0] != size:
+                raise ShardSizeChanged(f"{shard} was begun with {spool[0]} bytes")
             if folder.shard_path(shard) is not None:
                 return SpooledPart(AckStatus.HAD)
             reserved = folder.reserve(peer, space, shard, size)
@@ -174,8 +174,8 @@ class DagService:
             for at in range(0, len(data), CHUNK_SIZE):
                 if not folder.spool(peer, shard, offset + at, data[at : at + CHUNK_SIZE]):
                     return SpooledPart(AckStatus.LATER, SpoolFull.code)
-            ranges = folder.spooled(peer, shard)
-            return SpooledPart(AckStatus.NOT_HERE, None, ranges[1] if ranges else ())
+            spool = folder.spooled(peer, shard)
+            return SpooledPart(AckStatus.NOT_HERE, None, spool[1] if spool else ())
 
         part = await self.work(keep, metered=True)
         await self.until_allowed()

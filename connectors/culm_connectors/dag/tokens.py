@@ -50,7 +50,7 @@ class ShownTokens:
         now_s = self._clock_s()
         judged_s, is_open = self._judged.get((space, ability), (0.0, False))
         if not judged_s <= now_s < judged_s + _JUDGED_FOR_S:
-            is_open = any(self._judge(one, space, ability) for one in self._of_space.get(space, ()))
+            is_open = any(self._judge(leaf, space, ability) for leaf in self._of_space.get(space, ()))
             if space in self._of_space:
                 self._judged[space, ability] = now_s, is_open
         return is_open

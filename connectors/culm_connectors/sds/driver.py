@@ -3,7 +3,7 @@
 The serving side opens the stream and greets, then frames go both ways until the connection ends. What a key
 may use is one budget for all of its connections.
 
-Frames of one connection are taken in their order; a frame that must wait (for its key's rates, for room
+Frames of one connection are taken in their order; a frame that must wait (for its key's rates, for capacity
 before Kafka) stops the reader, and at last the remote. Joins and look-ups go on beside. A remote that leaves
 unread what is said to it is waited for in no turn of others, and not for ever.
 """
@@ -290,7 +290,7 @@ class _Talk:
         if member is None:
             return
         if frame.final and member.hosted:
-            await self._channels.staging.room(self._link)
+            await self._channels.staging.wait_for_capacity(self._link)
             self._channels.staging.add(member.command("leave"), self._link)
         self._channels.leave(member)
 
@@ -300,7 +300,7 @@ class _Talk:
         member = await self._member(frame.channel_id, hosted=False)
         if member is None:
             return
-        await self._channels.staging.room(self._link)
+        await self._channels.staging.wait_for_capacity(self._link)
         try:
             message = self._channels.decode(member.profile, frame.wire)
             if message.channel_id != frame.channel_id:
@@ -311,13 +311,13 @@ class _Talk:
             self._refuse(error.code, str(error), frame.channel_id)
             return
         self._channels.metrics.messages_in[message.kind] += 1
-        self._channels.bring(member, self._channels.room(member), message, frame.wire)
+        self._channels.bring(member, self._channels.channel_of(member), message, frame.wire)
 
     async def _send(self, frame: Send) -> None:
         member = await self._member(frame.channel_id, hosted=True)
         if member is None:
             return
-        await self._channels.staging.room(self._link)
+        await self._channels.staging.wait_for_capacity(self._link)
         link, channels = self._link, self._channels
 
         def accepted() -> None:
@@ -344,7 +344,9 @@ class _Talk:
                 content=frame.content,
             )
             channels.metrics.messages_in["ephemeral"] += 1
-            channels.bring(member, channels.room(member), message, encode(message, member.profile), accepted)
+            channels.bring(
+                member, channels.channel_of(member), message, encode(message, member.profile), accepted
+            )
         except CulmError as error:
             self._refuse(error.code, str(error), frame.channel_id, frame.token)
 
@@ -364,23 +366,23 @@ class _Talk:
 
     async def _answer(self, member: Membership, frame: Fetch) -> None:
         link, channels = self._link, self._channels
-        room = channels.room(member)
+        channel = channels.channel_of(member)
         # What is found is in memory until it is read: some at a time, of one request of a key.
         async with link.budget.looking_up:
             for start in range(0, max(1, len(frame.entries)), _LOOKUPS_AT_ONCE):
                 entries = frame.entries[start : start + _LOOKUPS_AT_ONCE]
-                found = await channels.asking.find(room, entries, but=link)
-                wires = [(one.wire, one.hint) for one in found]
+                messages = await channels.asking.find(channel, entries, but=link)
+                wires = [(message.wire, message.hint) for message in messages]
                 last = start + _LOOKUPS_AT_ONCE >= len(frame.entries)
                 for part in cut(frame.channel_id, frame.request, wires, more=not last):
-                    await link.room()
+                    await link.wait_for_capacity()
                     link.say(part)
 
     async def _head(self, frame: AskHead) -> None:
         member = await self._member(frame.channel_id, hosted=False)
         if member is not None:
             await self._paced(self._link.budget.lookups, _HEAD_LOOKUPS)
-            await self._channels.heads.send(member, self._channels.room(member))
+            await self._channels.heads.send(member, self._channels.channel_of(member))
 
 
 def _check_content(content: bytes) -> None:

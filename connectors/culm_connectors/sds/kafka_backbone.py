@@ -107,16 +107,16 @@ class KafkaBackbone:
     async def put(self, batch: Sequence[OutgoingRecord]) -> None:
         """Keep records, in order."""
         partitions = await self._partition_count()
-        places: dict[tuple[str, int], list[ProducerRecord]] = {}
+        destinations: dict[tuple[str, int], list[ProducerRecord]] = {}
         for outgoing in batch:
             topic = "sds.in" if isinstance(outgoing.record, SdsInRecord) else "sds.commands"
-            place = (topic, shard_of(outgoing.channel_id, partitions))
+            destination = (topic, shard_of(outgoing.channel_id, partitions))
             record = ProducerRecord(channel_key(outgoing.channel_id), outgoing.record.encode())
-            places.setdefault(place, []).append(record)
+            destinations.setdefault(destination, []).append(record)
         await asyncio.gather(
             *(
                 self._producer.send(self._kafka.topic(topic), records, partition)
-                for (topic, partition), records in places.items()
+                for (topic, partition), records in destinations.items()
             )
         )
 
@@ -182,10 +182,12 @@ class KafkaBackbone:
     def _pass_on(self, channel_id: str, record: FollowedRecord, now_s: float) -> None:
         match record.topic:
             case "sds.in":
-                said = SdsInRecord.decode(record.value)
-                if said.connector != self._connector_id:
+                incoming = SdsInRecord.decode(record.value)
+                if incoming.connector != self._connector_id:
                     for listener in self._listeners:
-                        listener.received(channel_id, said.profile, said.wire, said.retrieval_hint)
+                        listener.received(
+                            channel_id, incoming.profile, incoming.wire, incoming.retrieval_hint
+                        )
             case "sds.out":
                 out = SdsOutRecord.decode(record.value)
                 for listener in self._listeners:
@@ -197,15 +199,15 @@ class KafkaBackbone:
                 for listener in self._listeners:
                     listener.wanted(channel_id, SdsFetchRecord.decode(record.value))
 
-    def _in_order(self, found: ChannelEvent, now_s: float) -> None:
+    def _in_order(self, received: ChannelEvent, now_s: float) -> None:
         try:
-            ready = self._sequence.take(found, now_s)
+            ready = self._sequence.take(received, now_s)
         except EventGap as gap:
             self._begin_anew(gap)
             return
-        for one in ready:
+        for event in ready:
             for listener in self._listeners:
-                listener.happened(one.channel_id, one.event, cursor_of(one.offset + 1))
+                listener.happened(event.channel_id, event.event, cursor_of(event.offset + 1))
 
     def _begin_anew(self, gap: EventGap) -> None:
         """Members notice a gap by the numbers, and read what there is: the channel begins anew here."""
@@ -230,19 +232,21 @@ class KafkaBackbone:
     ) -> AsyncGenerator[Page[EventAt], None]:
         """The channel's events from a cursor to the present."""
         partition = shard_of(channel_id, await self._partition_count())
-        place = ("sds.events", partition)
+        position = ("sds.events", partition)
         async with contextlib.aclosing(
             read_events(
                 self._past,
                 channel_id,
                 partition,
                 offset_of(cursor),
-                lambda: self._following.positions.get(place, 0),
+                lambda: self._following.positions.get(position, 0),
                 expected,
             )
         ) as pages:
             async for events, offset, present in pages:
-                items = tuple((one.event, cursor_of(one.offset + 1)) for one in events)
+                items = tuple(
+                    (channel_event.event, cursor_of(channel_event.offset + 1)) for channel_event in events
+                )
                 yield Page(items, cursor_of(offset), present)
 
     def present(self, channel_id: str) -> bytes:

@@ -146,9 +146,9 @@ class MemberLink(Link):
         self._unsent.bytes += len(data)
         self.wake.set()
         while self._unsent.is_too_much:
-            most = self._unsent.most()
-            most.clear()
-            self._let_go(most)
+            largest = self._unsent.most()
+            largest.clear()
+            self._let_go(largest)
         return not self.letting_go
 
     def take(self, max_bytes: int) -> bytes:
@@ -160,7 +160,7 @@ class MemberLink(Link):
             size += len(parts[-1])
         self.outbox_bytes -= size
         self._unsent.bytes -= size
-        if self.has_room:
+        if self.has_capacity:
             self.drained.set()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -176,18 +176,18 @@ class MemberLink(Link):
         self._unsent.links.pop(id(self), None)
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether little enough waits to add data of the past, which can also be read later."""
         settings = self._settings
         return self.outbox_bytes <= min(settings.max_unsent_past_bytes, settings.max_outbox_bytes // 2)
 
-    async def room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         """Wait for capacity; ends the connection of a remote that does not read in time."""
-        if self.has_room:
+        if self.has_capacity:
             return
         try:
             async with asyncio.timeout(self._settings.stall_timeout_s):
-                while not self.has_room:
+                while not self.has_capacity:
                     self.drained.clear()
                     await self.drained.wait()
         except TimeoutError:
@@ -222,7 +222,7 @@ class Staging:
         share = None if link is None else link.budget.staged
         self._outbox.add([((outgoing, done), _size_bytes(outgoing))], share)
 
-    async def room(self, link: MemberLink) -> None:
+    async def wait_for_capacity(self, link: MemberLink) -> None:
         """Wait until there is capacity, both in total and for this connection's key."""
         await self._outbox.wait_for_capacity(link.budget.staged)
 

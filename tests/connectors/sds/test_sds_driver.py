@@ -244,7 +244,7 @@ async def test_a_silent_channel_tells_its_head_once() -> None:
         backbone.keep("room", message("x", "trailing", 7))
         assert (await a.hears(Head, 2))[1].newest == ((7, "trailing"),)
         assert (await a.hears(Mark))[0].present
-        room = driver.channels.rooms["room", "spec"]
+        room = driver.channels.open_channels["room", "spec"]
         checked_s = room.checked_s
         await until(lambda: room.checked_s > checked_s)
         assert driver.metrics.heads_out == 2
@@ -336,7 +336,7 @@ async def test_the_channel_is_followed_as_long_as_somebody_is_in() -> None:
             await a.say(Leave("room"))
             await until(lambda: backbone.followed["room"] == 1)
         await until(lambda: backbone.followed["room"] == 0)
-        assert not driver.channels.rooms and driver.metrics.memberships == 0
+        assert not driver.channels.open_channels and driver.metrics.memberships == 0
 
 
 async def test_a_channel_that_was_left_may_be_joined_again() -> None:

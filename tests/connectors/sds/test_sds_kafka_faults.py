@@ -74,7 +74,7 @@ async def test_a_connector_without_participants_reads_nothing_of_sds(
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("partition-follower")]
         async with at(edge, 1) as a:
             await a.joins("room", "a")
-        await until(lambda: not edge.sds.channels.rooms)
+        await until(lambda: not edge.sds.channels.open_channels)
 
 
 async def test_a_stopping_connector_says_so_and_keeps_what_it_took(

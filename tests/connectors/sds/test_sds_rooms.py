@@ -72,7 +72,7 @@ async def test_records_are_kept_in_order_and_their_share_is_given_back() -> None
     assert budget.staged.items == 10 and budget.staged.size_bytes > 10
     running = asyncio.create_task(staging.run())
     async with while_working():
-        await staging.room(link)
+        await staging.wait_for_capacity(link)
         await staging.drained()
     running.cancel()
     assert done == list(range(10)) and (budget.staged.items, budget.staged.size_bytes) == (0, 0)

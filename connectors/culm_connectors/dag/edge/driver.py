@@ -101,8 +101,8 @@ async def open_dag_edge(
     path: Path = context.settings.directory / FOLDER
     guard = StoreGuard(path, partial(condemn_folder, path))
     quotas = settings.model_dump(include=set(DagFolderQuotas.model_fields))
-    given = DagFolderSettings(verdict=verdict, **quotas)
-    folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, given, settings))
+    folder_settings = DagFolderSettings(verdict=verdict, **quotas)
+    folder = await asyncio.to_thread(lambda: open_edge_folder(path, origin, folder_settings, settings))
     try:
         sender = BatchSender(context.producer)
         refusals = DagRefusals(sender, context.kafka)

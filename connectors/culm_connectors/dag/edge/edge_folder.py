@@ -196,11 +196,11 @@ class EdgeFolder(DagFolder):
 
     def follow_chunk(self, space: bytes, shard: Cid, size: int, offset: int, data: bytes) -> None:
         """Apply a chunk of `dag.shards`; the last chunk completes the shard."""
-        found = self.spooled(DEPLOYMENT_PEER, shard)
+        spool = self.spooled(DEPLOYMENT_PEER, shard)
         if self.shard_path(shard) is not None:
             self.place_shard(space, shard)
             return
-        if found is not None and found[0] != size:
+        if spool is not None and spool[0] != size:
             self.drop_spool(DEPLOYMENT_PEER, shard)
         if isinstance(self.reserve(DEPLOYMENT_PEER, space, shard, size), NotReserved):
             self.tables.skipped(key for key in (shard.raw, space) if self.blocked(key) is not None)
@@ -252,11 +252,11 @@ class EdgeFolder(DagFolder):
         self.changes.keys.add(ANYTHING)
 
     def _drop_blocked(self, key: bytes) -> None:
-        found = self.tables.blocked_shards(key)
-        if self._spools.drop_under(DEPLOYMENT_PEER, key) or found:
+        shards = self.tables.blocked_shards(key)
+        if self._spools.drop_under(DEPLOYMENT_PEER, key) or shards:
             # The topic may still have them, or get them again.
             self.tables.skipped([key, *self.tables.blocked_beside(key)])
-        for shard in found:
+        for shard in shards:
             self.drop_shard(shard)
         self._usages.clear()
 

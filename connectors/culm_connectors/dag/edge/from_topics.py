@@ -52,7 +52,9 @@ class DagApplier:
         folder = self._service.folder
 
         def step(_: object) -> Sequence[RefusedRecord]:
-            refused = apply_each(records, lambda one: take_record(folder, name, one.key(), one.value()))
+            refused = apply_each(
+                records, lambda record: take_record(folder, name, record.key(), record.value())
+            )
             if offsets is not None:
                 folder.tables.topics.keep(offsets)
             return refused

@@ -98,10 +98,10 @@ class NodeOutbox(_DagOutbox):
             if block is None:
                 continue  # dropped with a node that it builds on; nobody got an acknowledgement
             if item.what is OutboxKind.PUBLISH:
-                place, record = self._publish(item, block)
+                destination, record = self._publish(item, block)
             else:
-                place, record = self._node(item, block)
-            batch.records[place].append(record)
+                destination, record = self._node(item, block)
+            batch.records[destination].append(record)
             size += record.size_bytes
             if size >= _BATCH_BYTES:
                 break
@@ -131,8 +131,8 @@ class ShardOutbox(_DagOutbox):
             size = await self._service.shard_size(item.cid) or 0
             starts = range(0, size, CHUNK_SIZE)
             for first in range(0, len(starts), _CHUNKS_AT_ONCE):
-                some = starts[first : first + _CHUNKS_AT_ONCE]
-                await asyncio.gather(*(self._produce_chunk(item, size, offset) for offset in some))
+                offsets = starts[first : first + _CHUNKS_AT_ONCE]
+                await asyncio.gather(*(self._produce_chunk(item, size, offset) for offset in offsets))
         return batch
 
     async def _produce_chunk(self, item: OutboxItem, size: int, offset: int) -> None:

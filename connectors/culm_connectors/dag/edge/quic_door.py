@@ -45,13 +45,13 @@ class DagQuicDoor:
         await self._links.serve(link, lambda link: self._speak(link, budget))
 
     async def _speak(self, link: Link, budget: PrincipalBudget) -> LinkEnded:
-        one = await self.connections.accept(link.connection, self._spaces)
-        if one is not None:
-            one.progress.listed = 0
-            one.pause_s = lambda size: budget.wait_s(time.monotonic(), size)
-            await self.connections.run(one)
-            self._metrics.bytes_in += one.received_bytes
-            self._metrics.bytes_out += one.sent_bytes
+        dag_connection = await self.connections.accept(link.connection, self._spaces)
+        if dag_connection is not None:
+            dag_connection.progress.listed = 0
+            dag_connection.pause_s = lambda size: budget.wait_s(time.monotonic(), size)
+            await self.connections.run(dag_connection)
+            self._metrics.bytes_in += dag_connection.received_bytes
+            self._metrics.bytes_out += dag_connection.sent_bytes
         return LinkEnded(CloseCode.NORMAL)
 
     def _access_of(self, peer: bytes, shown: ShownTokens) -> SpaceAccess:

@@ -30,9 +30,9 @@ class DagRefusals:
 
     def blocks(self, taken: Sequence[BlockTaken], blocks: Sequence[bytes], peer: bytes) -> None:
         """Report those blocks of a peer that were refused for the first time."""
-        for one, block in zip(taken, blocks, strict=True):
-            outcome = one.outcome
-            if outcome.status is AckStatus.REFUSED and one.is_news:
+        for block_taken, block in zip(taken, blocks, strict=True):
+            outcome = block_taken.outcome
+            if outcome.status is AckStatus.REFUSED and block_taken.is_news:
                 detail = "a node or UCAN that breaks a rule"
                 self._add(outcome.cid, outcome.code or "", detail, data=block, peer=peer)
 

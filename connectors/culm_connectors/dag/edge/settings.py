@@ -77,5 +77,5 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
 
     def verdict(self) -> VerdictSettings:
         """Return the deployment's rules as this process is configured (R28)."""
-        services = tuple(did_from_text(one) for one in self.services)
+        services = tuple(did_from_text(text) for text in self.services)
         return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)

@@ -129,13 +129,13 @@ class EdgeTables:
         query = "SELECT number FROM edge_outbox WHERE cid = ?"
         return tuple(number for (number,) in self._begin().execute(query, (cid.raw,)))
 
-    def first(self, kinds: Iterable[OutboxKind], most: int) -> list[OutboxItem]:
+    def first(self, kinds: Iterable[OutboxKind], max_items: int) -> list[OutboxItem]:
         """Return the items of these kinds that have waited longest, in order."""
-        listed = ",".join(str(int(one)) for one in kinds)
+        listed = ",".join(str(int(kind)) for kind in kinds)
         query = f"SELECT * FROM edge_outbox WHERE what IN ({listed}) ORDER BY number LIMIT ?"
         return [
             OutboxItem(number, OutboxKind(what), cid_from_bytes(raw), *rest)
-            for number, what, raw, *rest in self._begin().execute(query, (most,)).fetchall()
+            for number, what, raw, *rest in self._begin().execute(query, (max_items,)).fetchall()
         ]
 
     def delete(self, numbers: Iterable[int]) -> None:

@@ -28,7 +28,7 @@ class MediaRange:
 def parse_accept(headers: Iterable[str]) -> list[MediaRange]:
     """Return the members of all `Accept` headers, in their order; malformed members are ignored."""
     members = [member for text in headers for member in _MEMBER.findall(text)]
-    return [one for one in map(_media_range, members) if one is not None]
+    return [media_range for media_range in map(_media_range, members) if media_range is not None]
 
 
 def preferred(ranges: Sequence[MediaRange], offers: Sequence[str]) -> str:
@@ -43,7 +43,12 @@ def _quality_of(ranges: Sequence[MediaRange], offer: str) -> tuple[float, int]:
     """
     levels = ("*/*", f"{offer.partition('/')[0]}/*", offer)
     exactness, quality = max(
-        ((levels.index(one.kind), one.quality) for one in ranges if one.kind in levels), default=(-1, 0.0)
+        (
+            (levels.index(media_range.kind), media_range.quality)
+            for media_range in ranges
+            if media_range.kind in levels
+        ),
+        default=(-1, 0.0),
     )
     return quality, exactness if quality else -exactness
 

@@ -58,17 +58,17 @@ class DoorAccess:
         client: HttpClient,
         ability: SpaceAbility,
         space: bytes,
-        brought: Mapping[Cid, bytes] | None = None,
+        ucans: Mapping[Cid, bytes] | None = None,
     ) -> None:
         """Raise `RequestError` unless the client has this right.
 
-        `brought`: UCANs that came with the request.
+        `ucans`: UCANs that came with the request.
         """
         if self._mode(ability) == "anyone":
             return
         rule = self._rule(client.token)
         if rule is None:
-            await self._require_ucan(self._ucan(client, ability), ability, space, brought or {})
+            await self._require_ucan(self._ucan(client, ability), ability, space, ucans or {})
         elif not _allows(rule, ability, space):
             raise Forbidden(f"this token has not {ability} of this space")
 
@@ -91,10 +91,10 @@ class DoorAccess:
         if rule is not None:
             if EVERY in rule.read:
                 return None
-            found = {bytes.fromhex(space) for space in rule.read}
+            readable = {bytes.fromhex(space) for space in rule.read}
         else:
             leaf = self._ucan(client, ability)
-            found = set()
+            readable = set()
             refused: Forbidden | None = None
             for space in _spaces_of(leaf, ability):
                 try:
@@ -102,19 +102,19 @@ class DoorAccess:
                 except Forbidden as error:
                     refused = error
                 else:
-                    found.add(space)
-            if not found and refused is not None:
+                    readable.add(space)
+            if not readable and refused is not None:
                 raise refused
-        if not found:
+        if not readable:
             raise Forbidden(f"this token has not {ability} of any space")
-        return frozenset(found)
+        return frozenset(readable)
 
     def appendable(self, client: HttpClient) -> bytes | None:
         """Return the space that a token is for, if it is for exactly one."""
         rule = self._rule(client.token)
         if rule is not None:
-            one = [space for space in rule.append if space != EVERY]
-            return bytes.fromhex(one[0]) if len(rule.append) == 1 and one else None
+            named = [space for space in rule.append if space != EVERY]
+            return bytes.fromhex(named[0]) if len(rule.append) == 1 and named else None
         if self._mode(SpaceAbility.APPEND) != "ucan" or client.token is None:
             return None
         spaces = _spaces_of(self._ucan(client, SpaceAbility.APPEND), SpaceAbility.APPEND)
@@ -138,13 +138,13 @@ class DoorAccess:
         return ucan
 
     async def _require_ucan(
-        self, leaf: Ucan, ability: SpaceAbility, space: bytes, brought: Mapping[Cid, bytes]
+        self, leaf: Ucan, ability: SpaceAbility, space: bytes, ucans: Mapping[Cid, bytes]
     ) -> None:
         now, verdict = int(self._clock_s()), self._service.verdict
 
         def judge(find: FindBlock) -> None:
             refused = judge_access(
-                leaf, space, ability, lambda cid: brought.get(cid) or find(cid), now, verdict
+                leaf, space, ability, lambda cid: ucans.get(cid) or find(cid), now, verdict
             )
             if refused is not None:
                 raise Forbidden(f"the UCAN does not open this, {refused.error.code}: {refused.error}")
@@ -159,11 +159,11 @@ def _allows(rule: TokenRule, ability: SpaceAbility, space: bytes) -> bool:
 
 def _spaces_of(leaf: Ucan, ability: SpaceAbility) -> list[bytes]:
     """Return the spaces for which a UCAN names an ability, at most a bounded number."""
-    found: dict[bytes, None] = {}
-    for one in leaf.claims.capabilities:
-        if one.can == ability:
+    spaces: dict[bytes, None] = {}
+    for capability in leaf.claims.capabilities:
+        if capability.can == ability:
             try:
-                found[did_from_text(one.resource)[2:]] = None
+                spaces[did_from_text(capability.resource)[2:]] = None
             except UcanKey:
                 continue
-    return list(found)[:_SPACES_MAX]
+    return list(spaces)[:_SPACES_MAX]

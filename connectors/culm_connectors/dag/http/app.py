@@ -79,14 +79,16 @@ def dag_app(service: DagService, settings: DagHttpSettings, access: DoorAccess |
         expose_headers=list(_SHOWN),
     )
     return Starlette(
-        routes=[*(_route(door, one) for one in OPERATIONS), Route("/openapi.json", get_document)],
+        routes=[*(_route(door, operation) for operation in OPERATIONS), Route("/openapi.json", get_document)],
         middleware=[Middleware(RawPaths), *([cors] if settings.origins else [])],
         exception_handlers={HTTPException: answer_error, CulmError: answer_error},
     )
 
 
-def _route(door: Door, one: HttpOperation) -> Route:
+def _route(door: Door, operation: HttpOperation) -> Route:
     async def handle(request: Request) -> Response:
-        return await one.handler(door, request, await door.enter(request))
+        return await operation.handler(door, request, await door.enter(request))
 
-    return Route(one.route or one.path, handle, methods=[one.method], name=one.handler.__name__)
+    return Route(
+        operation.route or operation.path, handle, methods=[operation.method], name=operation.handler.__name__
+    )

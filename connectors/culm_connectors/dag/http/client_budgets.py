@@ -52,11 +52,11 @@ class Places:
             await self._wait(client, line)
         else:
             self._take(line)
-        held = [line]
+        entered = [line]
 
         def leave() -> None:
-            if held:
-                held.clear()
+            if entered:
+                entered.clear()
                 self._leave(client, line)
 
         return leave
@@ -83,14 +83,14 @@ class Places:
         if len(line.waiting) >= self._waiting_of_client:
             self._forget_idle(client, line)
             raise TooManyRequests("more requests at once than may wait of this client")
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.waiting.append(place)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.waiting.append(turn)
         try:
-            await place
+            await turn
         except asyncio.CancelledError:
-            if place.cancelled():
-                if place in line.waiting:
-                    line.waiting.remove(place)
+            if turn.cancelled():
+                if turn in line.waiting:
+                    line.waiting.remove(turn)
                 self._forget_idle(client, line)
             else:
                 self._leave(client, line)
@@ -103,10 +103,10 @@ class Places:
         while (name := self._next_client()) is not None:
             # Clients take turns.
             next_line = self._lines[name] = self._lines.pop(name)
-            place = next_line.waiting.popleft()
-            if not place.cancelled():
+            turn = next_line.waiting.popleft()
+            if not turn.cancelled():
                 self._take(next_line)
-                place.set_result(None)
+                turn.set_result(None)
 
     def _next_client(self) -> str | None:
         """Return the client with the fewest places among those that may get another one."""
@@ -135,8 +135,8 @@ class HttpClient:
 
 def client_of(request: Request, has_token: Callable[[str], bool]) -> HttpClient:
     """Return the client of a request; a token that is not configured is named by its address."""
-    given = request.headers.get("authorization", "")
-    token = given[len(_BEARER) :].strip() if given.lower().startswith(_BEARER) else None
+    authorization = request.headers.get("authorization", "")
+    token = authorization[len(_BEARER) :].strip() if authorization.lower().startswith(_BEARER) else None
     host = request.client.host if request.client is not None else ""
     if token is not None and has_token(token):
         return HttpClient(f"token:{hashlib.sha256(token.encode()).hexdigest()}", token, host)

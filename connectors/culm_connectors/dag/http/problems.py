@@ -103,18 +103,18 @@ def problem(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: object
 ) -> Response:
     """Return an error response; `more` are further members of its problem details."""
-    given = dict(headers or {})
+    all_headers = dict(headers or {})
     if status == 401:
-        given["WWW-Authenticate"] = "Bearer"
+        all_headers["WWW-Authenticate"] = "Bearer"
     if status in (429, 503):
-        given["Retry-After"] = _RETRY_S
+        all_headers["Retry-After"] = _RETRY_S
     if status == 408:
         # The rest of the body is not waited for. (The rest of a body that is too large is read and dropped
         # for a bounded time: closing the connection earlier would lose the answer.)
-        given["Connection"] = "close"
+        all_headers["Connection"] = "close"
     title = HTTPStatus(status).phrase
     body = {"type": f"urn:culm:{code}", "title": title, "status": status, "detail": detail, "code": code}
-    return JSONResponse({**body, **more}, status, given, media_type=PROBLEM_TYPE)
+    return JSONResponse({**body, **more}, status, all_headers, media_type=PROBLEM_TYPE)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

@@ -80,7 +80,7 @@ def _json(*models: Model) -> tuple[tuple[str, tuple[Model, ...]], ...]:
 
 
 def _plain(*types: str) -> tuple[tuple[str, tuple[Model, ...]], ...]:
-    return tuple((one, ()) for one in types)
+    return tuple((media_type, ()) for media_type in types)
 
 
 _CID: Final = Parameter("cid", "path", "a CID as text", True)
@@ -225,10 +225,10 @@ def openapi_document() -> dict[str, Any]:
     """Return the document that the door serves as `/openapi.json`."""
     models: dict[type[BaseModel], None] = {Problem: None}
     paths: dict[str, dict[str, Any]] = {}
-    for one in OPERATIONS:
-        for _, types in one.answers.values():
-            models |= {model: None for _, held in types for model in held}
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    for operation in OPERATIONS:
+        for _, types in operation.answers.values():
+            models |= {model: None for _, models_of_type in types for model in models_of_type}
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     _, schemas = models_json_schema([(model, "serialization") for model in models], ref_template=_COMPONENTS)
     return {
         "openapi": "3.1.0",
@@ -252,10 +252,10 @@ def openapi_document() -> dict[str, Any]:
     }
 
 
-def _operation(one: HttpOperation) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "operationId": one.handler.__name__,
-        "summary": one.summary,
+def _operation(operation: HttpOperation) -> dict[str, Any]:
+    description: dict[str, Any] = {
+        "operationId": operation.handler.__name__,
+        "summary": operation.summary,
         "parameters": [
             {
                 "name": parameter.name,
@@ -264,25 +264,25 @@ def _operation(one: HttpOperation) -> dict[str, Any]:
                 "description": parameter.description,
                 "schema": {"type": "string"},
             }
-            for parameter in one.parameters
+            for parameter in operation.parameters
         ],
-        "responses": _responses(one),
+        "responses": _responses(operation),
     }
-    if one.bodies:
-        found["requestBody"] = {"required": True, "content": {name: {} for name in one.bodies}}
-    return found
+    if operation.bodies:
+        description["requestBody"] = {"required": True, "content": {name: {} for name in operation.bodies}}
+    return description
 
 
-def _responses(one: HttpOperation) -> dict[str, Any]:
+def _responses(operation: HttpOperation) -> dict[str, Any]:
     problem = {PROBLEM_TYPE: {"schema": {"$ref": _COMPONENTS.format(model=Problem.__name__)}}}
-    found: dict[str, Any] = {}
-    for status in (*COMMON_PROBLEMS, *one.problems):
-        found[str(status)] = {"description": "refused, with a code", "content": dict(problem)}
-    for status, (meaning, types) in one.answers.items():
+    responses: dict[str, Any] = {}
+    for status in (*COMMON_PROBLEMS, *operation.problems):
+        responses[str(status)] = {"description": "refused, with a code", "content": dict(problem)}
+    for status, (meaning, types) in operation.answers.items():
         content = {name: _schema(models) for name, models in types}
-        known = found.get(str(status), {}).get("content", {})
-        found[str(status)] = {"description": meaning, "content": {**known, **content}}
-    return found
+        known = responses.get(str(status), {}).get("content", {})
+        responses[str(status)] = {"description": meaning, "content": {**known, **content}}
+    return responses
 
 
 def _schema(models: tuple[type[BaseModel], ...]) -> dict[str, Any]:

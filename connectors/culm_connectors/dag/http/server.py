@@ -35,10 +35,10 @@ _PARTS_AT_ONCE: Final = 64
 class DoorConfig(uvicorn.Config):
     """Configuration that uvicorn passes to each connection, with the limits of the door."""
 
-    def __init__(self, app: Any, settings: DagHttpSettings, **given: Any) -> None:
+    def __init__(self, app: Any, settings: DagHttpSettings, **config: Any) -> None:
         self.bounds = settings
         self.parts = TokenBuckets(settings.parts_per_second, settings.burst_parts, settings.max_clients)
-        super().__init__(app, http=BoundedHttp, **given)
+        super().__init__(app, http=BoundedHttp, **config)
 
 
 class PartedConnection(h11.Connection):

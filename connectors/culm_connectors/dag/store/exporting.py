@@ -97,11 +97,11 @@ def export_dags(folder: DagFolder, target: Path) -> Cid:
 
 def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     """Verify and put in all of an export, with its receipts. Raises `DagExportError`, `DagError`."""
-    found = ImportedDags()
+    imported = ImportedDags()
     sections = _sections(source / NODES_FILE)
     manifest = _manifest(sections)
-    own, given = folder.settings.verdict, _verdict(manifest)
-    if different := verdict_differences(own, given):
+    own, exported = folder.settings.verdict, _verdict(manifest)
+    if different := verdict_differences(own, exported):
         raise DagExportError(
             f"the export was judged by other settings: {', '.join(different)}",
             hint="import into a folder of its own",
@@ -113,15 +113,15 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     for cid, received_at in manifest["publishes"]:
         receipts.setdefault(cid, []).append(received_at)
     for section in sections:
-        for place in spaces.get(section.cid, [None]):
+        for home in spaces.get(section.cid, [None]):
             for received_at in receipts.get(section.cid, [0]):
-                _put(folder, found, place, bytes(section.data), received_at)
+                _put(folder, imported, home, bytes(section.data), received_at)
     _place_proofs(folder, list(receipts))
     folder.commit()
     for shard in manifest["shards"]:
-        found.shards += _add_shard(folder, shard, source / SHARDS / f"{shard.text}.car")
+        imported.shards += _add_shard(folder, shard, source / SHARDS / f"{shard.text}.car")
         folder.commit()
-    return found
+    return imported
 
 
 def exported_verdict(source: Path) -> VerdictSettings:
@@ -133,11 +133,13 @@ def _verdict(manifest: dict[str, Any]) -> VerdictSettings:
     return decode_verdict(encode_dag_cbor(manifest["settings"]))
 
 
-def _put(folder: DagFolder, found: ImportedDags, space: bytes | None, block: bytes, received_at: int) -> None:
+def _put(
+    folder: DagFolder, imported: ImportedDags, space: bytes | None, block: bytes, received_at: int
+) -> None:
     (outcome,) = folder.put_blocks(space, [block], received_at=received_at, recorded=True)
-    found.blocks += outcome.status is AckStatus.DURABLE
+    imported.blocks += outcome.status is AckStatus.DURABLE
     if outcome.status is AckStatus.REFUSED:
-        found.refused.append(RefusedBlock(outcome.cid, outcome.code or ""))
+        imported.refused.append(RefusedBlock(outcome.cid, outcome.code or ""))
 
 
 def _place_proofs(folder: DagFolder, publishes: list[Cid]) -> None:
@@ -150,11 +152,11 @@ def _place_proofs(folder: DagFolder, publishes: list[Cid]) -> None:
         stack, seen = [(publish, block)], {publish}
         while stack:
             for need in needs_of_block(*stack.pop(), legacy=folder.settings.verdict.legacy):
-                found = folder.read_ucan(need)
-                if found is not None and need not in seen:
+                ucan = folder.read_ucan(need)
+                if ucan is not None and need not in seen:
                     seen.add(need)
-                    stack.append((need, found))
-                    folder.put_blocks(space, [found], received_at=0)
+                    stack.append((need, ucan))
+                    folder.put_blocks(space, [ucan], received_at=0)
 
 
 def _sections(path: Path) -> Iterator[Section]:

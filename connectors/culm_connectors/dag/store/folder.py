@@ -192,9 +192,9 @@ class DagFolder:
             self._orders[space] = self.queries.order(space)
         return self._orders[space].tip
 
-    def missing_nodes(self, space: bytes, most: int) -> list[Cid]:
-        """Return up to `most` CIDs that nodes of a space name and that are missing in it, ascending."""
-        return self._waiting.missing(space, most)
+    def missing_nodes(self, space: bytes, limit: int) -> list[Cid]:
+        """Return up to `limit` CIDs that nodes of a space name and that are missing in it, ascending."""
+        return self._waiting.missing(space, limit)
 
     def waiting_nodes(self, space: bytes) -> tuple[int, int]:
         """Return how many nodes of a space wait for a prior or a proof, and their bytes (3.4)."""
@@ -278,9 +278,9 @@ class DagFolder:
         """Return a block of any shard that is here, of an identity CID, or of a node; otherwise None."""
         if cid.is_identity:
             return cid.digest
-        while (place := self._shards.block_place(cid)) is not None:
-            data = self._shards.read(*place)
-            if len(data) == place[2]:
+        while (position := self._shards.block_place(cid)) is not None:
+            data = self._shards.read(*position)
+            if len(data) == position[2]:
                 return data
             # That shard was damaged and has been dropped: another one may hold the block.
         return self.queries.block(cid)
@@ -344,15 +344,15 @@ class DagFolder:
 
         Raises `DagError`, and then the spool is gone. Other peers' spools of the shard are dropped.
         """
-        found, path = self._spools.row(peer, shard), self._spools.whole(peer, shard)
-        if found is None or path is None:
+        spool, path = self._spools.row(peer, shard), self._spools.whole(peer, shard)
+        if spool is None or path is None:
             return False
         self.transaction()
         try:
             verified = verified or verify_shard(path, shard, self.settings.verdict)
-            self.add_verified(found[3], verified, path)
+            self.add_verified(spool[3], verified, path)
         except DagError:
-            self._spools.drop(found[0])
+            self._spools.drop(spool[0])
             raise
         return True
 

@@ -77,8 +77,8 @@ class ProofJudge:
         row = self._database.execute("SELECT block FROM nodes WHERE cid = ?", (cid.raw,)).fetchone()
         if row is None:
             return None
-        found = read_block(cid, row[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
-        return found if isinstance(found, Ucan) else ChainMixed("a node, where a proof is named")
+        decoded = read_block(cid, row[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
+        return decoded if isinstance(decoded, Ucan) else ChainMixed("a node, where a proof is named")
 
     def refused_with(self, cid: Cid) -> str | None:
         """Return the code with which a block was finally refused, or None."""

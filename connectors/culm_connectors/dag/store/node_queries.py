@@ -28,11 +28,11 @@ class NodeQueries:
     def block(self, cid: Cid, space: bytes | None = None) -> bytes | None:
         """Return the block of a node or UCAN, in any space or in one; None if it is not there."""
         query = "SELECT block FROM nodes WHERE cid = ?"
-        given: tuple[bytes, ...] = (cid.raw,)
+        parameters: tuple[bytes, ...] = (cid.raw,)
         if space is not None:
             query += " AND node IN (SELECT node FROM places WHERE places.node = nodes.node AND space = ?)"
-            given = (cid.raw, space)
-        row = self._database.execute(query, given).fetchone()
+            parameters = (cid.raw, space)
+        row = self._database.execute(query, parameters).fetchone()
         return None if row is None else bytes(row[0])
 
     def kind(self, cid: Cid) -> BlockKind | None:
@@ -52,8 +52,8 @@ class NodeQueries:
             "SELECT 1 FROM nodes n WHERE n.cid = ? AND (n.kind = ? OR EXISTS "
             "(SELECT 1 FROM places p WHERE p.space = ? AND p.node = n.node))"
         )
-        given = (cid.raw, BlockKind.PUBLISH.value, space)
-        return self._database.execute(query, given).fetchone() is not None
+        parameters = (cid.raw, BlockKind.PUBLISH.value, space)
+        return self._database.execute(query, parameters).fetchone() is not None
 
     def heads(self, space: bytes, *, publishes: bool) -> list[Cid]:
         """Return the nodes in a space that nothing builds on, ascending.
@@ -135,8 +135,8 @@ class NodeQueries:
                 if need not in seen:
                     seen.add(need)
                     stack.append(need)
-        opaque = {one for one in shards if is_opaque(one, self._settings.hashes)}
-        absent = {one for one in shards - opaque if not one.is_identity and not self._has_shard(one)}
+        opaque = {shard for shard in shards if is_opaque(shard, self._settings.hashes)}
+        absent = {shard for shard in shards - opaque if not shard.is_identity and not self._has_shard(shard)}
         return Lack(tuple(sorted(missing)), tuple(sorted(absent)), tuple(sorted(opaque)))
 
     def _has_shard(self, cid: Cid) -> bool:

@@ -44,8 +44,8 @@ class NodeRows:
 
     def place(self, space: bytes, row: int, cid: Cid, kind: BlockKind) -> bool:
         """Record that a node belongs to a space; returns whether that is new."""
-        place = (space, row, not self._has_child(space, cid.raw, kind))
-        cursor = self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", place)
+        values = (space, row, not self._has_child(space, cid.raw, kind))
+        cursor = self._database.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?)", values)
         self._database.execute(
             "UPDATE places SET is_head = 0 WHERE space = ? AND is_head = 1 AND node IN "
             "(SELECT n.node FROM links l JOIN nodes n ON n.cid = l.named "

@@ -85,23 +85,23 @@ class NodeTable:
         try:
             if len(block) > self._settings.bounds.node:
                 decode_node(block, bounds=self._settings.bounds)
-            found = read_block(cid, block, legacy=self._settings.legacy, bounds=self._settings.bounds)
-            if isinstance(found, Ucan):
-                verify_signature(found)
+            decoded = read_block(cid, block, legacy=self._settings.legacy, bounds=self._settings.bounds)
+            if isinstance(decoded, Ucan):
+                verify_signature(decoded)
             else:
-                self._check_parents(found)
+                self._check_parents(decoded)
         except DagError as error:
             return BlockOutcome(
                 cid, None, AckStatus.REFUSED, error.code, fallen=tuple(self._refuse(cid, error.code)[1:])
             )
-        change = found.change if isinstance(found, ReplicaNode) else None
+        change = decoded.change if isinstance(decoded, ReplicaNode) else None
         home = change.id if isinstance(change, PublishChange) else space
         # Blocks that are already in a blocked space stay (R33).
         if receipt.peer is not None and home is not None and self._blocked.reason(home) is not None:
             return BlockOutcome(cid, None, AckStatus.REFUSED, Blocked.code)
-        if isinstance(found, Ucan):
-            return self._put_ucan(space, cid, found, receipt)
-        return self._put_node(space, found, receipt)
+        if isinstance(decoded, Ucan):
+            return self._put_ucan(space, cid, decoded, receipt)
+        return self._put_node(space, decoded, receipt)
 
     def _put_ucan(self, space: bytes | None, cid: Cid, ucan: Ucan, receipt: Receipt) -> BlockOutcome:
         waits_for = self._without_verdict(ucan.claims.proofs)
@@ -185,10 +185,10 @@ class NodeTable:
     def _missing_of_publish(self, row: int, waits_for: Iterable[Cid]) -> tuple[Cid, ...]:
         """Return what a publish waits for, and its origin if that is missing."""
         query = "SELECT block FROM nodes WHERE node = ?"
-        found = self._database.execute(query, (row,)).fetchone()
-        if found is None:
+        publish = self._database.execute(query, (row,)).fetchone()
+        if publish is None:
             return ()  # it was refused for its time meanwhile
-        origin = decode_dag_cbor(found[0])["change"]["origin"]
+        origin = decode_dag_cbor(publish[0])["change"]["origin"]
         return tuple(sorted({*waits_for, *self._without_verdict((origin,))}))
 
     # Rules between nodes.
@@ -272,10 +272,10 @@ class NodeTable:
         query = (
             "SELECT n.block FROM publishes p JOIN nodes n USING (node) WHERE node = ? AND NOT is_authorised"
         )
-        found = self._database.execute(query, (row,)).fetchone()
-        if found is None:
+        publish = self._database.execute(query, (row,)).fetchone()
+        if publish is None:
             return []
-        node = decode_node(found[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
+        node = decode_node(publish[0], legacy=self._settings.legacy, bounds=self._settings.bounds)
         missing: frozenset[Cid] = frozenset()
         stands = False
         for _, refusal in self._judge.at_receipts(node, row):
@@ -306,15 +306,15 @@ class NodeTable:
                 "WHERE l.child = n.node AND l.how = ? AND ifnull(q.in_order, 0) = 0) "
                 "FROM publishes p JOIN nodes n USING (node) WHERE node = ? AND is_authorised"
             )
-            found = self._database.execute(query, (BUILDS, ready[-1])).fetchone()
+            publish = self._database.execute(query, (BUILDS, ready[-1])).fetchone()
             at = ready.pop()
-            if found is None or found[2] or found[3]:
+            if publish is None or publish[2] or publish[3]:
                 continue
             self._database.execute("UPDATE publishes SET in_order = 1 WHERE node = ?", (at,))
-            self.ids_changed.add(found[0])
-            ready += [child for child, _ in self._rows.children(found[1])]
+            self.ids_changed.add(publish[0])
+            ready += [child for child, _ in self._rows.children(publish[1])]
 
     def _in_order(self, row: int) -> bool:
         query = "SELECT in_order FROM publishes WHERE node = ?"
-        found = self._database.execute(query, (row,)).fetchone()
-        return found is not None and bool(found[0])
+        publish = self._database.execute(query, (row,)).fetchone()
+        return publish is not None and bool(publish[0])

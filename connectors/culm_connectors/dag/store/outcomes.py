@@ -124,7 +124,9 @@ class PublishedDag:
     @property
     def latest_complete(self) -> OrderedPublish | None:
         """Return the last publish whose content is here."""
-        return next((one for one in reversed(self.order) if one.state is PublishState.COMPLETE), None)
+        return next(
+            (publish for publish in reversed(self.order) if publish.state is PublishState.COMPLETE), None
+        )
 
 
 @dataclass(frozen=True, slots=True)

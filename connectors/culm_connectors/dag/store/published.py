@@ -86,7 +86,7 @@ class PublishedReader:
         shards = MappedShards(self._database, self._shards)
         missing = shards.missing
         missing.update(self._queries.lacked_by_publishes(id))
-        found: list[OrderedPublish] = []
+        publishes: list[OrderedPublish] = []
         revoked: frozenset[Cid] = frozenset()
         for cid in order.order():
             node = self._node(cid)
@@ -97,10 +97,10 @@ class PublishedReader:
                 revoked |= frozenset(revoked_by(change.proof.claims))
             if state is None:
                 state = self._content_state(cid, change, shards)
-            found.append(OrderedPublish(cid, node.prior, change.link, change.origin, change.shard, state))
+            publishes.append(OrderedPublish(cid, node.prior, change.link, change.origin, change.shard, state))
         heads = tuple(cid for cid in sorted(order.heads()) if cid != order.tip)
         waiting = tuple(self._queries.waiting(id))
-        return PublishedDag(id, tuple(found), heads, waiting, frozenset(missing))
+        return PublishedDag(id, tuple(publishes), heads, waiting, frozenset(missing))
 
     def forget(self) -> None:
         """Drop cached states, as a shard may be gone."""

@@ -62,11 +62,11 @@ def verify_shard(path: Path, cid: Cid, settings: VerdictSettings) -> VerifiedSha
         raise BlockTooLarge(f"a shard over {settings.bounds.car} bytes")
     hasher = block_hasher(cid, settings.hashes)
     stream = CarStream(hashes=settings.hashes, bounds=settings.bounds) if cid.codec == CAR else None
-    found: dict[bytes, tuple[int, int]] = {}
+    blocks: dict[bytes, tuple[int, int]] = {}
     for piece in _pieces(path):
         hasher.update(piece)
         for section in stream.feed(piece) if stream is not None else ():
-            found.setdefault(section.cid.raw, (section.offset, len(section.data)))
+            blocks.setdefault(section.cid.raw, (section.offset, len(section.data)))
     if hasher.digest() != cid.digest:
         raise HashMismatch(f"the bytes are not those of {cid.text[:100]}")
     if stream is not None:
@@ -74,8 +74,8 @@ def verify_shard(path: Path, cid: Cid, settings: VerdictSettings) -> VerifiedSha
     elif not is_opaque(cid, settings.hashes):
         places = block_places(cid, path.read_bytes(), hashes=settings.hashes, bounds=settings.bounds)
         for block, offset, length in places:
-            found.setdefault(block.raw, (offset, length))
-    return VerifiedShard(cid, size, tuple((raw, *place) for raw, place in found.items()))
+            blocks.setdefault(block.raw, (offset, length))
+    return VerifiedShard(cid, size, tuple((raw, *position) for raw, position in blocks.items()))
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -65,16 +65,16 @@ class Spools:
     def row(self, peer: bytes, shard: Cid) -> tuple[int, int, int, bytes] | None:
         """Return number, announced size, chunks (a bit each) and space of a spool, or None."""
         query = "SELECT spool, size, bits, space FROM spools WHERE peer = ? AND cid = ?"
-        found = self._database.execute(query, (peer, shard.raw)).fetchone()
-        return None if found is None else (found[0], found[1], int.from_bytes(found[2], "little"), found[3])
+        spool = self._database.execute(query, (peer, shard.raw)).fetchone()
+        return None if spool is None else (spool[0], spool[1], int.from_bytes(spool[2], "little"), spool[3])
 
     def reserve(self, peer: bytes, space: bytes, shard: Cid, size: int) -> Reserved | NotReserved:
         """Reserve capacity for all of a shard."""
-        found = self.row(peer, shard)
-        if found is not None and found[1] == size:
-            return Reserved(found[2])
-        if found is not None:
-            self.drop(found[0])
+        spool = self.row(peer, shard)
+        if spool is not None and spool[1] == size:
+            return Reserved(spool[2])
+        if spool is not None:
+            self.drop(spool[0])
         address = caller_address()
         if peer != DEPLOYMENT_PEER and not self._make_capacity(peer, address, size, spools=1):
             return NotReserved(AckStatus.LATER, SpoolFull.code)
@@ -88,14 +88,14 @@ class Spools:
 
     def forget(self, peer: bytes, shard: Cid) -> None:
         """Drop a spool."""
-        if (found := self.row(peer, shard)) is not None:
-            self.drop(found[0])
+        if (spool := self.row(peer, shard)) is not None:
+            self.drop(spool[0])
 
     def release(self, peer: bytes, shard: Cid) -> None:
         """Drop a spool for which nothing has come."""
-        found = self.row(peer, shard)
-        if found is not None and not found[2]:
-            self.drop(found[0])
+        spool = self.row(peer, shard)
+        if spool is not None and not spool[2]:
+            self.drop(spool[0])
 
     def _make_capacity(self, peer: bytes, address: str, size: int, *, spools: int) -> bool:
         """Return whether a peer may send this much more, after dropping other spools if that is needed."""
@@ -116,8 +116,10 @@ class Spools:
             "ifnull(sum(received * (peer = ?1)), 0), ifnull(sum(received * (address = ?2)), 0) "
             "FROM spools WHERE peer != ?3"
         )
-        given = (peer, address, DEPLOYMENT_PEER)
-        count, in_all, count_of_peer, of_peer, of_address = self._database.execute(query, given).fetchone()
+        parameters = (peer, address, DEPLOYMENT_PEER)
+        count, in_all, count_of_peer, of_peer, of_address = self._database.execute(
+            query, parameters
+        ).fetchone()
         settings = self._settings
         if of_peer + size > settings.max_spool_bytes_per_peer:
             return []
@@ -137,10 +139,10 @@ class Spools:
             f"SELECT {column}, sum(received) FROM spools WHERE {condition} "
             f"GROUP BY {column} ORDER BY 2 DESC, 1 LIMIT 1"
         )
-        found = self._database.execute(query, (value,)).fetchone()
-        if found is None or found[1] < least:
+        largest = self._database.execute(query, (value,)).fetchone()
+        if largest is None or largest[1] < least:
             return []
-        return self._first(f"received > 0 AND {condition} AND {column} = ?", value, found[0])
+        return self._first(f"received > 0 AND {condition} AND {column} = ?", value, largest[0])
 
     def _first(self, condition: str, *values: bytes | str) -> list[int]:
         query = f"SELECT spool FROM spools WHERE {condition} ORDER BY touched_at, spool LIMIT 1"
@@ -148,12 +150,12 @@ class Spools:
 
     def write(self, peer: bytes, shard: Cid, offset: int, data: bytes) -> bool:
         """Keep one chunk, if there is a spool and capacity for it; returns whether it was kept."""
-        found = self.row(peer, shard)
-        if found is None:
+        spool = self.row(peer, shard)
+        if spool is None:
             return False
         if peer != DEPLOYMENT_PEER and not self._make_capacity(peer, caller_address(), len(data), spools=0):
             return False
-        row, size, bits, _ = found
+        row, size, bits, _ = spool
         file = self._file(row)
         view, at = memoryview(data), offset
         while view:
@@ -182,16 +184,16 @@ class Spools:
 
     def ranges(self, peer: bytes, shard: Cid) -> tuple[int, tuple[Range, ...]] | None:
         """Return announced size and ranges of a spool, or None."""
-        found = self.row(peer, shard)
-        return None if found is None else (found[1], ranges_of(found[2], found[1]))
+        spool = self.row(peer, shard)
+        return None if spool is None else (spool[1], ranges_of(spool[2], spool[1]))
 
     def whole(self, peer: bytes, shard: Cid) -> Path | None:
         """Flush a spool with all chunks to disk and return its file; None if it is not complete."""
-        found = self.row(peer, shard)
-        if found is None or found[2] != all_chunks(found[1]):
+        spool = self.row(peer, shard)
+        if spool is None or spool[2] != all_chunks(spool[1]):
             return None
-        os.fsync(self._file(found[0]))
-        return self.path(found[0])
+        os.fsync(self._file(spool[0]))
+        return self.path(spool[0])
 
     def drop(self, row: int) -> None:
         """Drop a spool."""
@@ -226,8 +228,8 @@ class Spools:
 
     def is_of_before(self, peer: bytes, shard: Cid) -> bool:
         """Return whether a spool was here when the folder was opened."""
-        found = self.row(peer, shard)
-        return found is not None and found[0] in self._before
+        spool = self.row(peer, shard)
+        return spool is not None and spool[0] in self._before
 
     def drop_torn(self) -> bool:
         """Drop spools whose file is shorter than their row requires, and files without a row.

@@ -103,28 +103,28 @@ def open_database(folder: Path, *, create: bool) -> Iterator[sqlite3.Connection]
     if not create and not path.exists():
         raise DagFolderError(f"{folder} holds no DAGs", hint="put, sync or import into it first")
     with opened_database(path, _BUSY_TIMEOUT_S, DagFolderError) as database:
-        for one in (folder / SHARDS, folder / SPOOLS):
-            one.mkdir(exist_ok=True, mode=0o700)
-        found = database.execute("PRAGMA user_version").fetchone()[0]
-        if found < FORMAT:
+        for subfolder in (folder / SHARDS, folder / SPOOLS):
+            subfolder.mkdir(exist_ok=True, mode=0o700)
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version < FORMAT:
             database.execute("BEGIN IMMEDIATE")
-            found = _upgrade(database, database.execute("PRAGMA user_version").fetchone()[0])
+            version = _upgrade(database, database.execute("PRAGMA user_version").fetchone()[0])
             database.execute("COMMIT")
-        if found != FORMAT:
+        if version != FORMAT:
             raise DagFolderError(
-                f"{path} has the format {found}, and this program reads {FORMAT}", hint="use a newer Culm"
+                f"{path} has the format {version}, and this program reads {FORMAT}", hint="use a newer Culm"
             )
         yield database
 
 
-def _upgrade(database: sqlite3.Connection, found: int) -> int:
+def _upgrade(database: sqlite3.Connection, version: int) -> int:
     """Create the tables of a new database, or those that an older one is missing; returns its new format."""
-    if found >= FORMAT:
-        return found
+    if version >= FORMAT:
+        return version
     for format, schema in enumerate((_SCHEMA, _SCHEMA_2, _SCHEMA_3), start=1):
-        for statement in schema.split(";") if found < format else ():
+        for statement in schema.split(";") if version < format else ():
             database.execute(statement)
-    if found == 1:
+    if version == 1:
         fill_waiting(database)
     count_received(database)
     database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")

@@ -59,10 +59,10 @@ class WaitingNodes:
 
     # Requests of a space.
 
-    def missing(self, space: bytes, most: int) -> list[Cid]:
-        """Return up to `most` CIDs that the nodes of a space name and that are missing in it, ascending."""
+    def missing(self, space: bytes, limit: int) -> list[Cid]:
+        """Return up to `limit` CIDs that the nodes of a space name and that are missing in it, ascending."""
         query = "SELECT named FROM missing WHERE space = ? LIMIT ?"
-        return sorted(cid_from_bytes(raw) for (raw,) in self._database.execute(query, (space, most)))
+        return sorted(cid_from_bytes(raw) for (raw,) in self._database.execute(query, (space, limit)))
 
     def placed(self, space: bytes, row: int, raw: bytes, *, is_publish: bool) -> None:
         """Record that a node is in a space; a publish counts as in every space."""
@@ -106,7 +106,7 @@ class WaitingNodes:
 
     def _left(self, claim: _Claim, of: int, who: bytes | str) -> tuple[int, int]:
         nodes, octets = self._count(of, who)
-        sizes = [one[3] for one in claim.leaving if one[of] == who]
+        sizes = [leaving_node[3] for leaving_node in claim.leaving if leaving_node[of] == who]
         return nodes - len(sizes), octets - sum(sizes)
 
     def _give_up(self, claim: _Claim, of: int, measure: str) -> bool:
@@ -118,9 +118,9 @@ class WaitingNodes:
         among, holders = ("space", "address") if of == _OF_SPACE else ("address", "peer")
         value, own = getattr(claim, among), getattr(claim, holders)
         query = f"SELECT {holders}, {measure} FROM waiting WHERE {among} = ? GROUP BY 1"
-        held = dict(self._database.execute(query, (value,)).fetchall())
-        holder = max(held, key=lambda one: (held[one], one), default=own)
-        if held.get(holder, 0) <= held.get(own, 0):
+        used_by_holder = dict(self._database.execute(query, (value,)).fetchall())
+        holder = max(used_by_holder, key=lambda name: (used_by_holder[name], name), default=own)
+        if used_by_holder.get(holder, 0) <= used_by_holder.get(own, 0):
             return False
         query = f"SELECT node FROM waiting WHERE {among} = ? AND {holders} = ? ORDER BY since, node LIMIT 1"
         self._leave(row for (row,) in self._database.execute(query, (value, holder)).fetchall())
@@ -207,16 +207,16 @@ class WaitingNodes:
     def _leave(self, rows: Iterable[int]) -> None:
         for row in rows:
             query = "SELECT space, address, peer, size FROM waiting WHERE node = ?"
-            place = self._database.execute(query, (row,)).fetchone()
-            if place is not None:
-                space, address, peer, size = place
+            waiting = self._database.execute(query, (row,)).fetchone()
+            if waiting is not None:
+                space, address, peer, size = waiting
                 self._database.execute("DELETE FROM waiting WHERE node = ?", (row,))
                 self._add(space, address, peer, -1, -size)
 
     def _count(self, of: int, who: bytes | str) -> tuple[int, int]:
         query = "SELECT nodes, bytes FROM waiting_counts WHERE of = ? AND who = ?"
-        found = self._database.execute(query, (of, who)).fetchone()
-        return (0, 0) if found is None else (found[0], found[1])
+        counts = self._database.execute(query, (of, who)).fetchone()
+        return (0, 0) if counts is None else (counts[0], counts[1])
 
     def _add(self, space: bytes, address: str, peer: bytes, nodes: int, octets: int) -> None:
         for of, who in ((_OF_SPACE, space), (_OF_ADDRESS, address), (_OF_PEER, peer)):

@@ -17,7 +17,7 @@ from culm_connectors.sds.metrics import SdsMetrics
 from culm_connectors.sds.settings import SdsEdgeSettings
 from culm_models.sds.frames.messages import Head, Mark
 
-_ROOMS_AT_ONCE = 256
+_CHANNELS_AT_ONCE = 256
 
 
 class Heads:
@@ -28,45 +28,45 @@ class Heads:
         self._settings = settings
         self._metrics = metrics
 
-    async def send(self, member: Membership, room: ChannelMembers) -> None:
+    async def send(self, member: Membership, channel: ChannelMembers) -> None:
         """Send the head of a channel to one full participant."""
-        await self._refresh([room])
-        self._say(member, room)
+        await self._refresh([channel])
+        self._say(member, channel)
 
-    async def run(self, rooms: Collection[ChannelMembers]) -> None:
-        """Send heads to members of channels that have fallen silent, until cancelled; `rooms` may change."""
+    async def run(self, channels: Collection[ChannelMembers]) -> None:
+        """Send heads to members of channels that are quiet, until cancelled; `channels` may change."""
         while True:
             await asyncio.sleep(self._settings.tick_interval_s)
             before_s = time.monotonic() - self._settings.head_idle_s
             quiet = [
-                room
-                for room in rooms
-                if room.full and room.quiet_since_s <= before_s and room.checked_s <= before_s
+                channel
+                for channel in channels
+                if channel.full and channel.quiet_since_s <= before_s and channel.checked_s <= before_s
             ]
-            for start in range(0, len(quiet), _ROOMS_AT_ONCE):
-                await self._send_to_quiet(quiet[start : start + _ROOMS_AT_ONCE])
+            for start in range(0, len(quiet), _CHANNELS_AT_ONCE):
+                await self._send_to_quiet(quiet[start : start + _CHANNELS_AT_ONCE])
 
-    def _say(self, member: Membership, room: ChannelMembers) -> None:
-        if member.link.say(Head(room.channel_id, room.newest.heads())):
+    def _say(self, member: Membership, channel: ChannelMembers) -> None:
+        if member.link.say(Head(channel.channel_id, channel.newest.heads())):
             self._metrics.heads_out += 1
 
-    async def _refresh(self, rooms: Sequence[ChannelMembers]) -> None:
+    async def _refresh(self, channels: Sequence[ChannelMembers]) -> None:
         """Add the newest messages of the store to those seen here."""
-        found = await self._backbone.heads([room.channel_id for room in rooms])
-        for room in rooms:
-            for head in found.get(room.channel_id, ()):
-                room.newest.add(*head)
+        heads_of_channel = await self._backbone.heads([channel.channel_id for channel in channels])
+        for channel in channels:
+            for head in heads_of_channel.get(channel.channel_id, ()):
+                channel.newest.add(*head)
 
-    async def _send_to_quiet(self, rooms: Sequence[ChannelMembers]) -> None:
-        await self._refresh(rooms)
-        for room in rooms:
-            room.checked_s = time.monotonic()
-            heads = room.newest.heads()
-            if heads == room.told:
+    async def _send_to_quiet(self, channels: Sequence[ChannelMembers]) -> None:
+        await self._refresh(channels)
+        for channel in channels:
+            channel.checked_s = time.monotonic()
+            heads = channel.newest.heads()
+            if heads == channel.last_sent:
                 continue
-            room.told = heads
-            cursor = self._backbone.mark(room.channel_id)
-            for member in tuple(room.full.values()):
-                self._say(member, room)
+            channel.last_sent = heads
+            cursor = self._backbone.mark(channel.channel_id)
+            for member in tuple(channel.full.values()):
+                self._say(member, channel)
                 if cursor is not None and member.live:
-                    member.link.say(Mark(room.channel_id, cursor, present=True))
+                    member.link.say(Mark(channel.channel_id, cursor, present=True))

@@ -4,8 +4,8 @@ A full participant hears what happens from the moment of its join on; the past s
 in the store's order, and at last the head. A hosted participant's client gets the channel's events in the
 order of their numbers: the past is read until it has caught up with what is heard, then they come live.
 
-The past is read in turns. What a remote has no room for is kept, a page at most, while it is waited for
-without a turn.
+The past is read in turns. Data that a remote has no capacity for is kept, a page at most, while it is
+waited for without a turn.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ async def enter(member: Membership, frame: Join, channels: Channels) -> None:
         channels.dismiss(member, *refusal)
         member.entered.set()
         return
-    channels.room(member).enter(member)
+    channels.channel_of(member).enter(member)
     if not member.hosted and channels.backbone.owners.channel(member.channel_id) is None:
         await _open(member, channels)
     link.say(Joined(member.channel_id))
     member.entered.set()
     cursor, after = frame.cursor, frame.after
     if member.hosted:
-        await channels.staging.room(link)
+        await channels.staging.wait_for_capacity(link)
         channels.staging.add(member.command("join", frame.settings), link)
         # Settings of many joins that wait for a turn would add up.
         del frame
@@ -79,7 +79,7 @@ async def enter(member: Membership, frame: Join, channels: Channels) -> None:
     if cursor is not None:
         await _read_history(member, cursor, channels)
     member.live = True
-    await channels.heads.send(member, channels.room(member))
+    await channels.heads.send(member, channels.channel_of(member))
 
 
 async def _enter_hosted(member: Membership, cursor: bytes | None, after: int, channels: Channels) -> None:
@@ -111,8 +111,8 @@ def _owned_refusal(member: Membership, channels: Channels) -> tuple[str, str] | 
     )
     if refusal is not None:
         return refusal
-    room = channels.room(member)
-    others = room.full if member.hosted else room.hosted
+    channel = channels.channel_of(member)
+    others = channel.full if member.hosted else channel.hosted
     if any(other.participant_id == participant_id for other in others.values()):
         code = "sds.join.full" if member.hosted else "sds.join.hosted"
         return code, "one participant id cannot be a full and a hosted participant at once"
@@ -121,16 +121,16 @@ def _owned_refusal(member: Membership, channels: Channels) -> tuple[str, str] | 
 
 async def _open(member: Membership, channels: Channels) -> None:
     """Tell the job the profile of a new channel before any message of its first member."""
-    await channels.staging.room(member.link)
+    await channels.staging.wait_for_capacity(member.link)
     channels.staging.add(member.command("open"), member.link)
 
 
 async def _read_history(member: Membership, cursor: bytes, channels: Channels) -> None:
-    link, room = member.link, channels.room(member)
+    link, channel = member.link, channels.channel_of(member)
     end = b""
     present = False
     while not present:
-        await link.room()
+        await link.wait_for_capacity()
         left: deque[StoredMessage] = deque()
         async with (
             channels.turns.turn(link.budget) as turn,
@@ -138,9 +138,9 @@ async def _read_history(member: Membership, cursor: bytes, channels: Channels) -
         ):
             async for page in pages:
                 cursor, end, present = page.cursor, page.end, page.present
-                left.extend(one for one in page.items if one.profile == member.profile)
-                while left and link.has_room:
-                    _pass_on_stored(member, room, left.popleft(), channels)
+                left.extend(message for message in page.items if message.profile == member.profile)
+                while left and link.has_capacity:
+                    _pass_on_stored(member, channel, left.popleft(), channels)
                 if left:
                     break
                 link.say(Mark(member.channel_id, cursor, present))
@@ -148,14 +148,16 @@ async def _read_history(member: Membership, cursor: bytes, channels: Channels) -
                     break
         if left:
             while left:
-                await link.room()
-                _pass_on_stored(member, room, left.popleft(), channels)
+                await link.wait_for_capacity()
+                _pass_on_stored(member, channel, left.popleft(), channels)
             link.say(Mark(member.channel_id, cursor, present))
 
 
-def _pass_on_stored(member: Membership, room: ChannelMembers, one: StoredMessage, channels: Channels) -> None:
-    room.newest.add(one.lamport_timestamp, one.message_id)
-    member.link.say(SdsMessage(member.channel_id, one.wire, one.hint))
+def _pass_on_stored(
+    member: Membership, channel: ChannelMembers, message: StoredMessage, channels: Channels
+) -> None:
+    channel.newest.add(message.lamport_timestamp, message.message_id)
+    member.link.say(SdsMessage(member.channel_id, message.wire, message.hint))
     channels.metrics.history_out += 1
 
 
@@ -164,7 +166,7 @@ async def read_events(member: Membership, channels: Channels) -> None:
     link = member.link
     expected: int | None = None
     while not member.live:
-        await link.room()
+        await link.wait_for_capacity()
         left: deque[EventAt] = deque()
         async with (
             channels.turns.turn(link.budget) as turn,
@@ -174,7 +176,7 @@ async def read_events(member: Membership, channels: Channels) -> None:
         ):
             async for page in pages:
                 left.extend(page.items)
-                while left and link.has_room:
+                while left and link.has_capacity:
                     channels.pass_on(member, *left.popleft())
                 if left:
                     break
@@ -186,7 +188,7 @@ async def read_events(member: Membership, channels: Channels) -> None:
                 if turn.is_over:
                     break
         while left:
-            await link.room()
+            await link.wait_for_capacity()
             channels.pass_on(member, *left.popleft())
         if member.last:
             # What is read next goes on from there, also where a hole is still to be filled.

@@ -3,7 +3,7 @@
 A full participant's message goes at once to the other full participants of its channel here, and into
 `sds.in` for the job and the other connectors. What the backbone hears goes to members likewise. Nothing
 that a peer leaves unread is buffered for ever: one that is too slow for what happens is dropped and comes
-again; what can wait (the past) waits for room.
+again; what can wait (the past) waits for capacity.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Channels:
         self.settings = settings
         self.permit = permit
         self.metrics = SdsMetrics()
-        self.rooms: dict[tuple[str, Profile], ChannelMembers] = {}
+        self.open_channels: dict[tuple[str, Profile], ChannelMembers] = {}
         self.staging = Staging(backbone, settings, self.metrics)
         self.asking = Retrieval(backbone, settings, self.metrics)
         self.heads = Heads(backbone, settings, self.metrics)
@@ -77,7 +77,7 @@ class Channels:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.staging.run(), name="sds-store")
-                group.create_task(self.heads.run(self.rooms.values()), name="sds-heads")
+                group.create_task(self.heads.run(self.open_channels.values()), name="sds-heads")
         finally:
             for task in self._fetches:
                 task.cancel()
@@ -89,14 +89,16 @@ class Channels:
 
     # Who is in.
 
-    def room(self, member: Membership) -> ChannelMembers:
+    def channel_of(self, member: Membership) -> ChannelMembers:
         """Return the channel of a member; creates it if it does not exist."""
         key = (member.channel_id, member.profile)
-        room = self.rooms.get(key)
-        if room is None:
-            room = self.rooms[key] = ChannelMembers(*key, Newest(self.settings.head_size), self._passed)
-            self.metrics.channels = len(self.rooms)
-        return room
+        channel = self.open_channels.get(key)
+        if channel is None:
+            channel = self.open_channels[key] = ChannelMembers(
+                *key, Newest(self.settings.head_size), self._passed
+            )
+            self.metrics.channels = len(self.open_channels)
+        return channel
 
     def join(self, member: Membership) -> None:
         """Add the membership of a connection that is about to enter a channel."""
@@ -114,12 +116,12 @@ class Channels:
         self.metrics.memberships -= 1
         if member.following:
             self.backbone.unfollow(member.channel_id)
-        room = self.rooms.get((member.channel_id, member.profile))
-        if room is not None:
-            room.leave(member)
-            if room.is_empty:
-                del self.rooms[member.channel_id, member.profile]
-                self.metrics.channels = len(self.rooms)
+        channel = self.open_channels.get((member.channel_id, member.profile))
+        if channel is not None:
+            channel.leave(member)
+            if channel.is_empty:
+                del self.open_channels[member.channel_id, member.profile]
+                self.metrics.channels = len(self.open_channels)
 
     def decode(self, profile: Profile, data: bytes) -> Message:
         """Decode a message of a profile. Raises SdsError."""
@@ -128,38 +130,38 @@ class Channels:
     def bring(
         self,
         member: Membership | None,
-        room: ChannelMembers,
+        channel: ChannelMembers,
         message: Message,
         data: bytes,
         done: Callable[[], None] | None = None,
     ) -> None:
         """Send a message to the other members here at once, and to everybody else through Kafka."""
         link = member.link if member is not None else None
-        self._relay(room, message, data, None, but=link)
+        self._relay(channel, message, data, None, but=link)
         record = SdsInRecord(
-            room.profile, data, None if link is None else link.remote, None, self._connector_id
+            channel.profile, data, None if link is None else link.remote, None, self._connector_id
         )
-        self.staging.add(OutgoingRecord(room.channel_id, record), link, done)
+        self.staging.add(OutgoingRecord(channel.channel_id, record), link, done)
 
     def _relay(
         self,
-        room: ChannelMembers,
+        channel: ChannelMembers,
         message: Message,
         data: bytes,
         hint: bytes | None,
         *,
         but: MemberLink | None = None,
     ) -> None:
-        room.quiet_since_s = time.monotonic()
+        channel.quiet_since_s = time.monotonic()
         if message.kind == "content" and message.lamport_timestamp is not None:
-            room.note(message.message_id, message.lamport_timestamp)
-        frame = wire.encode(SdsMessage(room.channel_id, data, hint)) if room.full else b""
-        for member in tuple(room.full.values()):
+            channel.note(message.message_id, message.lamport_timestamp)
+        frame = wire.encode(SdsMessage(channel.channel_id, data, hint)) if channel.full else b""
+        for member in tuple(channel.full.values()):
             if member.link is not but and member.link.put(frame):
                 self.metrics.messages_out += 1
-        if message.kind == "ephemeral" and room.hosted:
+        if message.kind == "ephemeral" and channel.hosted:
             event = wire.encode(_ephemeral_frame(message))
-            for member in tuple(room.hosted.values()):
+            for member in tuple(channel.hosted.values()):
                 if member.link is not but and member.link.put(event):
                     self.metrics.events_out += 1
 
@@ -171,8 +173,8 @@ class Channels:
         wait_s = link.budget.lookups.wait_s(1, time.monotonic())
         if wait_s > 0:
             await asyncio.sleep(wait_s)
-        found = await self.backbone.find(channel_id, [HistoryEntry(message.message_id)])
-        return any(one.wire == data for one in found)
+        stored = await self.backbone.find(channel_id, [HistoryEntry(message.message_id)])
+        return any(stored_message.wire == data for stored_message in stored)
 
     def dismiss(self, member: Membership, code: str, reason: str) -> None:
         """Remove a member that may not stay, and send it the refusal."""
@@ -185,10 +187,10 @@ class Channels:
     def owned(self, channel_id: str, participant_id: str) -> None:
         """Admit or dismiss members after the owner of an id, or of the channel (""), has become known."""
         for profile in _PROFILES:
-            room = self.rooms.get((channel_id, profile))
-            if room is None:
+            channel = self.open_channels.get((channel_id, profile))
+            if channel is None:
                 continue
-            for member in (*room.hosted.values(), *room.full.values()):
+            for member in (*channel.hosted.values(), *channel.full.values()):
                 if participant_id not in ("", member.participant_id):
                     continue
                 owners, key = self.backbone.owners, member.link.remote
@@ -200,9 +202,9 @@ class Channels:
                 elif member.hosted and owners.is_admitted(channel_id, member.participant_id, key):
                     member.admitted.set()
 
-    def _join_refused(self, room: ChannelMembers, event: SdsEventRecord) -> None:
+    def _join_refused(self, channel: ChannelMembers, event: SdsEventRecord) -> None:
         """Dismiss the member whose join the job refused; no other member is informed."""
-        for member in tuple(room.hosted.values()):
+        for member in tuple(channel.hosted.values()):
             if member.join_token and member.join_token == event.details.get("token"):
                 code = str(event.details.get("code"))
                 self.dismiss(member, _JOIN_CODES.get(code, code), str(event.details.get("reason")))
@@ -211,8 +213,8 @@ class Channels:
         self, channel_id: str, profile: Profile, data: bytes, retrieval_hint: bytes | None = None
     ) -> None:
         """Relay a message that came from another connector or from the job."""
-        room = self.rooms.get((channel_id, profile))
-        if room is None:
+        channel = self.open_channels.get((channel_id, profile))
+        if channel is None:
             return
         try:
             message = self.decode(profile, data)
@@ -220,17 +222,17 @@ class Channels:
             self.metrics.rejects[error.code] += 1
             return
         self.metrics.messages_heard += 1
-        self._relay(room, message, data, retrieval_hint)
+        self._relay(channel, message, data, retrieval_hint)
 
     def happened(self, channel_id: str, event: SdsEventRecord, cursor: bytes) -> None:
         """Pass an event of the job on to the hosted participants' clients."""
         for profile in _PROFILES:
-            room = self.rooms.get((channel_id, profile))
-            if room is None:
+            channel = self.open_channels.get((channel_id, profile))
+            if channel is None:
                 continue
             if _is_join_refused(event):
-                self._join_refused(room, event)
-            for member in tuple(room.hosted.values()):
+                self._join_refused(channel, event)
+            for member in tuple(channel.hosted.values()):
                 if not member.live:
                     continue
                 if member.last is not None and event.number > member.last + 1:
@@ -250,24 +252,26 @@ class Channels:
 
     def wanted(self, channel_id: str, record: SdsFetchRecord) -> None:
         """Look for messages that the job is missing, if there are members of the channel here."""
-        room = self.rooms.get((channel_id, record.profile))
-        if room is None or len(self._fetches) >= self.settings.max_job_fetches:
+        channel = self.open_channels.get((channel_id, record.profile))
+        if channel is None or len(self._fetches) >= self.settings.max_job_fetches:
             return
-        task = asyncio.get_running_loop().create_task(self._fetch_for_job(room, record))
+        task = asyncio.get_running_loop().create_task(self._fetch_for_job(channel, record))
         self._fetches.add(task)
         task.add_done_callback(self._fetches.discard)
 
-    async def _fetch_for_job(self, room: ChannelMembers, record: SdsFetchRecord) -> None:
+    async def _fetch_for_job(self, channel: ChannelMembers, record: SdsFetchRecord) -> None:
         try:
             await asyncio.sleep(self._chance.uniform(0, self.settings.job_fetch_spread_s))
-            entries = [entry for entry in record.entries if not room.has_passed(entry.message_id)]
+            entries = [entry for entry in record.entries if not channel.has_passed(entry.message_id)]
             if not entries:
                 return
-            for one in await self.asking.find(room, entries, peers=record.attempt > 1):
-                answer = SdsInRecord(room.profile, one.wire, one.peer_id, one.hint, self._connector_id)
-                self.staging.add(OutgoingRecord(room.channel_id, answer))
+            for message in await self.asking.find(channel, entries, peers=record.attempt > 1):
+                answer = SdsInRecord(
+                    channel.profile, message.wire, message.peer_id, message.hint, self._connector_id
+                )
+                self.staging.add(OutgoingRecord(channel.channel_id, answer))
         except Exception:
-            logger.exception("looking for what the job lacks in a channel failed")
+            logger.exception("looking for what the job is missing in a channel failed")
 
 
 def _event_frame(channel_id: str, event: SdsEventRecord, cursor: bytes) -> EventFrame:

@@ -22,15 +22,15 @@ class Newest:
     def add(self, lamport_timestamp: int, message_id: str) -> bool:
         """Add a message; returns True if it is one of the newest and was not listed yet."""
         head = (lamport_timestamp, message_id)
-        place = bisect.bisect_left(self._heads, head)
-        if place < len(self._heads) and self._heads[place] == head:
+        position = bisect.bisect_left(self._heads, head)
+        if position < len(self._heads) and self._heads[position] == head:
             return False
         if len(self._heads) == self._size:
-            if place == 0:
+            if position == 0:
                 return False
             del self._heads[0]
-            place -= 1
-        self._heads.insert(place, head)
+            position -= 1
+        self._heads.insert(position, head)
         return True
 
     def heads(self) -> tuple[tuple[int, str], ...]:
@@ -50,9 +50,9 @@ class Passed:
 
     def add(self, channel_id: str, profile: Profile, message_id: str) -> None:
         """Note that a message was seen."""
-        place = hash((channel_id, profile, message_id))
-        self._hashes[place] = None
-        self._hashes.move_to_end(place)
+        digest = hash((channel_id, profile, message_id))
+        self._hashes[digest] = None
+        self._hashes.move_to_end(digest)
         if len(self._hashes) > self._size:
             self._hashes.popitem(last=False)
 
@@ -74,7 +74,7 @@ class ChannelMembers:
     quiet_since_s: float = 0.0
     checked_s: float = 0.0
     """Time of the last request to the store for its newest messages."""
-    told: tuple[tuple[int, str], ...] = ()
+    last_sent: tuple[tuple[int, str], ...] = ()
     """The head that was last sent to the members while nothing happened."""
 
     @property

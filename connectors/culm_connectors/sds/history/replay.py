@@ -132,8 +132,8 @@ async def read_history(
     key = channel_key(channel_id)
     async with contextlib.aclosing(_pages(readers, "sds.messages", partition, start, end)) as pages:
         async for records, offset, last in pages:
-            found = [_stored(record) for record in records if record.key == key]
-            yield tuple(one for one in found if one is not None), offset, last
+            stored = [_stored(record) for record in records if record.key == key]
+            yield tuple(message for message in stored if message is not None), offset, last
 
 
 async def read_events(
@@ -179,7 +179,7 @@ async def read_events(
                 ready += [early[number] for number in sorted(early)]
                 next_number = ready[-1].event.number + 1
                 early.clear()
-            resume = min((one.offset for one in early.values()), default=offset)
+            resume = min((event_waiting.offset for event_waiting in early.values()), default=offset)
             yield tuple(ready), resume, present
             if present:
                 return
@@ -247,23 +247,23 @@ def _begin(reader: TopicPartitions, partition: int, start: int | None) -> int:
 
 
 def _size_of(events: Iterable[ChannelEvent]) -> int:
-    return sum(len(one.event.content or b"") + _EVENT_BYTES for one in events)
+    return sum(len(channel_event.event.content or b"") + _EVENT_BYTES for channel_event in events)
 
 
 def _stored(record: TopicMessage) -> StoredMessage | None:
     try:
-        found = SdsMessageRecord.decode(record.value)
+        message = SdsMessageRecord.decode(record.value)
     except RecordError as error:
         limited.warning("sds.messages/%d at %d: %s", record.partition, record.offset, error)
         return None
     return StoredMessage(
-        found.profile,
-        found.message_id,
-        found.sender_id,
-        found.lamport_timestamp,
-        found.wire,
-        StoreHint.of(record.partition, record.offset, found.wire).encode(),
-        found.retrieval_hint,
+        message.profile,
+        message.message_id,
+        message.sender_id,
+        message.lamport_timestamp,
+        message.wire,
+        StoreHint.of(record.partition, record.offset, message.wire).encode(),
+        message.retrieval_hint,
     )
 
 

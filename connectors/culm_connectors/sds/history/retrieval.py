@@ -45,7 +45,7 @@ _MAX_ANSWER_BYTES = 32 * 1024 * 1024
 class _Asked:
     """One question to several peers."""
 
-    room: ChannelMembers
+    channel: ChannelMembers
     wanted: set[str]
     links: set[int]
     found: dict[str, Found] = field(default_factory=dict)
@@ -65,37 +65,37 @@ class Retrieval:
 
     async def find(
         self,
-        room: ChannelMembers,
+        channel: ChannelMembers,
         entries: Sequence[HistoryEntry],
         *,
         but: MemberLink | None = None,
         peers: bool = True,
     ) -> list[Found]:
         """Return the messages that the store or a member can supply now; `but` is the link that asked."""
-        found = await self._backbone.find(room.channel_id, entries)
-        wires = [Found(one.wire, one.hint, None) for one in found]
-        self._metrics.lookups["store"] += len(found)
-        have = {one.message_id for one in found}
+        stored = await self._backbone.find(channel.channel_id, entries)
+        wires = [Found(message.wire, message.hint, None) for message in stored]
+        self._metrics.lookups["store"] += len(stored)
+        have = {message.message_id for message in stored}
         missing = [entry for entry in entries if entry.message_id not in have]
         if missing and peers:
-            answers = await self._ask(room, missing[:MAX_ENTRIES], but)
+            answers = await self._ask(channel, missing[:MAX_ENTRIES], but)
             self._metrics.lookups["peer"] += len(answers)
             wires += answers
         self._metrics.lookups["nowhere"] += len(entries) - len(wires)
         return wires
 
     async def _ask(
-        self, room: ChannelMembers, entries: Sequence[HistoryEntry], but: MemberLink | None
+        self, channel: ChannelMembers, entries: Sequence[HistoryEntry], but: MemberLink | None
     ) -> list[Found]:
-        members = self._whom(room, entries, but)
+        members = self._whom(channel, entries, but)
         if not members or len(self._asked) >= _MAX_ASKED:
             return []
         number = next(self._numbers)
         asked = self._asked[number] = _Asked(
-            room, {entry.message_id for entry in entries}, {id(member.link) for member in members}
+            channel, {entry.message_id for entry in entries}, {id(member.link) for member in members}
         )
         try:
-            question = Fetch(room.channel_id, number, tuple(entries))
+            question = Fetch(channel.channel_id, number, tuple(entries))
             for member in members:
                 if not member.link.say(question):
                     asked.links.discard(id(member.link))
@@ -106,26 +106,26 @@ class Retrieval:
             pass
         finally:
             del self._asked[number]
-            self._answer_bytes -= sum(len(one.wire) for one in asked.found.values())
+            self._answer_bytes -= sum(len(answer.wire) for answer in asked.found.values())
         return list(asked.found.values())
 
     def _whom(
-        self, room: ChannelMembers, entries: Iterable[HistoryEntry], but: MemberLink | None
+        self, channel: ChannelMembers, entries: Iterable[HistoryEntry], but: MemberLink | None
     ) -> list[Membership]:
         """Return the members to ask: first the writers of the messages, then the oldest members."""
         writers = {entry.sender_id for entry in entries}
-        others = [member for member in room.full.values() if member.link is not but]
+        others = [member for member in channel.full.values() if member.link is not but]
         others.sort(key=lambda member: member.participant_id not in writers)
         return others[: self._settings.asked_peers]
 
     def answered(self, link: MemberLink, frame: Fetched) -> bool:
         """Take a peer's answer; returns False if the peer was not asked."""
         asked = self._asked.get(frame.request)
-        if asked is None or id(link) not in asked.links or asked.room.channel_id != frame.channel_id:
+        if asked is None or id(link) not in asked.links or asked.channel.channel_id != frame.channel_id:
             return False
         for wire, _ in frame.wires:
             try:
-                message = decode(wire, asked.room.profile)
+                message = decode(wire, asked.channel.profile)
             except SdsError as error:
                 self._metrics.rejects[error.code] += 1
                 continue
@@ -170,12 +170,12 @@ def cut(
     frames: list[Fetched] = []
     part: list[Wire] = []
     size = 0
-    room = max_bytes - len(channel_id.encode()) - _FRAME_MARGIN
+    max_wire_bytes = max_bytes - len(channel_id.encode()) - _FRAME_MARGIN
     for wire in wires:
         wire_size = len(wire[0]) + len(wire[1] or b"") + _FRAME_MARGIN
-        if wire_size > room:
+        if wire_size > max_wire_bytes:
             continue
-        if part and (size + wire_size > room or len(part) == MAX_ENTRIES):
+        if part and (size + wire_size > max_wire_bytes or len(part) == MAX_ENTRIES):
             frames.append(Fetched(channel_id, request, tuple(part), more=True))
             part, size = [], 0
         part.append(wire)

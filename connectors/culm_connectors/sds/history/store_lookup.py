@@ -93,7 +93,9 @@ class Lookups:
                     now_s = time.monotonic()
                     if now_s - sampled_s >= _SAMPLE_S:
                         sampled_s = now_s
-                        self._note_ends(now_s, {one: store.range_of(one)[1] for one in partitions})
+                        self._note_ends(
+                            now_s, {partition: store.range_of(partition)[1] for partition in partitions}
+                        )
             finally:
                 with self._asking:
                     self._index = None
@@ -144,11 +146,11 @@ class Lookups:
                 self._store.close()
             self._store_index = self._index
             self._store = SdsStore(self._kafka, self._index)
-        found: list[StoredMessage] = []
+        messages: list[StoredMessage] = []
         for start in range(0, len(entries), MAX_FETCH_ENTRIES):
             part = entries[start : start + MAX_FETCH_ENTRIES]
-            found += self._store.retrieve(channel_id, part).found.values()
-        return found
+            messages += self._store.retrieve(channel_id, part).found.values()
+        return messages
 
     def _heads(self, channel_ids: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
         index = self._index

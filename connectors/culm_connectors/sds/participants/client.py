@@ -168,15 +168,15 @@ class SdsClient:
             await self._call.flush()
 
     async def _talk(self, call: Call) -> None:
-        place = self.place
+        resume_at = self.place
         call.say(
             Join(
                 self.channel_id,
                 self.profile,
                 self.participant_id,
                 hosted=True,
-                cursor=place.cursor,
-                after=place.number,
+                cursor=resume_at.cursor,
+                after=resume_at.number,
                 settings=self._settings,
             )
         )

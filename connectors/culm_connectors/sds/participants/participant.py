@@ -269,8 +269,8 @@ class Participant:
 
     def _do(self, kind: int, now_ms: int, arguments: Sequence[Any]) -> Step:
         output = _STEPS[kind](self, now_ms, *arguments)
-        told = tuple(found for event in output.events if (found := self._log(event)) is not None)
-        return Step(output, told)
+        logged = tuple(entry for event in output.events if (entry := self._log(event)) is not None)
+        return Step(output, logged)
 
     def _log(self, event: Event) -> LoggedMessage | None:
         if not isinstance(event, Sent | Delivered) or event.position is None:
@@ -320,7 +320,7 @@ class Participant:
         return ChannelOutput()
 
     def _compare(self, now_ms: int, newest: Sequence[Sequence[Any]]) -> ChannelOutput:
-        return self._channel.compare_head([(lamport, one) for lamport, one in newest], now_ms)
+        return self._channel.compare_head([(lamport, message_id) for lamport, message_id in newest], now_ms)
 
     def _tick(self, now_ms: int) -> ChannelOutput:
         return self._channel.tick(now_ms)

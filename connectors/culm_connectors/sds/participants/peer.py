@@ -136,7 +136,7 @@ class SdsPeer:
             )
             self._participant = await asyncio.to_thread(self._restored, folder)
             self._time = PassingTime(self._participant.now_ms, self._elapsed_ms)
-            self._unacknowledged = {one.message_id for one in self.status().outgoing}
+            self._unacknowledged = {message.message_id for message in self.status().outgoing}
             self._unsaid = set(self._unacknowledged)
             # Each process says once how the clock stands, and hears whether that is too far behind the log.
             self._inputs.put_nowait((self._clock_now, None))
@@ -272,16 +272,16 @@ class SdsPeer:
         return max(0, due_ms - self._time.advance(due_ms) + 1) / 1_000
 
     def _act(self, step: Step) -> None:
-        for one in step.output.send:
-            said = self._say(SdsMessage(self.channel_id, one.wire))
-            if one.kind in ("new", "retry"):
-                self._unacknowledged.add(one.message_id)
-                (self._unsaid.discard if said else self._unsaid.add)(one.message_id)
-        for lacking in step.output.fetch:
-            self._fetch(lacking)
-        for told in step.logged:
+        for message in step.output.send:
+            is_sent = self._say(SdsMessage(self.channel_id, message.wire))
+            if message.kind in ("new", "retry"):
+                self._unacknowledged.add(message.message_id)
+                (self._unsaid.discard if is_sent else self._unsaid.add)(message.message_id)
+        for missing in step.output.fetch:
+            self._fetch(missing)
+        for entry in step.logged:
             for listener in self.log_listeners:
-                listener(told)
+                listener(entry)
         for event in step.output.events:
             if isinstance(event, Acknowledged | GaveUp):
                 self._settled[event.message_id] = isinstance(event, Acknowledged)
@@ -298,9 +298,9 @@ class SdsPeer:
     def _say(self, frame: Frame) -> bool:
         return self._call is not None and self.joined.is_set() and self._call.say(frame)
 
-    def _fetch(self, lacking: Lacking) -> None:
-        for start in range(0, len(lacking.entries), MAX_ENTRIES):
-            entries = lacking.entries[start : start + MAX_ENTRIES]
+    def _fetch(self, missing: Lacking) -> None:
+        for start in range(0, len(missing.entries), MAX_ENTRIES):
+            entries = missing.entries[start : start + MAX_ENTRIES]
             self._say(Fetch(self.channel_id, next(self._requests), entries))
 
     # The connection.

@@ -185,8 +185,8 @@ class StateFolder:
     @property
     def wants_snapshot(self) -> bool:
         """Whether the inputs have grown so much that a snapshot pays."""
-        most = max(_LEAST_INPUT_BYTES, _INPUTS_PER_SNAPSHOT * self._snapshot_bytes)
-        return self._inputs.tell() > most
+        max_input_bytes = max(_LEAST_INPUT_BYTES, _INPUTS_PER_SNAPSHOT * self._snapshot_bytes)
+        return self._inputs.tell() > max_input_bytes
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """Put a snapshot in the place of the inputs; everything must have been committed."""

@@ -47,8 +47,8 @@ async def answer_content(reading: Reading, root: Cid, segments: list[str]) -> Re
         return Response(None, 304, headers)
     match end.kind:
         case ContentKind.DIRECTORY:
-            most = reading.walk_blocks
-            view = await in_turns(reading.step, lambda find: _page(end.cid, find, start, most))
+            max_steps = reading.walk_blocks
+            view = await in_turns(reading.step, lambda find: _page(end.cid, find, start, max_steps))
             return json_answer(view, 200, headers)
         case ContentKind.SYMLINK:
             return json_answer(SymlinkView(cid=end.cid.text, target=str(end.value)), 200, headers)
@@ -63,24 +63,24 @@ def _start(query: QueryParams) -> tuple[int, ...]:
     text = query.get("start", "0")
     if _PLACE.fullmatch(text) is None:
         raise RequestMalformed("start is what `next` of the page before says")
-    return tuple(int(one) for one in text.split("."))
+    return tuple(int(number) for number in text.split("."))
 
 
-def _text(place: tuple[int, ...]) -> str:
-    return ".".join(map(str, place))
+def _text(position: tuple[int, ...]) -> str:
+    return ".".join(map(str, position))
 
 
 def _page(
-    cid: Cid, find: FindBlock, start: tuple[int, ...], most: int
+    cid: Cid, find: FindBlock, start: tuple[int, ...], max_steps: int
 ) -> Generator[None, None, DirectoryView]:
     """Return the entries of a directory from a place on, within the limits of a page and of a walk."""
     walk = DirectoryWalk(cid, find, start)
     entries: list[EntryView] = []
-    for steps, one in enumerate(walk.steps(), 1):
-        if isinstance(one, DirectoryEntry):
-            entries.append(EntryView(name=one.name, cid=one.cid.text, size=one.size))
+    for steps, step in enumerate(walk.steps(), 1):
+        if isinstance(step, DirectoryEntry):
+            entries.append(EntryView(name=step.name, cid=step.cid.text, size=step.size))
         # However low the limit is, a page makes progress from where it began.
-        if len(entries) == _PAGE or (steps >= most and walk.place > start):
+        if len(entries) == _PAGE or (steps >= max_steps and walk.place > start):
             break
         yield
     following = _text(walk.place) if walk.has_more else None

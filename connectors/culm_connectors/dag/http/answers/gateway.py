@@ -91,13 +91,20 @@ def _wanted(request: Request) -> _Wanted:
         raise RequestMalformed("format is raw or car")
     if named == "raw":
         return _Wanted("raw")
-    cars = [one for one in ranges if one.kind == CAR_TYPE and one.quality]
+    cars = [media_range for media_range in ranges if media_range.kind == CAR_TYPE and media_range.quality]
     if named == "car":
         cars = cars or [MediaRange(CAR_TYPE, {}, 1.0)]
         ranges = cars
     # The content at the path may have any other type.
-    content = max((one.quality for one in ranges if one.kind not in (RAW_TYPE, CAR_TYPE)), default=0.0)
-    offers = [offer for one in ranges if one.quality and (offer := _offer(one, request)) is not None]
+    content = max(
+        (media_range.quality for media_range in ranges if media_range.kind not in (RAW_TYPE, CAR_TYPE)),
+        default=0.0,
+    )
+    offers = [
+        offer
+        for media_range in ranges
+        if media_range.quality and (offer := _offer(media_range, request)) is not None
+    ]
     best = max(offers, key=lambda offer: offer.quality, default=None)
     if best is not None and best.quality >= content:
         return best
@@ -124,8 +131,8 @@ def _location(request: Request, wanted: _Wanted) -> str:
 
 
 def _only_if_cached(request: Request) -> bool:
-    said = ",".join(request.headers.getlist("cache-control")).lower()
-    return "only-if-cached" in [directive.strip() for directive in said.split(",")]
+    cache_control = ",".join(request.headers.getlist("cache-control")).lower()
+    return "only-if-cached" in [directive.strip() for directive in cache_control.split(",")]
 
 
 async def _raw(reading: Reading, root: Cid, segments: list[str], name: str) -> Response:

@@ -46,7 +46,7 @@ async def post_nodes(door: Door, request: Request, client: HttpClient) -> Respon
     blocks = await asyncio.to_thread(_car_blocks, door, data, _BLOCKS_MAX)
     await door.access.require(client, SpaceAbility.APPEND, space, blocks)
     outcomes = await door.service.receive(space, list(blocks.values()), client.peer)
-    answer = BlocksAnswer(results=[BlockAnswer.model_validate(one) for one in outcomes])
+    answer = BlocksAnswer(results=[BlockAnswer.model_validate(outcome) for outcome in outcomes])
     return json_answer(answer, _status_of_all(outcomes))
 
 
@@ -67,10 +67,10 @@ async def post_publish(door: Door, request: Request, client: HttpClient) -> Resp
     ordered = [block for other, block in blocks.items() if other != cid] + [blocks[cid]]
     outcomes = await door.service.receive(change.id, ordered, client.peer)
     outcome = outcomes[-1]
-    results = [BlockAnswer.model_validate(one) for one in outcomes]
+    results = [BlockAnswer.model_validate(outcome) for outcome in outcomes]
     if outcome.status in (AckStatus.REFUSED, AckStatus.LATER):
         code = outcome.code or "dag"
-        listed = [one.model_dump() for one in results]
+        listed = [answer_of_block.model_dump() for answer_of_block in results]
         status = status_of(code) if outcome.code else 503
         return problem(status, code, f"the publish {cid} is not taken", results=listed)
     answer = PublishAnswer(
@@ -87,13 +87,13 @@ async def _report_refused(door: Door, client: HttpClient, blocks: dict[Cid, byte
 
 def _refused_for_form(door: Door, blocks: dict[Cid, bytes]) -> list[bytes]:
     verdict = door.service.verdict
-    found: list[bytes] = []
+    malformed: list[bytes] = []
     for cid, block in blocks.items():
         try:
             read_block(cid, block, legacy=verdict.legacy, bounds=verdict.bounds)
         except DagError:
-            found.append(block)
-    return found
+            malformed.append(block)
+    return malformed
 
 
 async def post_lack(door: Door, request: Request, client: HttpClient) -> Response:
@@ -130,12 +130,12 @@ def _blocks_of_publish(door: Door, data: bytes, is_car: bool) -> dict[Cid, bytes
     return {cid_of(DAG_CBOR, data): data}
 
 
-def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
+def _car_blocks(door: Door, data: bytes, max_blocks: int) -> dict[Cid, bytes]:
     """Return the blocks of a CAR, each once, in its order. Raises `DagError`, `RequestMalformed`."""
     verdict = door.service.verdict
     sections = read_car(data, hashes=verdict.hashes, bounds=verdict.bounds).sections
-    if len(sections) > most:
-        raise RequestMalformed(f"more than {most} blocks in one request")
+    if len(sections) > max_blocks:
+        raise RequestMalformed(f"more than {max_blocks} blocks in one request")
     blocks: dict[Cid, bytes] = {}
     for section in sections:
         if not may_be_node(section.cid):
@@ -149,7 +149,7 @@ def _car_blocks(door: Door, data: bytes, most: int) -> dict[Cid, bytes]:
 def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChange]:
     """Return the only publish among blocks. Raises the refusal of a single block, or `RequestMalformed`."""
     verdict = door.service.verdict
-    found: list[tuple[Cid, PublishChange]] = []
+    publishes: list[tuple[Cid, PublishChange]] = []
     for cid, block in blocks.items():
         try:
             node = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds)
@@ -158,19 +158,19 @@ def _publish_of(door: Door, blocks: dict[Cid, bytes]) -> tuple[Cid, PublishChang
                 raise
             continue
         if isinstance(node.change, PublishChange):
-            found.append((cid, node.change))
-    if len(found) != 1:
-        raise RequestMalformed(f"{len(found)} publishes, where one is wanted")
-    return found[0]
+            publishes.append((cid, node.change))
+    if len(publishes) != 1:
+        raise RequestMalformed(f"{len(publishes)} publishes, where one is wanted")
+    return publishes[0]
 
 
 def _status_of_all(outcomes: list[BlockOutcome]) -> int:
     """Return 200, or 507 if there was no capacity for any of the blocks."""
-    later = [one for one in outcomes if one.status is AckStatus.LATER]
+    later = [outcome for outcome in outcomes if outcome.status is AckStatus.LATER]
     return 507 if later and len(later) == len(outcomes) else 200
 
 
-def _heads(data: bytes, kind: str, most: int) -> list[Cid]:
+def _heads(data: bytes, kind: str, max_heads: int) -> list[Cid]:
     if kind == DAG_CBOR_TYPE:
         heads = decode_dag_cbor(data)
     else:
@@ -179,10 +179,10 @@ def _heads(data: bytes, kind: str, most: int) -> list[Cid]:
         except (ValueError, RecursionError):
             raise RequestMalformed("the body is neither JSON nor said to be DAG-CBOR") from None
         heads = [parse_cid(text) for text in listed] if _is_list_of(listed, str) else None
-    if not _is_list_of(heads, Cid) or len(heads) > most:
-        raise RequestMalformed(f"the body is not a list of at most {most} CIDs")
+    if not _is_list_of(heads, Cid) or len(heads) > max_heads:
+        raise RequestMalformed(f"the body is not a list of at most {max_heads} CIDs")
     return list(dict.fromkeys(heads))
 
 
 def _is_list_of(value: object, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
+    return isinstance(value, list) and all(isinstance(member, kind) for member in value)

@@ -47,13 +47,15 @@ async def get_published(door: Door, request: Request, client: HttpClient) -> Res
             raise NotHere("nothing is published under this id")
         return json_answer(PublishedView.model_validate(published))
     cid = parse_cid(revision)
-    place = next((at for at, one in enumerate(published.order) if one.cid == cid), None)
-    if place is None:
+    position = next((at for at, publish in enumerate(published.order) if publish.cid == cid), None)
+    if position is None:
         raise NotHere(f"{cid} is not in the order of this id")
-    one = PublishView.model_validate(published.order[place])
-    before = replace(published, order=published.order[: place + 1]).latest_complete
+    publish = PublishView.model_validate(published.order[position])
+    before = replace(published, order=published.order[: position + 1]).latest_complete
     return json_answer(
-        RevisionView(id=published.id.hex(), position=place, publish=one, latest_complete=publish_view(before))
+        RevisionView(
+            id=published.id.hex(), position=place, publish=publish, latest_complete=publish_view(before)
+        )
     )
 
 
@@ -64,7 +66,7 @@ async def get_log(door: Door, request: Request, client: HttpClient) -> Response:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RequestMalformed("start is a position")
     start = int(text)
-    listed = [PublishView.model_validate(one) for one in published.order[start : start + _PAGE]]
+    listed = [PublishView.model_validate(publish) for publish in published.order[start : start + _PAGE]]
     return json_answer(LogView(id=published.id.hex(), count=len(published.order), start=start, log=listed))
 
 
@@ -112,27 +114,27 @@ class DagEvent:
 
 def events_since(mark: EventMark, published: PublishedDag) -> list[DagEvent]:
     """Return the events for a reader: a function of the state that it knows and of the published state."""
-    found: list[DagEvent] = []
+    events: list[DagEvent] = []
     id, tip, complete = published.id.hex(), published.tip, published.latest_complete
     if tip is not None and tip.cid.text != mark.tip:
         former, mark = mark.tip, replace(mark, tip=tip.cid.text)
         if former != _NOTHING and not _builds_on(published, tip, former):
-            found.append(DagEvent("superseded", {"id": id, "cid": former, "tip": tip.cid.text}, mark))
-        found.append(DagEvent("tip", {"id": id, "publish": _view(tip)}, mark))
-    revoked = [one.cid.text for one in published.order if one.state is PublishState.REVOKED]
+            events.append(DagEvent("superseded", {"id": id, "cid": former, "tip": tip.cid.text}, mark))
+        events.append(DagEvent("tip", {"id": id, "publish": _view(tip)}, mark))
+    revoked = [publish.cid.text for publish in published.order if publish.state is PublishState.REVOKED]
     digest = _digest(revoked)
     if digest != mark.revoked:
         mark = replace(mark, revoked=digest)
-        found.append(DagEvent("revoked", {"id": id, "cids": revoked}, mark))
+        events.append(DagEvent("revoked", {"id": id, "cids": revoked}, mark))
     now = _NOTHING if complete is None else complete.cid.text
     if now != mark.complete:
         mark = replace(mark, complete=now)
-        found.append(DagEvent("complete", {"id": id, "publish": _view(complete)}, mark))
-    return found
+        events.append(DagEvent("complete", {"id": id, "publish": _view(complete)}, mark))
+    return events
 
 
-def _view(one: OrderedPublish | None) -> dict[str, Any] | None:
-    view = publish_view(one)
+def _view(publish: OrderedPublish | None) -> dict[str, Any] | None:
+    view = publish_view(publish)
     return None if view is None else view.model_dump()
 
 
@@ -144,7 +146,7 @@ def _digest(cids: list[str]) -> str:
 
 def _builds_on(published: PublishedDag, tip: OrderedPublish, former: str) -> bool:
     """Return whether a publish is an ancestor of the tip."""
-    priors = {one.cid: one.prior for one in published.order}
+    priors = {publish.cid: publish.prior for publish in published.order}
     at = tip.prior
     while at is not None:
         if at.text == former:

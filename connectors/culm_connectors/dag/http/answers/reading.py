@@ -69,7 +69,9 @@ class Reading:
     def has_etag(self, etag: str) -> bool:
         """Return whether the client has this representation."""
         known = self.request.headers.get("if-none-match", "")
-        return known.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in known.split(",")]
+        return known.strip() == "*" or etag in [
+            etags.strip().removeprefix("W/") for etags in known.split(",")
+        ]
 
     def byte_range(self, etag: str, size: int) -> tuple[int, int] | None:
         """Return start and stop of the request's only range; None for all bytes (also for several ranges).
@@ -133,8 +135,8 @@ async def _nothing() -> AsyncIterator[bytes]:
 class ReadResponse(StreamingResponse):
     """Response in pieces as they are read; `end` is called after the last piece that is sent."""
 
-    def __init__(self, end: Callable[[], None], *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, end: Callable[[], None], *response: Any) -> None:
+        super().__init__(*response)
         self._end = end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

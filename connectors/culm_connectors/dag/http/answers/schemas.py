@@ -150,6 +150,6 @@ def texts(cids: tuple[Cid, ...]) -> list[str]:
     return [cid.text for cid in cids]
 
 
-def publish_view(one: OrderedPublish | None) -> PublishView | None:
+def publish_view(publish: OrderedPublish | None) -> PublishView | None:
     """Convert a publish to its JSON model; None stays None."""
-    return None if one is None else PublishView.model_validate(one)
+    return None if publish is None else PublishView.model_validate(publish)

@@ -44,10 +44,10 @@ async def put_shard(door: Door, request: Request, client: HttpClient) -> Respons
     """Take a part: 202 with the ranges so far, 201 when the shard is complete, verified and durable."""
     shard = path_cid(request)
     space = await _append_space(door, client, request)
-    given = request.headers.get("content-range")
-    start, stop, size = _parse_range(given) if given is not None else (0, -1, -1)
+    content_range = request.headers.get("content-range")
+    start, stop, size = _parse_range(content_range) if content_range is not None else (0, -1, -1)
     data = await door.body(request, client, PART_BYTES)
-    if given is None:
+    if content_range is None:
         stop = size = len(data)
     if len(data) != stop - start or not data:
         raise RequestMalformed(f"a body of {len(data)} bytes, where Content-Range says {stop - start}")
@@ -79,8 +79,8 @@ async def _is_shown(door: Door, client: HttpClient, request: Request, shard: Cid
     spaces = await door.access.readable(client)
     if spaces is None:
         return True
-    for one in spaces:
-        if await door.service.belongs(one, shard):
+    for readable in spaces:
+        if await door.service.belongs(readable, shard):
             return True
     return False
 
@@ -102,10 +102,10 @@ async def _append_space(door: Door, client: HttpClient, request: Request) -> byt
 
 def _parse_range(text: str) -> tuple[int, int, int]:
     """Parse `Content-Range`: start, stop and size, aligned as R27 requires."""
-    found = _CONTENT_RANGE.fullmatch(text)
-    if found is None:
+    match = _CONTENT_RANGE.fullmatch(text)
+    if match is None:
         raise RequestMalformed("Content-Range is not `bytes first-last/size`")
-    start, stop, size = int(found[1]), int(found[2]) + 1, int(found[3])
+    start, stop, size = int(match[1]), int(match[2]) + 1, int(match[3])
     if not start < stop <= size:
         raise RequestMalformed("Content-Range: not first <= last < size")
     if size > SHARD_SIZE_MAX:
