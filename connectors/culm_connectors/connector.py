@@ -79,7 +79,7 @@ class Connector:
         self.metrics_port: int | None = None
         self._connector_id = self.key_pair.public_key[:24] + secrets.token_bytes(CONNECTOR_ID_RANDOM)
         self._access = AccessWatch(
-            settings.allow_list, [one.access_table for one in protocols], settings.reload_interval_s
+            settings.allow_list, [protocol.access_table for protocol in protocols], settings.reload_interval_s
         )
         self._entries = protocols
         self._started = started
@@ -147,7 +147,7 @@ class Connector:
             kafka_health = stack.enter_context(KafkaHealth(administration, self._topics))
             doors = self.doors = await stack.enter_async_context(
                 Doors(
-                    [door for one in protocols for door in one.doors],
+                    [door for protocol in protocols for door in protocol.doors],
                     Identity.from_private_key(self.key_pair.private_key),
                     self.settings.transport,
                     self.settings.tcp,

@@ -39,5 +39,5 @@ def parse_url(text: str) -> Url:
         raise ValueError(
             f"{text!r} is no address: write tcp://HOST:PORT, tls://HOST:PORT or quic://HOST:PORT"
         )
-    scheme = next(one for one in _SCHEMES if one == parts.scheme)
+    scheme = next(known for known in _SCHEMES if known == parts.scheme)
     return Url(scheme, parts.hostname, port)

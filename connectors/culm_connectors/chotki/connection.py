@@ -342,13 +342,13 @@ class ReplicaConnection:
             self.feed.holding.raise_to(self._host.announced)
         self.feed.begin(self._host.covered, self._request)
 
-    def _request(self, held: Mapping[int, int], claimed: bytes) -> DiffRequest:
-        """Return the request of a sync after the own diff, for a peer that holds `held`."""
+    def _request(self, peer_vector: Mapping[int, int], claimed: bytes) -> DiffRequest:
+        """Return the request of a sync after the own diff, for a peer of this vector."""
         session, peer = self.session, self.session.peer
         assert peer is not None, "the feed has begun"
         return DiffRequest(
             t=session.t,
-            peer=dict(held),
+            peer=dict(peer_vector),
             filtered=self._compat is Compat.DEFAULT and bool(peer.features & READS_FILTERED_DIFFS),
             max_parcel_bytes=self._times.max_parcel_bytes,
             max_record_bytes=self._times.max_record_bytes,

@@ -213,13 +213,15 @@ class ChotkiDriver:
     def measured(self) -> ChotkiMetrics:
         """Return the current counts. For any thread."""
         metrics, connections = self.metrics, tuple(self.connections.values())
-        metrics.staged = sum(one.publisher.waiting for one in connections)
-        metrics.staged_bytes = sum(one.publisher.waiting_bytes for one in connections)
-        metrics.unsent_bytes = sum(one.queued_bytes for one in connections)
-        metrics.waiting_s = max((one.publisher.waiting_s() for one in connections), default=0.0)
+        metrics.staged = sum(connection.publisher.waiting for connection in connections)
+        metrics.staged_bytes = sum(connection.publisher.waiting_bytes for connection in connections)
+        metrics.unsent_bytes = sum(connection.queued_bytes for connection in connections)
+        metrics.waiting_s = max((connection.publisher.waiting_s() for connection in connections), default=0.0)
         now_ms = steady_ms()
-        metrics.peer_lag_s = max((one.lag.oldest_ms(now_ms) for one in connections), default=0) / 1000
-        progress = [one.progress() for one in connections]
+        metrics.peer_lag_s = (
+            max((connection.lag.oldest_ms(now_ms) for connection in connections), default=0) / 1000
+        )
+        progress = [connection.progress() for connection in connections]
         metrics.sent = _sum(sent for sent, _ in progress)
         metrics.taken = _sum(taken for _, taken in progress)
         return metrics

@@ -153,13 +153,13 @@ class ChotkiProtocol:
                 group_of_tasks.create_task(follow_packets(reader, self._tail, self._relay))
                 await self._tail.until_at(ends)
                 self._missing = "claiming the source"
-                held = self._claim = await self._claimed()
-                group_of_tasks.create_task(held.watch())
+                claim = self._claim = await self._claimed()
+                group_of_tasks.create_task(claim.watch())
                 limits = StorageLimits(self._store, settings.max_record_bytes)
                 shared = EdgeShared(
                     store=self._store,
                     tail=self._tail,
-                    source=OwnSource(held.src, self._tail.ids.highest(held.src), held.edges),
+                    source=OwnSource(claim.src, self._tail.ids.highest(claim.src), claim.edges),
                     producer=context.producer,
                     kafka=context.kafka,
                     partitions=partitions,
@@ -192,12 +192,12 @@ class ChotkiProtocol:
         self.driver.relay(packets)
 
     def _report_duplicates(
-        self, found: Sequence[Duplicate], session: tuple[bytes, int] | None = None
+        self, duplicates: Sequence[Duplicate], session: tuple[bytes, int] | None = None
     ) -> None:
         edge, number = session or (b"", 0)
         connection = self.driver.connections.get(number) if edge == self._context.connector_id else None
-        for one in found:
-            self.driver.reports.duplicate(one, connection)
+        for duplicate in duplicates:
+            self.driver.reports.duplicate(duplicate, connection)
 
     async def _claimed(self) -> SourceClaim:
         context, wanted = self._context, self._settings.source

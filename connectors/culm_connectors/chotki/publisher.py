@@ -176,11 +176,11 @@ class ReplicaPublisher:
     async def _produce_packets(self, packets: Iterable[WaitingPacket]) -> None:
         by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)
         entries: dict[int, dict[int, int]] = defaultdict(dict)
-        for one in packets:
-            partition = source_partition(one.src, self._partitions.packets)
-            by_partition[partition].append(ProducerRecord(source_key(one.src), one.record))
-            if one.pro is not None:
-                entries[partition][one.src] = max(one.pro, entries[partition].get(one.src, 0))
+        for packet in packets:
+            partition = source_partition(packet.src, self._partitions.packets)
+            by_partition[partition].append(ProducerRecord(source_key(packet.src), packet.record))
+            if packet.pro is not None:
+                entries[partition][packet.src] = max(packet.pro, entries[partition].get(packet.src, 0))
         for partition, end in (await self._send("chotki.packets", by_partition)).items():
             self.gaps.packets(entries[partition], partition, end)
 
@@ -232,7 +232,10 @@ class ReplicaPublisher:
         """Produce records to their partitions. Returns the offset after the last one, by partition."""
         partitions = list(by_partition)
         ends = await asyncio.gather(
-            *(self._producer.send(self._kafka.topic(name), by_partition[one], one) for one in partitions)
+            *(
+                self._producer.send(self._kafka.topic(name), by_partition[partition], partition)
+                for partition in partitions
+            )
         )
         return dict(zip(partitions, ends, strict=True))
 

@@ -53,7 +53,9 @@ class SourceClaim:
         try:
             while True:
                 holders = await asyncio.to_thread(follower.poll)
-                self.edges.update(src for src, one in holders.items() if is_edge(one.owner))
+                self.edges.update(
+                    src for src, source_holder in holders.items() if is_edge(source_holder.owner)
+                )
                 holder = holders.get(self.src)
                 if holder is not None and holder.state == "retired":
                     raise SourceRetired(f"source {self.src:x} was retired while it was in use")
@@ -116,8 +118,8 @@ async def _say(producer: BatchProducer, kafka: KafkaSettings, src: int, owner: s
     await _produce(producer, kafka, src, SourceRecord(owner, run, "allocated", int(time.time() * 1000)))
 
 
-async def _produce(producer: BatchProducer, kafka: KafkaSettings, src: int, told: SourceRecord) -> None:
-    await producer.send(kafka.topic(SOURCES_TOPIC), [ProducerRecord(source_key(src), told.encode())])
+async def _produce(producer: BatchProducer, kafka: KafkaSettings, src: int, record: SourceRecord) -> None:
+    await producer.send(kafka.topic(SOURCES_TOPIC), [ProducerRecord(source_key(src), record.encode())])
 
 
 def own_object(src: int, name: str) -> bytes:

@@ -43,8 +43,8 @@ class SpoolRoom:
         self._max_bytes = max_bytes
         self._numbers = itertools.count()
         folder.mkdir(parents=True, exist_ok=True)
-        for one in folder.glob("chunk-*"):
-            one.unlink()
+        for leftover in folder.glob("chunk-*"):
+            leftover.unlink()
 
     def take(self, size: int) -> None:
         """Reserve capacity in bytes. Raises `SpoolFull` if there is not enough."""
@@ -110,34 +110,34 @@ class Chunk:
             self._path = self._room.write(self._data)
             self._data = bytearray()
 
-    def read(self, at: int, most: int, most_bytes: int) -> tuple[list[bytes], int]:
-        """Return entries from byte ``at`` on, and the place of the next one.
+    def read(self, at: int, max_items: int, max_bytes: int) -> tuple[list[bytes], int]:
+        """Return entries from byte ``at`` on, and the position of the next one.
 
-        Returns at most `most` entries of about `most_bytes`, but at least one entry if there is one.
+        Returns at most `max_items` entries of about `max_bytes`, but at least one entry if there is one.
         """
         if self._path is None:
-            return self._entries(memoryview(self._data), at, most, most_bytes)
+            return self._entries(memoryview(self._data), at, max_items, max_bytes)
         with self._path.open("rb") as file:
             file.seek(at)
-            data = file.read(max(most_bytes, _LENGTH))
+            data = file.read(max(max_bytes, _LENGTH))
             if len(data) >= _LENGTH and (first := _LENGTH + int.from_bytes(data[:_LENGTH], "big")) > len(
                 data
             ):
                 data += file.read(first - len(data))
-        found, behind = self._entries(memoryview(data), 0, most, most_bytes)
-        return found, at + behind
+        entries, behind = self._entries(memoryview(data), 0, max_items, max_bytes)
+        return entries, at + behind
 
-    def _entries(self, data: memoryview, at: int, most: int, most_bytes: int) -> tuple[list[bytes], int]:
-        found: list[bytes] = []
+    def _entries(self, data: memoryview, at: int, max_items: int, max_bytes: int) -> tuple[list[bytes], int]:
+        entries: list[bytes] = []
         begun = at
-        while len(found) < most and at + _LENGTH <= len(data):
+        while len(entries) < max_items and at + _LENGTH <= len(data):
             end = at + _LENGTH + int.from_bytes(data[at : at + _LENGTH], "big")
-            if end > len(data) or (found and end - begun > most_bytes):
+            if end > len(data) or (entries and end - begun > max_bytes):
                 break
-            found.append(bytes(data[at + _LENGTH : end]))
+            entries.append(bytes(data[at + _LENGTH : end]))
             at = end
         data.release()
-        return found, at
+        return entries, at
 
     def drop(self) -> None:
         """Delete the entries and the file."""
@@ -295,20 +295,20 @@ class IntakeQueue:
 
     def _set_aside(self, last: Chunk) -> None:
         """Finish a chunk, and move it to disk if too much is in memory. Raises `SpoolFull`."""
-        chunks = (one for one in self._queue if isinstance(one, Chunk) and not one.is_on_disk)
-        if sum(one.size for one in chunks) > self._max_memory_bytes:
+        chunks = (chunk for chunk in self._queue if isinstance(chunk, Chunk) and not chunk.is_on_disk)
+        if sum(chunk.size for chunk in chunks) > self._max_memory_bytes:
             last.spill()
 
     def _packets(self, entries: list[bytes]) -> list[WaitingPacket]:
-        found = []
+        packets = []
         self._taken_since_ms = []
         for entry in entries:
             since_ms, src, counts, pro = _HEAD.unpack_from(entry)
             self._taken_since_ms.append(since_ms)
-            found.append(WaitingPacket(src, pro if counts else None, entry[_HEAD.size :]))
+            packets.append(WaitingPacket(src, pro if counts else None, entry[_HEAD.size :]))
         self._oldest_ms = self._taken_since_ms[0]
-        self._taken_bytes = sum(len(one.record) for one in found)
-        return found
+        self._taken_bytes = sum(len(packet.record) for packet in packets)
+        return packets
 
     def _drop_first(self, first: Chunk) -> None:
         self._queue.popleft()

@@ -139,11 +139,11 @@ class StorageLimits:
         large = self._store.large_fields
         if sizes.largest + max([LARGE_FIELD_BYTES, *large.values()]) <= self._field_bytes:
             return {}
-        found: dict[bytes, list[bytes]] = defaultdict(list)
+        doubtful: dict[bytes, list[bytes]] = defaultdict(list)
         for key, operand in fields:
             if sizes.bound(key) + large.get(key, LARGE_FIELD_BYTES) > self._field_bytes:
-                found[key].append(operand)
-        return found
+                doubtful[key].append(operand)
+        return doubtful
 
     def _check_field(self, key: bytes, operands: list[bytes]) -> None:
         before = self._store.get(key) or b""

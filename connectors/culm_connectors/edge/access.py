@@ -123,8 +123,8 @@ def load_access_list(path: Path, tables: Collection[str]) -> AccessList:
     if not isinstance(tree, dict) or PEERS not in tree or not set(tree) <= known:
         others = ", ".join(f"`{name}`" for name in sorted(known - {PEERS}))
         raise AccessError(f"{path} must hold a table, `{PEERS}`, and may hold others: {others}")
-    found = {name: _rules(path, name, table) for name, table in tree.items()}
-    return AccessList(found, found[PEERS].let_in())
+    rules = {name: _rules(path, name, table) for name, table in tree.items()}
+    return AccessList(rules, rules[PEERS].let_in())
 
 
 def _rules(path: Path, table: str, rows: Any) -> Rules:
@@ -161,7 +161,7 @@ def _principal(path: Path, name: str) -> str:
 
 
 def _allowed(path: Path, name: str, names: Any) -> Allowed:
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, list) or not all(isinstance(member, str) for member in names):
         raise AccessError(f'{path}: {name[:80]!r} needs a list of names, or ["*"]')
     return None if EVERYTHING in names else frozenset(names)
 
@@ -201,11 +201,11 @@ class AccessWatch:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._interval_s):
                     await self._asked.wait()
-            found = _signature(path)
-            if found == seen and not self._asked.is_set():
+            signature = _signature(path)
+            if signature == seen and not self._asked.is_set():
                 continue
             self._asked.clear()
-            seen = found
+            seen = signature
             try:
                 access = await asyncio.to_thread(load_access_list, path, self._tables)
             except AccessError as error:
@@ -218,7 +218,7 @@ class AccessWatch:
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -93,11 +93,11 @@ class RememberedBudgets(Generic[Name, Kept]):
 
     def of(self, name: Name, now_s: float) -> Kept:
         """Return the budget of a principal, for connections in either direction."""
-        found = self._open.get(name) or self._left.get(name)
-        if found is None:
-            found = self._make(now_s)
-            self._leave(name, found)
-        return found
+        budget = self._open.get(name) or self._left.get(name)
+        if budget is None:
+            budget = self._make(now_s)
+            self._leave(name, budget)
+        return budget
 
     def begin(self, name: Name, now_s: float) -> Kept | None:
         """Return the budget of a principal for a further connection, until `end`; None if it has too many."""

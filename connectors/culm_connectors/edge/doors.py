@@ -125,8 +125,8 @@ class Doors:
     @property
     def quic_address(self) -> Address | None:
         """Return the address of the first open QUIC door; None if there is none."""
-        found = (self.address(door.name) for door in self._doors if isinstance(door, QuicDoor))
-        return next((one for one in found if one is not None), None)
+        addresses = (self.address(door.name) for door in self._doors if isinstance(door, QuicDoor))
+        return next((address for address in addresses if address is not None), None)
 
     def where(self) -> dict[str, str]:
         """Return the address of every open door as its transport writes it, by name."""
@@ -147,44 +147,46 @@ class Doors:
 
         The name is empty if QUIC's handshake had not negotiated a protocol yet.
         """
-        found: Counter[tuple[str, str]] = Counter()
+        refused: Counter[tuple[str, str]] = Counter()
         for door, listener in self._one_door_each():
             if isinstance(listener, Listener):
-                found.update(dict(listener.refused))
+                refused.update(dict(listener.refused))
                 if count := listener.refusals["connections"]:
-                    found["", "connections"] += count
+                    refused["", "connections"] += count
             else:
-                found.update(
+                refused.update(
                     {(door.name, reason): count for reason, count in tuple(listener.refusals.items())}
                 )
-        return found
+        return refused
 
     @property
     def closed(self) -> Counter[tuple[str, str]]:
         """Return counts of accepted connections that the door ended, by its name and reason."""
-        found: Counter[tuple[str, str]] = Counter()
+        closed: Counter[tuple[str, str]] = Counter()
         for door, listener in self._one_door_each():
             if isinstance(listener, Listener):
-                found.update(dict(listener.closed))
+                closed.update(dict(listener.closed))
             else:
-                found.update({(door.name, reason): count for reason, count in tuple(listener.closed.items())})
-        return found
+                closed.update(
+                    {(door.name, reason): count for reason, count in tuple(listener.closed.items())}
+                )
+        return closed
 
     @property
     def datagrams_refused(self) -> Counter[str]:
         """Return counts of first QUIC datagrams for which no connection was begun, by reason."""
-        found: Counter[str] = Counter()
+        refused: Counter[str] = Counter()
         for _, listener in self._one_door_each():
             if isinstance(listener, Listener):
-                found.update(listener.refusals)
-        del found["connections"]  # these are refused connections
-        return found
+                refused.update(listener.refusals)
+        del refused["connections"]  # these are refused connections
+        return refused
 
     def _one_door_each(self) -> Iterator[tuple[Door, _Listening]]:
         """Return every listener with one of its doors."""
         doors = {_place(door): door for door in self._doors}
-        for place, listener in tuple(self._listeners.items()):
-            yield doors[place], listener
+        for address, listener in tuple(self._listeners.items()):
+            yield doors[address], listener
 
     async def open(self, doors: Sequence[Door]) -> None:
         """Accept connections at these doors from now on. Raises `AddressError`."""
@@ -209,9 +211,9 @@ class Doors:
         match door:
             case QuicDoor():
                 services = {
-                    one.name: self._service(one)
-                    for one in self._doors
-                    if isinstance(one, QuicDoor) and one.address == door.address
+                    quic_door.name: self._service(quic_door)
+                    for quic_door in self._doors
+                    if isinstance(quic_door, QuicDoor) and quic_door.address == door.address
                 }
                 return serve_all(door.address, self._identity, self._settings, services)
             case Libp2pDoor():

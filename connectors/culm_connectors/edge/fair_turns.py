@@ -339,9 +339,9 @@ async def in_turns(
     """
     steps: Generator[None, None, _T] | None = None
 
-    def turn(given: _A) -> tuple[_T] | None:
+    def turn(argument: _A) -> tuple[_T] | None:
         nonlocal steps
-        steps = steps or begin(given)
+        steps = steps or begin(argument)
         until_s = clock_s() + TURN_S
         while clock_s() < until_s:
             try:
@@ -350,9 +350,9 @@ async def in_turns(
                 return (end.value,)
         return None
 
-    while (found := await run(turn)) is None:
+    while (ended := await run(turn)) is None:
         pass
-    return found[0]
+    return ended[0]
 
 
 def at_once(steps: Generator[None, None, _T]) -> _T:

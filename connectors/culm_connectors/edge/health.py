@@ -86,8 +86,8 @@ class Health:
         if running is None:
             return None
         ends, readers = running.kafka.ends, running.readers
-        found = [running.producer.acknowledged_at_s, *(reader.taken_at_s for reader in readers)]
+        times_s = [running.producer.acknowledged_at_s, *(reader.taken_at_s for reader in readers)]
         is_idle = bool(readers) and not running.producer.in_flight[0]
-        if ends is not None and is_idle and sum(one.lag(ends.offsets) for one in readers) == 0:
-            found.append(ends.answered_at_s)
-        return max((one for one in found if one), default=None)
+        if ends is not None and is_idle and sum(reader.lag(ends.offsets) for reader in readers) == 0:
+            times_s.append(ends.answered_at_s)
+        return max((time_s for time_s in times_s if time_s), default=None)

@@ -204,19 +204,19 @@ class MemoryOutbox(Generic[Item]):
 
     async def produce(self, batch: list[_Waiting[Item]]) -> list[_Waiting[Item]]:
         """Store a batch; returns it."""
-        await self._store([one.item for one in batch])
+        await self._store([waiting.item for waiting in batch])
         return batch
 
     async def acknowledged(self, batch: list[_Waiting[Item]]) -> Sequence[float]:
         """Stop counting a batch that is durable; returns for how many seconds each item has waited."""
-        for one in batch:
-            _change(self._total, -1, -one.size_bytes)
-            if one.share is not None:
-                _change(one.share, -1, -one.size_bytes)
+        for waiting in batch:
+            _change(self._total, -1, -waiting.size_bytes)
+            if waiting.share is not None:
+                _change(waiting.share, -1, -waiting.size_bytes)
         self._stored += len(batch)
         self._measure()
         now_s = time.monotonic()
-        return [now_s - one.since_s for one in batch]
+        return [now_s - waiting.since_s for waiting in batch]
 
     def _measure(self) -> None:
         self._metrics.staged, self._metrics.staged_bytes = self._total.items, self._total.size_bytes

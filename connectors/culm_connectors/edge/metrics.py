@@ -106,13 +106,13 @@ class ConnectorCollector(Collector):
 
 def _of_protocols(running: Running) -> Iterator[Metric]:
     """Return the metrics that protocols share; both doors and protocols refuse and close connections."""
-    measured = {name: one.measured() for name, one in running.protocols.items()}
-    of_door = {door.name: name for name, one in running.protocols.items() for door in one.doors}
-    refused = {name: Counter(one.refused) for name, one in measured.items()}
-    closed = {name: Counter(one.closed) for name, one in measured.items()}
-    for found, counted in ((refused, running.doors.refused), (closed, running.doors.closed)):
+    measured = {name: protocol.measured() for name, protocol in running.protocols.items()}
+    of_door = {door.name: name for name, protocol in running.protocols.items() for door in protocol.doors}
+    refused = {name: Counter(metrics.refused) for name, metrics in measured.items()}
+    closed = {name: Counter(metrics.closed) for name, metrics in measured.items()}
+    for counts, counted in ((refused, running.doors.refused), (closed, running.doors.closed)):
         for (door, reason), count in counted.items():
-            found.setdefault(of_door.get(door, NO_PROTOCOL), Counter())[reason] += count
+            counts.setdefault(of_door.get(door, NO_PROTOCOL), Counter())[reason] += count
     yield from families(measured)
     yield counter_by(
         "culm_connections_refused", "connections that were turned away, by reason", "reason", refused

@@ -44,7 +44,7 @@ class Durations:
 
     def __add__(self, other: Self) -> Self:
         both = type(self)()
-        both._counts = [one + more for one, more in zip(self._counts, other._counts, strict=True)]
+        both._counts = [own + more for own, more in zip(self._counts, other._counts, strict=True)]
         both._sum_s = self._sum_s + other._sum_s
         return both
 
@@ -102,12 +102,12 @@ class SessionMetrics(ProtocolMetrics):
 Kept = TypeVar("Kept", bound=ProtocolMetrics)
 
 
-def added(one: Kept, other: Kept) -> Kept:
+def added(metrics: Kept, other: Kept) -> Kept:
     """Return the sum of the metrics of two drivers of one protocol."""
     both: dict[str, Any] = {
-        each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(one)
+        each.name: getattr(metrics, each.name) + getattr(other, each.name) for each in fields(metrics)
     }
-    return type(one)(**both)
+    return type(metrics)(**both)
 
 
 _GAUGES = (
@@ -136,16 +136,16 @@ def families(measured: Mapping[str, ProtocolMetrics]) -> Iterator[Metric]:
         for protocol, metrics in measured.items():
             gauge.add_metric([protocol], getattr(metrics, attribute))
         yield gauge
-    sessions = {name: one for name, one in measured.items() if isinstance(one, SessionMetrics)}
+    sessions = {name: metrics for name, metrics in measured.items() if isinstance(metrics, SessionMetrics)}
     for table, whose in ((_COUNTERS, measured), (_OF_SESSIONS, sessions)):
         for name, text, attribute in table:
             counter = CounterMetricFamily(name, text, labels=[LABEL])
             for protocol, metrics in whose.items():
                 counter.add_metric([protocol], getattr(metrics, attribute))
             yield counter
-    rejects = {protocol: one.rejects for protocol, one in measured.items()}
+    rejects = {protocol: metrics.rejects for protocol, metrics in measured.items()}
     yield counter_by("culm_rejected", "what peers sent and was refused, by code", "code", rejects)
-    failed = {protocol: one.sessions_failed for protocol, one in sessions.items()}
+    failed = {protocol: metrics.sessions_failed for protocol, metrics in sessions.items()}
     yield counter_by("culm_sessions_failed", "sessions that failed, by code", "code", failed)
     latency = HistogramMetricFamily(
         "culm_accept_latency_seconds",

@@ -73,10 +73,10 @@ class Links(Generic[LinkT]):
 
     def begin(self, link: LinkT) -> None:
         """Add a connection; an earlier one with the same key ends."""
-        if (held := self.open.get(self._key(link))) is not None:
-            self._leave(held)
-            self._count_closed(held, CloseCode.SUPERSEDED)
-            held.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
+        if (former := self.open.get(self._key(link))) is not None:
+            self._leave(former)
+            self._count_closed(former, CloseCode.SUPERSEDED)
+            former.connection.abort(CloseCode.SUPERSEDED, "there is a newer connection between us")
         self.open[self._key(link)] = link
         link.is_current = True
         self._metrics.connections += 1

@@ -107,13 +107,13 @@ class TopicReader:
         return consumer
 
     def _assign(self, consumer: Consumer) -> None:
-        found = consumer.list_topics(self.topic, _METADATA_TIMEOUT_S).topics[self.topic]
-        if found.error is not None:
+        metadata = consumer.list_topics(self.topic, _METADATA_TIMEOUT_S).topics[self.topic]
+        if metadata.error is not None:
             raise ConsumeFailed(
-                f"{self.topic}: {found.error.str()}", hint="create the topics with `culm topics create`"
+                f"{self.topic}: {metadata.error.str()}", hint="create the topics with `culm topics create`"
             )
         assignment = []
-        for partition in sorted(found.partitions):
+        for partition in sorted(metadata.partitions):
             low, high = consumer.get_watermark_offsets(
                 TopicPartition(self.topic, partition), timeout=_METADATA_TIMEOUT_S
             )

@@ -121,20 +121,20 @@ class KafkaHealth:
     def _ask_ends(self) -> dict[Partition, int]:
         await_brokers(self._admin, self._timeout_s)
         known = self._admin.list_topics(timeout=self._timeout_s).topics
-        places = [
+        partitions = [
             TopicPartition(name, number)
             for name in sorted(frozenset(self._topics()) & known.keys())
             for number in known[name].partitions
         ]
-        if not places:
+        if not partitions:
             return {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(
-            dict.fromkeys(places, latest), request_timeout=self._timeout_s
+            dict.fromkeys(partitions, latest), request_timeout=self._timeout_s
         )
         return {
-            (place.topic, place.partition): int(answer.result(self._timeout_s).offset)
-            for place, answer in answers.items()
+            (partition.topic, partition.partition): int(answer.result(self._timeout_s).offset)
+            for partition, answer in answers.items()
         }
 
 

@@ -39,16 +39,16 @@ async def watch_origin(admin: AdminClient, known: Origin, *, interval_s: float =
     while True:
         await asyncio.sleep(interval_s)
         try:
-            found = await asyncio.to_thread(ask_origin, admin, known.topic_ids)
+            current = await asyncio.to_thread(ask_origin, admin, known.topic_ids)
         except ConsumeFailed as error:
             # `health` logs that Kafka is away.
             logger.debug("the origin cannot be asked for: %s", error)
             continue
-        if changed := known.differences(found):
+        if changed := known.differences(current):
             raise TopicRecreated(f"created anew while we read them: {'; '.join(changed)}")
         added = [
             f"{name} has {count} partitions, of which this process reads {known.partition_counts[name]}"
-            for name, count in found.partition_counts.items()
+            for name, count in current.partition_counts.items()
             if count > known.partition_counts.get(name, count)
         ]
         if added:

@@ -223,26 +223,28 @@ class Following:
         if not new:
             return
         ends = self._ends(consumer, new)
-        known = [one for one in new if all((topic, one) in ends for topic in self._topics)]
-        places = [
-            TopicPartition(topic, one, OFFSET_BEGINNING if name in self._whole else ends[topic, one])
-            for one in known
+        known = [number for number in new if all((topic, number) in ends for topic in self._topics)]
+        assignment = [
+            TopicPartition(topic, number, OFFSET_BEGINNING if name in self._whole else ends[topic, number])
+            for number in known
             for topic, name in self._topics.items()
         ]
-        if places:
-            consumer.incremental_assign(places)
+        if assignment:
+            consumer.incremental_assign(assignment)
             assigned.update(known)
-        for one in known:
-            found = {(name, one): ends[topic, one] for topic, name in self._topics.items()}
-            first = {place: end for place, end in found.items() if place[0] in self._whole and end}
-            self.positions.update(found | dict.fromkeys(first, 0))
-            self._on_loop(partial(self._grant_after, new.pop(one).done, first))
-        late = [one for one, request in new.items() if request.deadline_s <= time.monotonic()]
+        for number in known:
+            ends_here = {(name, number): ends[topic, number] for topic, name in self._topics.items()}
+            first = {
+                position: end for position, end in ends_here.items() if position[0] in self._whole and end
+            }
+            self.positions.update(ends_here | dict.fromkeys(first, 0))
+            self._on_loop(partial(self._grant_after, new.pop(number).done, first))
+        late = [number for number, request in new.items() if request.deadline_s <= time.monotonic()]
         with self._changed:
-            for one in late:
-                self._requests.pop(one, None)
-        for one in late:
-            new[one].done.set_exception(
+            for number in late:
+                self._requests.pop(number, None)
+        for number in late:
+            new[number].done.set_exception(
                 ConsumeFailed("following channels: the broker does not tell where they end")
             )
         if new:
@@ -259,7 +261,7 @@ class Following:
         """Grant the requests for which everything has been read."""
         waiting = []
         for done, ends in self._reading:
-            if any(self.positions[place] < end for place, end in ends.items()):
+            if any(self.positions[partition] < end for partition, end in ends.items()):
                 waiting.append((done, ends))
             elif not done.done():
                 done.set_result(None)
@@ -269,19 +271,21 @@ class Following:
         """Return the ends of the partitions by the topics' full names, as far as the broker reports them."""
         asked = [
             # The offset field carries a time here; this value means: behind the last record.
-            TopicPartition(topic, one, OFFSET_END)
+            TopicPartition(topic, partition, OFFSET_END)
             for topic in self._topics
-            for one in partitions
+            for partition in partitions
         ]
         try:
-            found = consumer.offsets_for_times(asked, timeout=_ENDS_TIMEOUT_S)
+            answers = consumer.offsets_for_times(asked, timeout=_ENDS_TIMEOUT_S)
         except KafkaException as error:
             logger.debug("following channels: %s", error)
             for topic in self._topics:
                 refresh_leaders(consumer, topic)
             return {}
         return {
-            (one.topic, one.partition): one.offset for one in found if one.error is None and one.offset >= 0
+            (answer.topic, answer.partition): answer.offset
+            for answer in answers
+            if answer.error is None and answer.offset >= 0
         }
 
     def _hand_over(self, batch: Batch) -> None:
@@ -293,7 +297,7 @@ class Following:
             key, value = message.key(), message.value()
             if isinstance(key, bytes) and isinstance(value, bytes):
                 records.append(FollowedRecord(self._topics[topic], partition, offset, key, value))
-        ends = {(self._topics[topic], one): offset for (topic, one), offset in batch.offsets.items()}
+        ends = {(self._topics[topic], number): offset for (topic, number), offset in batch.offsets.items()}
         done = concurrent.futures.Future[None]()
         self._on_loop(lambda: self._deal_with(records, ends, done))
         while not self._stopping.is_set():

@@ -34,13 +34,13 @@ class _Pipe:
 class MemoryChannel:
     """Implements `ByteChannel`; `memory_pair` makes two of them."""
 
-    def __init__(self, incoming: _Pipe, outgoing: _Pipe, end: ChannelEnd, other: ChannelEnd) -> None:
+    def __init__(self, incoming: _Pipe, outgoing: _Pipe, end: ChannelEnd, remote_end: ChannelEnd) -> None:
         self.principal = Principal.of_address(_NOWHERE)
         self.remote_address = _NOWHERE
         self._in = incoming
         self._out = outgoing
         self._end = end
-        self._other = other
+        self._other = remote_end
 
     @property
     def close_reason(self) -> CloseReason | None:
@@ -74,14 +74,14 @@ class MemoryChannel:
             self._end.check()
             if self._out.is_finished:
                 raise StreamStoppedError(0, "was finished")
-            room = self._out.bound_bytes - len(self._out.held)
-            if room <= 0:
+            capacity = self._out.bound_bytes - len(self._out.held)
+            if capacity <= 0:
                 self._out.changed.clear()
                 await self._out.changed.wait()
                 continue
-            self._out.held += rest[:room]
-            self._out.passed_bytes += len(rest[:room])
-            rest = rest[room:]
+            self._out.held += rest[:capacity]
+            self._out.passed_bytes += len(rest[:capacity])
+            rest = rest[capacity:]
             self._out.changed.set()
 
     def finish(self) -> None:
@@ -124,5 +124,5 @@ class MemoryChannel:
 def memory_pair(bound_bytes: int = DEFAULT_BOUND_BYTES) -> tuple[MemoryChannel, MemoryChannel]:
     """Return the two ends of one channel with at most `bound_bytes` unread bytes in each direction."""
     there, back = _Pipe(bound_bytes), _Pipe(bound_bytes)
-    one, other = ChannelEnd(), ChannelEnd()
-    return MemoryChannel(back, there, one, other), MemoryChannel(there, back, other, one)
+    first, second = ChannelEnd(), ChannelEnd()
+    return MemoryChannel(back, there, first, second), MemoryChannel(there, back, second, first)

@@ -121,7 +121,7 @@ class PacketTail:
     @property
     def bytes(self) -> int:
         """Size of the tail in memory and on disk, in bytes."""
-        return sum(one.chunk.size for one in self._segments)
+        return sum(segment.chunk.size for segment in self._segments)
 
     @property
     def start(self) -> TailPlace:
@@ -146,17 +146,17 @@ class PacketTail:
         Among dropped packets only late ones are returned, since no epoch sends them; others are skipped.
         """
         if place.number < (start := self.start).number:
-            late = [one for number, one in self._late if place.number <= number < start.number]
+            late = [packet for number, packet in self._late if place.number <= number < start.number]
             if late:
                 return late, start
         if place.number >= self.end:
             return [], place
-        after = bisect_right(self._segments, place.number, key=lambda one: one.first)
+        after = bisect_right(self._segments, place.number, key=lambda segment: segment.first)
         segment = self._segments[max(0, after - 1)]
         at = place.at if place.number > segment.first else 0
         entries, behind = segment.chunk.read(at, _READ_PACKETS, _READ_BYTES)
         number = max(place.number, segment.first) + len(entries)
-        return [RelayedPacket.decode(one) for one in entries], TailPlace(number, behind)
+        return [RelayedPacket.decode(data) for data in entries], TailPlace(number, behind)
 
     def forget(self, offsets: Mapping[int, int]) -> None:
         """Drop packets that are not needed any more, because the store has an epoch up to these offsets."""
@@ -167,7 +167,7 @@ class PacketTail:
 
     def take(self, batch: Batch) -> list[RelayedPacket]:
         """Add packets that were read, and return them. Malformed ones are skipped; the job refuses them."""
-        found = []
+        relayed_packets = []
         for message in batch.messages:
             value, partition, offset = message.value(), message.partition(), message.offset()
             assert partition is not None and offset is not None, "a record has a place"
@@ -184,7 +184,7 @@ class PacketTail:
                 continue
             src, pro, bringer = live.id.src, live.entry.pro, record.bringer
             arrival = self.ids.read(src, pro, record.packet, bringer, partition=partition, offset=offset)
-            one = RelayedPacket(
+            relayed = RelayedPacket(
                 partition,
                 offset,
                 src,
@@ -194,12 +194,12 @@ class PacketTail:
                 record.packet,
                 arrival in (Arrival.LATE, Arrival.REUSED),
             )
-            self._append(one)
-            found.append(one)
+            self._append(relayed)
+            relayed_packets.append(relayed)
         for (_, partition), offset in batch.offsets.items():
             self.positions[partition] = offset
         self._moved.set()
-        return found
+        return relayed_packets
 
     async def until_at(self, offsets: Mapping[int, int]) -> None:
         """Wait until all packets before these offsets are read."""
@@ -207,27 +207,27 @@ class PacketTail:
             self._moved.clear()
             await self._moved.wait()
 
-    def _append(self, one: RelayedPacket) -> None:
+    def _append(self, packet: RelayedPacket) -> None:
         if self._segments[-1].chunk.is_full:
             self._spill()
             if self._segments[-1].chunk.count:
                 self._segments.append(_Segment(self.end, Chunk(self._room)))
-        if one.is_late:
-            self._keep_late(one)
+        if packet.is_late:
+            self._keep_late(packet)
         last = self._segments[-1]
-        last.chunk.append(one.encode())
-        last.ends[one.partition] = one.offset + 1
+        last.chunk.append(packet.encode())
+        last.ends[packet.partition] = packet.offset + 1
 
-    def _keep_late(self, one: RelayedPacket) -> None:
-        self._late.append((self.end, one))
-        self._late_bytes += len(one.packet)
+    def _keep_late(self, packet: RelayedPacket) -> None:
+        self._late.append((self.end, packet))
+        self._late_bytes += len(packet.packet)
         while len(self._late) > _LATE_PACKETS or self._late_bytes > _LATE_BYTES:
             self._late_bytes -= len(self._late.popleft()[1].packet)
 
     def _spill(self) -> None:
         """Move the oldest chunks to disk until the memory limit holds. Drops the oldest if disk is full."""
-        in_memory = [one for one in self._segments if not one.chunk.is_on_disk]
-        size = sum(one.chunk.size for one in in_memory)
+        in_memory = [segment for segment in self._segments if not segment.chunk.is_on_disk]
+        size = sum(segment.chunk.size for segment in in_memory)
         for segment in in_memory:
             if size <= self._max_memory_bytes:
                 return

@@ -73,7 +73,7 @@ class PeerFeed:
         packets, self._place = self._tail.read(before)
         if not packets and self._place == before:
             return None
-        return [one.packet for one in packets if self._goes_out(one)]
+        return [packet.packet for packet in packets if self._goes_out(packet)]
 
     def close(self) -> None:
         """Stop the feed at the end of the session."""

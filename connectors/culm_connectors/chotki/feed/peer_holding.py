@@ -45,12 +45,12 @@ class PeerHolding:
 
     def deliver(self, packet: RelayedPacket) -> Delivery:
         """Decide about a packet of another session. A packet to be sent counts as held from now on."""
-        held = self.vector.get(packet.src, 0)
+        highest = self.vector.get(packet.src, 0)
         if packet.is_late:
             return Delivery.SEND
-        if packet.pro <= held:
+        if packet.pro <= highest:
             return Delivery.HELD
-        if packet.after > held:
+        if packet.after > highest:
             return Delivery.LATER
         self.vector[packet.src] = packet.pro
         return Delivery.SEND
@@ -61,25 +61,31 @@ class PeerLag:
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int] = {}
-        self._told: HoldingRecord | None = None
+        self._last_record: HoldingRecord | None = None
 
     def oldest_ms(self, now_ms: int) -> int:
         """Return how long the source with the longest lag has been behind, in milliseconds."""
         return now_ms - min(self._since_ms.values(), default=now_ms)
 
-    def next(self, own: Mapping[int, int], held: Mapping[int, int], now_ms: int) -> HoldingRecord | None:
+    def next(
+        self, own: Mapping[int, int], peer_vector: Mapping[int, int], now_ms: int
+    ) -> HoldingRecord | None:
         """Return the current record; None if the last one is less than a minute old and nothing changed."""
-        behind = {src: pro for src, pro in own.items() if pro > held.get(src, -1)}
+        behind = {src: pro for src, pro in own.items() if pro > peer_vector.get(src, -1)}
         self._since_ms = {src: self._since_ms.get(src, now_ms) for src in behind}
         lag = sorted(Behind(src, pro, self._since_ms[src]) for src, pro in behind.items())
-        oldest = sorted(lag, key=lambda one: one.since_ms)[:_MOST_SOURCES]
-        record = HoldingRecord(write_vector(_within(held)), 0, now_ms, tuple(oldest))
-        told = self._told
-        if told is not None and replace(told, time_ms=now_ms) == record and now_ms < told.time_ms + _AGAIN_MS:
+        oldest = sorted(lag, key=lambda source: source.since_ms)[:_MOST_SOURCES]
+        record = HoldingRecord(write_vector(_within(peer_vector)), 0, now_ms, tuple(oldest))
+        last_record = self._last_record
+        if (
+            last_record is not None
+            and replace(last_record, time_ms=now_ms) == record
+            and now_ms < last_record.time_ms + _AGAIN_MS
+        ):
             return None
-        self._told = record
+        self._last_record = record
         return record
 
 
-def _within(held: Mapping[int, int]) -> dict[int, int]:
-    return dict(sorted(held.items())[:_MOST_HELD])
+def _within(vector: Mapping[int, int]) -> dict[int, int]:
+    return dict(sorted(vector.items())[:_MOST_HELD])

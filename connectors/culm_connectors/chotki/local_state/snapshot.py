@@ -109,10 +109,10 @@ class EpochSnapshot:
         is_field = key[0] == OBJECT_KEY
         with self._read.use() as transaction:
             database = self._databases[layout.FIELDS if is_field else layout.VECTORS]
-            found: bytes | None = transaction.get(key, db=database)
-            if found is None or not is_field:
-                return found
-            return _unpacked([(key, found)])[0][1]
+            stored: bytes | None = transaction.get(key, db=database)
+            if stored is None or not is_field:
+                return stored
+            return _unpacked([(key, stored)])[0][1]
 
     def fields(self, start: bytes) -> Iterator[layout.Field]:
         """Yield fields from `start` on: key, value, seen vector.
@@ -132,9 +132,9 @@ class EpochSnapshot:
             with block_sizes.measuring(start, end) as is_first:
                 if is_first:
                     size = 0
-                    for some in self._measured(start, end):
-                        size += some
-                        yield some
+                    for measured_size in self._measured(start, end):
+                        size += measured_size
+                        yield measured_size
                     block_sizes.keep(start, end, size)
                     return
             # Many sessions that begin together measure the same blocks at the same time.

@@ -77,32 +77,32 @@ class StagedState:
         Raises RecordError for a mark that is malformed or belongs to another partition, and for malformed
         pieces of a field.
         """
-        place = self._partitions[partition]
-        if place.first_offset is None:
-            place.first_offset = offset
+        staged = self._partitions[partition]
+        if staged.first_offset is None:
+            staged.first_offset = offset
         if not is_epoch_key(key):
-            whole = place.joiner.take(offset, key, value)
+            whole = staged.joiner.take(offset, key, value)
             if whole is None:
                 return
             key, value = whole
             size = len(key) + len(value) + _RECORD_BYTES
-            place.records.append((key, value))
-            place.staged_bytes += size
+            staged.records.append((key, value))
+            staged.staged_bytes += size
             self.staged_bytes += size
             return
         if key != epoch_key(partition):
             raise RecordError(f"the mark {key.hex()} stands in partition {partition}")
         mark = EpochRecord.decode(value)
-        if place.marks and mark.epoch < place.marks[-1].record.epoch:
+        if staged.marks and mark.epoch < staged.marks[-1].record.epoch:
             # The job has restarted from an older state, so the marks of its former run no longer count.
-            place.marks.clear()
-        place.joiner.end_epoch()
-        place.marks.append(_Mark(mark, len(place.records), place.staged_bytes, offset + 1))
+            staged.marks.clear()
+        staged.joiner.end_epoch()
+        staged.marks.append(_Mark(mark, len(staged.records), staged.staged_bytes, offset + 1))
 
     def is_applied(self, partition: int, end: int) -> bool:
         """Whether nothing before this offset of the partition is staged."""
-        place = self._partitions[partition]
-        return (place.first_offset is None or place.first_offset >= end) and place.resume_at(end) == end
+        staged = self._partitions[partition]
+        return (staged.first_offset is None or staged.first_offset >= end) and staged.resume_at(end) == end
 
     def resume_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         """Return the offsets to continue from once everything that is staged is applied, by partition."""
@@ -111,21 +111,21 @@ class StagedState:
     @property
     def lacks_pieces(self) -> bool:
         """Whether a field is not staged because pieces of it are missing."""
-        return any(place.joiner.incomplete for place in self._partitions.values())
+        return any(staged.joiner.incomplete for staged in self._partitions.values())
 
     def take(self) -> WholeEpoch | None:
         """Remove and return the highest complete epoch, or None if there is no new one."""
         common = set.intersection(
-            *({mark.record.epoch for mark in place.marks} for place in self._partitions.values())
+            *({mark.record.epoch for mark in staged.marks} for staged in self._partitions.values())
         )
         if not common:
             return None
         epoch = max(common)
         ends = {
             partition: max(
-                (one for one in place.marks if one.record.epoch == epoch), key=lambda one: one.offset
+                (mark for mark in staged.marks if mark.record.epoch == epoch), key=lambda mark: mark.offset
             )
-            for partition, place in self._partitions.items()
+            for partition, staged in self._partitions.items()
         }
         if all(end.offset < 0 for end in ends.values()):
             return None
@@ -135,16 +135,16 @@ class StagedState:
         offsets = {partition: end.offset for partition, end in ends.items() if end.offset >= 0}
         return WholeEpoch(next(iter(ends.values())).record, records, self.resume_offsets(offsets))
 
-    def _take_until(self, place: _Partition, end: _Mark) -> list[Record]:
-        taken, place.records = place.records[: end.staged], place.records[end.staged :]
-        later = place.marks[place.marks.index(end) + 1 :]
+    def _take_until(self, staged: _Partition, end: _Mark) -> list[Record]:
+        taken, staged.records = staged.records[: end.staged], staged.records[end.staged :]
+        later_marks = staged.marks[staged.marks.index(end) + 1 :]
         if end.offset >= 0:
-            place.first_offset = end.offset if place.records or later else None
-        place.staged_bytes -= end.staged_bytes
+            staged.first_offset = end.offset if staged.records or later_marks else None
+        staged.staged_bytes -= end.staged_bytes
         self.staged_bytes -= end.staged_bytes
-        place.marks = [_Mark(end.record, 0, 0, -1)] + [
-            one._replace(staged=one.staged - end.staged, staged_bytes=one.staged_bytes - end.staged_bytes)
-            for one in later
+        staged.marks = [_Mark(end.record, 0, 0, -1)] + [
+            mark._replace(staged=mark.staged - end.staged, staged_bytes=mark.staged_bytes - end.staged_bytes)
+            for mark in later_marks
         ]
         return taken
 
@@ -155,12 +155,12 @@ class StagedState:
         """
         records: list[Record] = []
         marks: dict[int, EpochRecord | None] = {}
-        for partition, place in self._partitions.items():
-            last = place.marks[-1] if place.marks else None
-            is_last = last is not None and last.staged == len(place.records)
+        for partition, staged in self._partitions.items():
+            last = staged.marks[-1] if staged.marks else None
+            is_last = last is not None and last.staged == len(staged.records)
             marks[partition] = last.record if last is not None and is_last else None
-            records += place.records
-            place.records, place.staged_bytes, place.first_offset = [], 0, None
-            place.marks = [_Mark(last.record, 0, 0, -1)] if last is not None and is_last else []
+            records += staged.records
+            staged.records, staged.staged_bytes, staged.first_offset = [], 0, None
+            staged.marks = [_Mark(last.record, 0, 0, -1)] if last is not None and is_last else []
         self.staged_bytes = 0
         return records, marks

@@ -147,12 +147,12 @@ class StateFollower:
             if staged.staged_bytes > self._max_staged_bytes:
                 await self._build(staged, {number: at for (_, number), at in reader.positions.items()})
             is_caught_up = all(
-                reader.positions[place] >= end and staged.is_applied(place[1], end)
-                for place, end in reader.ends.items()
+                reader.positions[partition] >= end and staged.is_applied(partition[1], end)
+                for partition, end in reader.ends.items()
             )
             if is_caught_up and not self.ready.is_set() and not self._store.is_incomplete:
-                held, vectors = self._store.counts()
-                logger.info("epoch %d: %d fields, %d vectors", self._store.epoch, held, vectors)
+                fields, vectors = self._store.counts()
+                logger.info("epoch %d: %d fields, %d vectors", self._store.epoch, fields, vectors)
                 self.ready.set()
         return ()
 

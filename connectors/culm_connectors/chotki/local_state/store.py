@@ -166,10 +166,10 @@ class ChotkiStore:
         """Return the current value of a key or None, also while the store is incomplete."""
         is_field = key[0] == OBJECT_KEY
         with self._file.read() as transaction:
-            found: bytes | None = transaction.get(
+            stored: bytes | None = transaction.get(
                 key, db=self._databases[layout.FIELDS if is_field else layout.VECTORS]
             )
-        return found if found is None or not is_field else layout.unpack_field(found)[0]
+        return stored if stored is None or not is_field else layout.unpack_field(stored)[0]
 
     def snapshot(self) -> EpochSnapshot:
         """Return a snapshot of the store, which the caller must release soon. Raises StoreIncomplete."""
@@ -289,9 +289,9 @@ class ChotkiStore:
     def _begin(self) -> None:
         """Fill an empty file with a new replica's store. Raises StoreDamaged if its format is another one."""
         with self._file.read() as transaction:
-            found = transaction.get(layout.FORMAT_KEY, db=self._databases[layout.META])
+            stored_format = transaction.get(layout.FORMAT_KEY, db=self._databases[layout.META])
         written = layout.U32.pack(layout.FORMAT)
-        if found is None and self.counts() == (0, 0):
+        if stored_format is None and self.counts() == (0, 0):
             writes = [(layout.META, layout.FORMAT_KEY, written)]
             for key, value in common_store().items():
                 if key[0] == OBJECT_KEY:
@@ -299,8 +299,8 @@ class ChotkiStore:
                 else:
                     writes.append((layout.VECTORS, key, value))
             self._write(writes, ())
-        elif found != written:
-            raise StoreDamaged(f"{self.folder} has format {found!r}, this version reads {written!r}")
+        elif stored_format != written:
+            raise StoreDamaged(f"{self.folder} has format {stored_format!r}, this version reads {written!r}")
 
     def _check_origin(self, origin: Origin) -> None:
         """Set the origin of a new store. Raises StoreForeign if it was filled from another Kafka."""

@@ -61,23 +61,23 @@ class GapWatch:
         vector = parse_vector(mark.vector)
         covered = {False: dict(mark.packets), True: dict(mark.commits)}
         gaps = {}
-        for src, one in self._sources.items():
-            is_commit, partition, end = one.asked.place
+        for src, source in self._sources.items():
+            is_commit, partition, end = source.asked.place
             if covered[is_commit].get(partition, 0) >= end:
-                one.covered = max(one.covered, one.asked.pro)
-                one.asked = one.latest
+                source.covered = max(source.covered, source.asked.pro)
+                source.asked = source.latest
             entry = vector.get(src, -1)
-            if entry >= one.covered:
-                one.blocked = -1
-            elif entry >= one.blocked:
-                one.blocked, one.since_s = one.covered, now_s
-            elif now_s - one.since_s >= self._wait_s:
-                gaps[src] = one.blocked
+            if entry >= source.covered:
+                source.blocked = -1
+            elif entry >= source.blocked:
+                source.blocked, source.since_s = source.covered, now_s
+            elif now_s - source.since_s >= self._wait_s:
+                gaps[src] = source.blocked
         return gaps
 
-    def _produced(self, entries: Mapping[int, int], place: _Place) -> None:
+    def _produced(self, entries: Mapping[int, int], position: _Place) -> None:
         for src, pro in entries.items():
-            new = _Produced(pro, place)
+            new = _Produced(pro, position)
             known = self._sources.get(src)
             if known is None:
                 self._sources[src] = _Source(new, new)

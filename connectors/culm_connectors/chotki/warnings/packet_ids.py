@@ -62,23 +62,23 @@ class _PacketDigest(NamedTuple):
 class PacketIds:
     """The latest ids of `chotki.packets`, at least `most` of them."""
 
-    def __init__(self, most: int, merged: Merged) -> None:
+    def __init__(self, max_packets: int, merged: Merged) -> None:
         self._merged = merged
         self._key = secrets.token_bytes(16)
         self._newest: dict[int, int] = {}
         """Highest read sequence number, by source."""
         self._latest: dict[int, _PacketDigest] = {}
-        self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-most // _CHUNK)))
+        self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-max_packets // _CHUNK)))
 
     def arrives(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> Arrival:
         """Classify a packet received from a connection."""
-        found = self._find(src, pro)
-        if found is None:
+        known = self._find(src, pro)
+        if known is None:
             is_behind = self._is_behind(src, pro) or pro <= self._merged.vector.get(src, -1)
             return Arrival.LATE if is_behind else Arrival.NEW
-        if found.digest != self._digest(packet):
+        if known.digest != self._digest(packet):
             return Arrival.REUSED
-        return Arrival.REPEATED if found.bringer == self._bringer(bringer) else Arrival.LOOP
+        return Arrival.REPEATED if known.bringer == self._bringer(bringer) else Arrival.LOOP
 
     def read(
         self, src: int, pro: int, packet: bytes, bringer: Bringer, *, partition: int, offset: int
@@ -117,12 +117,12 @@ class PacketIds:
         if not self._is_behind(src, pro):
             return None
         name = self._name(src, pro)
-        if (found := self._latest.get(name)) is not None:
-            return found
+        if (digest := self._latest.get(name)) is not None:
+            return digest
         for chunk in reversed(self._chunks):
-            place = int(np.searchsorted(chunk["name"], np.uint64(name)))
-            if place < len(chunk) and chunk["name"][place] == name:
-                return _PacketDigest(int(chunk["digest"][place]), int(chunk["bringer"][place]))
+            position = int(np.searchsorted(chunk["name"], np.uint64(name)))
+            if position < len(chunk) and chunk["name"][position] == name:
+                return _PacketDigest(int(chunk["digest"][position]), int(chunk["bringer"][position]))
         return None
 
     def _set_aside(self) -> None:

@@ -136,7 +136,7 @@ class SessionReports:
             self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), record.encode()))
 
     def _record(self, connection: ReplicaConnection, code: str, reason: str) -> SessionRecord:
-        session, told = connection.session, self._reported[connection.number]
+        session, reported = connection.session, self._reported[connection.number]
         peer, channel = session.peer, connection.channel.statistics()
         refused = connection.refusal.code if connection.refusal is not None else ""
         sent, received = connection.progress()
@@ -153,11 +153,11 @@ class SessionReports:
             received=received,
             sent=sent,
             open_syncs=tuple(
-                OpenSyncItem(*one.t, max(0, now_ms - one.opened_at_ms), one.bytes)
-                for one in session.open_syncs
+                OpenSyncItem(*sync.t, max(0, now_ms - sync.opened_at_ms), sync.bytes)
+                for sync in session.open_syncs
             ),
-            pings=told.pings,
-            pongs=told.pongs,
+            pings=reported.pings,
+            pongs=reported.pongs,
             reason=_within(reason or connection.reason),
             code=code or refused,
             time_ms=int(time.time() * 1000),
@@ -193,10 +193,11 @@ class SessionReports:
         )
         self._put("chotki.sessions", ProducerRecord(session_key(shared.edge, number), record.encode()))
 
-    def duplicate(self, found: Duplicate, connection: ReplicaConnection | None) -> None:
+    def duplicate(self, duplicate: Duplicate, connection: ReplicaConnection | None) -> None:
         """Warn of objects that share a value, which Go refuses. `connection` is its origin, if known."""
-        value = print_text(found.letter, found.value)[:_MOST_VALUE]
-        text = f"{value} is in field {found.offset} of {texts(found.holders)}, of class {found.class_id}"
+        value = print_text(duplicate.letter, duplicate.value)[:_MOST_VALUE]
+        holders = texts(duplicate.holders)
+        text = f"{value} is in field {duplicate.offset} of {holders}, of class {duplicate.class_id}"
         if connection is not None:
             self.event(connection, Warned(UNIQUE_DUPLICATE, text))
             return

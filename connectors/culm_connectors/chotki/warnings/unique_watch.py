@@ -33,9 +33,9 @@ Record = tuple[bytes, bytes]
 class UniqueWatch:
     """Watches the hash-indexed fields. Methods may run in several threads; long ones run in their own."""
 
-    def __init__(self, store: ChotkiStore, most: int) -> None:
+    def __init__(self, store: ChotkiStore, max_values: int) -> None:
         self._store = store
-        self._values = UniqueValues(most)
+        self._values = UniqueValues(max_values)
         self._lock = threading.Lock()
         self._new_objects: OrderedDict[Id, Id] = OrderedDict()
         """Classes of objects that packets have created and the store may not hold yet."""
@@ -133,16 +133,16 @@ class UniqueWatch:
                     yield from self._take(class_id, field, letter, value)
 
     def _class_of(self, object_id: Id, snapshot: StoreSnapshot) -> Id | None:
-        if (found := self._new_objects.get(object_id)) is not None:
-            return found
+        if (class_id := self._new_objects.get(object_id)) is not None:
+            return class_id
         value = snapshot.get(object_key(object_id, "O"))
         return None if value is None else Id.unzip(value)
 
     def _take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Iterator[Duplicate]:
         with self._lock:
-            found = self._values.take(class_id, field, letter, value)
-        if found is not None:
-            yield found
+            duplicate = self._values.take(class_id, field, letter, value)
+        if duplicate is not None:
+            yield duplicate
 
 
 def _object_of(field: Id) -> Id:

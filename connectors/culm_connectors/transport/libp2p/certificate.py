@@ -121,15 +121,15 @@ def _check_wrapper(certificate: x509.Certificate, now: datetime.datetime) -> Non
 
 
 def _extension_of(certificate: x509.Certificate) -> bytes:
-    found: bytes | None = None
+    extension_bytes: bytes | None = None
     for extension in certificate.extensions:
         if extension.oid == EXTENSION and isinstance(extension.value, x509.UnrecognizedExtension):
-            found = extension.value.value
+            extension_bytes = extension.value.value
         elif extension.critical:
             raise CertificateError(f"the critical extension {extension.oid.dotted_string} is not known here")
-    if found is None:
+    if extension_bytes is None:
         raise CertificateError("the certificate lacks libp2p's extension")
-    return found
+    return extension_bytes
 
 
 def _signed(certificate_key: object) -> bytes:

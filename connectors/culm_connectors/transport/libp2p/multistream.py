@@ -39,12 +39,12 @@ class LineReader:
     def take(self) -> bytes | None:
         """Return the next line without its newline; `None` if it is incomplete. Error: `NegotiationError`."""
         try:
-            found = wire.decode_varint(self.rest)
+            decoded = wire.decode_varint(self.rest)
         except WireError as error:
             raise NegotiationError(str(error)) from None
-        if found is None:
+        if decoded is None:
             return None
-        size, start = found
+        size, start = decoded
         if not 1 <= size <= MAX_LINE_BYTES:
             raise NegotiationError(f"a line of {size} bytes, at most {MAX_LINE_BYTES} are taken")
         if len(self.rest) < start + size:

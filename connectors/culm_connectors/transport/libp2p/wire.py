@@ -86,10 +86,10 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _whole_varint(message: bytes, position: int) -> tuple[int, int]:
-    found = decode_varint(message, position)
-    if found is None:
+    decoded = decode_varint(message, position)
+    if decoded is None:
         raise WireError("a protobuf message is cut off")
-    return found
+    return decoded
 
 
 def encode_der_strings(*values: bytes) -> bytes:

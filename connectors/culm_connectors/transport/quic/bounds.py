@@ -51,9 +51,9 @@ class ReceivedRanges:
     """
 
     def __init__(
-        self, most: int, *, error_code: int, frame_type: int, on_new_bytes: Callable[[], None]
+        self, max_ranges: int, *, error_code: int, frame_type: int, on_new_bytes: Callable[[], None]
     ) -> None:
-        self._most = most
+        self._max_ranges = max_ranges
         self._on_new_bytes = on_new_bytes
         self._error_code = error_code
         self._frame_type = frame_type
@@ -76,7 +76,7 @@ class ReceivedRanges:
                 return
             start = min(start, self._starts[first])
             stop = max(stop, self._stops[end - 1])
-        elif len(self._starts) >= self._most:
+        elif len(self._starts) >= self._max_ranges:
             raise QuicConnectionError(
                 error_code=self._error_code,
                 frame_type=self._frame_type,
@@ -148,9 +148,9 @@ class BoundedQuicConnection(QuicConnection):
             )
         super()._handle_crypto_frame(context, frame_type, buf)
 
-    def _bound_ranges(self, stream: QuicStream, most: int, error_code: int, frame_type: int) -> None:
+    def _bound_ranges(self, stream: QuicStream, max_ranges: int, error_code: int, frame_type: int) -> None:
         ranges = ReceivedRanges(
-            most, error_code=error_code, frame_type=frame_type, on_new_bytes=self._note_new_bytes
+            max_ranges, error_code=error_code, frame_type=frame_type, on_new_bytes=self._note_new_bytes
         )
         stream.receiver._ranges = ranges  # type: ignore[assignment]  # it has all that a receiver uses
 

@@ -38,10 +38,12 @@ async def resolve(address: Address, *, passive: bool) -> tuple[socket.AddressFam
     host, port = address
     flags = socket.AI_PASSIVE if passive else 0
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=flags)
+        addresses = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_DGRAM, flags=flags
+        )
     except OSError as error:
         raise AddressError(f"{host!r} does not resolve: {error}", hint="check the host name") from error
-    family, _, _, _, socket_address = found[0]
+    family, _, _, _, socket_address = addresses[0]
     return family, socket_address
 
 

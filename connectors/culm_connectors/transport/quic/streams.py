@@ -104,11 +104,11 @@ class QuicSendStream:
             rest = memoryview(data)
             while rest:
                 self._check()
-                room = self._bound - (self._written - self.acknowledged)
-                if room <= 0:
+                capacity = self._bound - (self._written - self.acknowledged)
+                if capacity <= 0:
                     await self._wait_for_room()
                     continue
-                part, rest = rest[:room], rest[room:]
+                part, rest = rest[:capacity], rest[capacity:]
                 self._sender.write(part)  # type: ignore[arg-type]  # it copies any buffer into its own
                 self._written += len(part)
                 self._connection.transmit_soon()

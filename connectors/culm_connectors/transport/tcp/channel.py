@@ -204,8 +204,8 @@ class TcpChannel(asyncio.Protocol):
             self._take(data)
             return
         try:
-            for said in self._tls.receive(data):
-                self._take(said)
+            for decrypted in self._tls.receive(data):
+                self._take(decrypted)
         except ssl.SSLError as error:
             self._flush_tls()  # sends the TLS alert
             self._fail(f"TLS: {error.reason or error}")

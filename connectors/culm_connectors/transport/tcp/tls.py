@@ -82,15 +82,15 @@ class TlsSession:
             self.handshake()
         while self.is_established and not self.remote_finished:
             try:
-                said = self._session.read(_READ_BYTES)
+                decrypted = self._session.read(_READ_BYTES)
             except ssl.SSLWantReadError:
                 return
             except ssl.SSLZeroReturnError:
-                said = b""
-            if not said:
+                decrypted = b""
+            if not decrypted:
                 self.remote_finished = True
                 return
-            yield said
+            yield decrypted
 
     def handshake(self) -> None:
         """Advance the handshake as far as possible; a client starts it with this call."""

@@ -54,7 +54,7 @@ async def get_published(door: Door, request: Request, client: HttpClient) -> Res
     before = replace(published, order=published.order[: position + 1]).latest_complete
     return json_answer(
         RevisionView(
-            id=published.id.hex(), position=place, publish=publish, latest_complete=publish_view(before)
+            id=published.id.hex(), position=position, publish=publish, latest_complete=publish_view(before)
         )
     )
 
