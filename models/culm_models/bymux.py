@@ -148,7 +148,7 @@ class Endpoint:
     """One end of a channel: multiplexes written bytes, and demultiplexes received ones, in order.
 
     Stream 0, control, has infinite credit in both directions; stream 1, data, has what the ends grant. No
-    stream is created or closed. Written bytes wait here until credit allows them, so callers check `room`
+    stream is created or closed. Written bytes wait here until credit allows them, so callers check `capacity`
     before they write data. Received bytes are returned immediately; they are bounded by the credit that this
     end has granted. The owner calls `consumed` after processing to grant it again.
     """
@@ -190,7 +190,7 @@ class Endpoint:
         return taken
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Bytes of data that could be sent immediately: the credit minus the waiting bytes."""
         credit = self._streams[DATA].credit
         waiting = sum(len(data) for data in self._waiting[DATA])
@@ -243,10 +243,10 @@ class Endpoint:
                 if self.frames == last_frame:
                     self.is_left = at < len(self._in)
                     break
-                found = decode_frame(self._in, at)
-                if found is None:
+                decoded = decode_frame(self._in, at)
+                if decoded is None:
                     break
-                frame, at = found
+                frame, at = decoded
                 self._take_frame(frame)
         except BymuxError as error:
             self.dropped = error.with_traceback(None)

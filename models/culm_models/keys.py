@@ -67,6 +67,7 @@ def verify_all(public_key: bytes, signed: Sequence[bytes]) -> list[bool]:
     if len(public_key) != PUBLIC_KEY_SIZE:
         return [False] * len(signed)
     return [
-        len(one) >= SIGNATURE_SIZE and _open_signed(_NULL, _NULL, one, len(one), public_key) == 0
-        for one in signed
+        len(signature_and_data) >= SIGNATURE_SIZE
+        and _open_signed(_NULL, _NULL, signature_and_data, len(signature_and_data), public_key) == 0
+        for signature_and_data in signed
     ]

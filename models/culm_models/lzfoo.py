@@ -233,8 +233,8 @@ _COMMON_RUN_BYTES: Final = 4_096
 def decompress(data: bytes, *, window: int, history: bytes = b"", length: int | None = None) -> bytes:
     """Decompress complete elements. Raises `LzfooError`, also if the output does not have `length` bytes."""
     decompressor = Decompressor(window, history)
-    most = OUTPUT_MAX if length is None else min(length, OUTPUT_MAX)
-    output = b"".join(decompressor.feed(data, most))
+    limit = OUTPUT_MAX if length is None else min(length, OUTPUT_MAX)
+    output = b"".join(decompressor.feed(data, limit))
     decompressor.end()
     if length is not None and len(output) != length:
         raise LzfooLength(f"{len(output)} bytes come out, not {length}")
@@ -257,11 +257,11 @@ class Decompressor:
         self._copy_left = 0
         self._offset = 0
 
-    def feed(self, chunk: bytes, most: int) -> Iterator[bytes]:
+    def feed(self, chunk: bytes, max_bytes: int) -> Iterator[bytes]:
         """Decompress further bytes.
 
         Yields the output in pieces, all of which must be taken before the next call. Raises `LzfooOffset`,
-        and `LzfooLength` as soon as the output is certain to exceed `most` bytes.
+        and `LzfooLength` as soon as the output is certain to exceed `max_bytes`.
         """
         data = self._pending + chunk
         self._pending = b""
@@ -278,7 +278,7 @@ class Decompressor:
                 self._copy(min(self._copy_left, max(begin + PIECE_BYTES - len(output), 1)))
             else:
                 at = self._read_common(data, at)
-                left = begin + most - len(output)
+                left = begin + max_bytes - len(output)
                 if left >= 0 and at < len(data):
                     element = read_element(data, at)
                     if element is None:
@@ -287,11 +287,11 @@ class Decompressor:
                     at = element[0]
                     left -= self._begin(*element[1:])
                 if left < 0:
-                    raise LzfooLength(f"more bytes come out than the {most} that were left")
+                    raise LzfooLength(f"more bytes come out than the {max_bytes} that were left")
                 if at >= len(data) and not self._copy_left:
                     break
             if len(output) - begin >= PIECE_BYTES:
-                most -= len(output) - begin
+                max_bytes -= len(output) - begin
                 yield bytes(output[begin:])
                 begin = self._forget()
         if len(output) > begin:

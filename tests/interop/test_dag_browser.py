@@ -20,7 +20,7 @@ from culm_models.dag.publish.machine import PublishMachine
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.ucan.forms import jwt_text
 from culm_models.dag.ucan.signing import verified_ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.shard_blocks import open_shard
 from tests.interop.dag_browser import BrowserClient, browser_client
 from tests.models.dag.hostile_bytes import hostile
@@ -293,7 +293,7 @@ def _id_of(node: str) -> str:
 @pytest.mark.parametrize("case", recorded("publish"), ids=lambda case: case["name"])
 def test_what_is_published_in_the_vectors(client: BrowserClient, case: dict[str, Any]) -> None:
     steps = [step for step in case["steps"] if "hex" in step]
-    machine = PublishMachine(VerdictSettings(policy=case["open"].get("policy", "bound")))
+    machine = PublishMachine(ValidationRules(policy=case["open"].get("policy", "bound")))
     receipts: dict[str, list[int]] = {}
     nodes: dict[str, dict[str, str]] = {}
     ucans: dict[str, dict[str, str]] = {}

@@ -37,7 +37,7 @@ from culm_connectors.transport.reconnect import Backoff, keep_trying
 from culm_connectors.url import Url
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.store import HeldEntry
@@ -190,7 +190,7 @@ class BambooPeer:
 
         return await self._worker.call(step)
 
-    async def add(self, given: list[GivenEntry]) -> None:
+    async def add(self, given: list[NewEntry]) -> None:
         """Verify and store entries from another source. Raises `BambooError`."""
         await self._worker.call(lambda: self._peer.add(given))
 

@@ -24,7 +24,7 @@ from culm_connectors.dag.store.outcomes import BlockKind
 from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.replica.codec import decode_node
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_models.errors import CulmError
 from culm_topics.dag.records import (
@@ -66,9 +66,9 @@ def read_deployment(kafka: KafkaSettings) -> Iterator[EdgeFolder]:
     """Read all topics, validated by the deployment's settings, into a folder that lasts for the context.
 
     The time of a shard's file is that of the newest record of its chunks. A malformed record is skipped.
-    Raises `TopicMissing`, `KafkaFailure`, `VerdictMalformed`. Blocks.
+    Raises `TopicMissing`, `KafkaFailure`, `RulesMalformed`. Blocks.
     """
-    verdict = read_verdict(kafka) or DEFAULT_VERDICT
+    verdict = read_verdict(kafka) or DEFAULT_RULES
     with scratch_folder(verdict) as folder:
         came_ms: dict[Cid, int] = {}
         for name in _SOURCES:
@@ -98,7 +98,7 @@ def read_deployment(kafka: KafkaSettings) -> Iterator[EdgeFolder]:
 
 
 @contextmanager
-def scratch_folder(verdict: VerdictSettings) -> Iterator[EdgeFolder]:
+def scratch_folder(verdict: ValidationRules) -> Iterator[EdgeFolder]:
     """Create an empty folder that belongs to no topics, below the system's folder for temporary files."""
     with tempfile.TemporaryDirectory(prefix="culm-dag-") as made:
         settings = DagFolderSettings(verdict=verdict)
@@ -110,10 +110,10 @@ def scratch_folder(verdict: VerdictSettings) -> Iterator[EdgeFolder]:
 
 
 def import_into_topics(kafka: KafkaSettings, source: Path) -> ImportedDags:
-    """Write an export into the topics, with its receipts; empty topics get its verdict settings, too.
+    """Write an export into the topics, with its receipts; empty topics get its validation rules, too.
 
     All of it is verified before anything is written. Existing records stay; records may repeat. Raises
-    `DagExportError`, `DagError` (including `VerdictDiffers`), `KafkaFailure`, `TopicMissing`. Blocks.
+    `DagExportError`, `DagError` (including `RulesDiffer`), `KafkaFailure`, `TopicMissing`. Blocks.
     """
     verdict = exported_verdict(source)
     with scratch_folder(verdict) as folder:

@@ -46,7 +46,7 @@ async def _open(context: EdgeContext) -> AsyncIterator[EdgeProtocol]:
     names = [kafka.topic(name) for name in FOLLOWED]
     origin = await asyncio.to_thread(ask_origin, context.administration, names)
     states = await asyncio.to_thread(admin.list_topics, kafka, [spec("dag.nodes"), spec("dag.shards")])
-    context.starting("agreeing to the verdict settings of the deployment")
+    context.starting("agreeing to the validation rules of the deployment")
     # This comes before any validation: an edge whose rules differ does not start (R28).
     verdict = await asyncio.to_thread(agree_verdict, kafka, settings.verdict())
     partitions = DagPartitions(*(state.partitions for state in states))

@@ -25,7 +25,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError, ShardSizeChanged, SpoolFull
 from culm_models.dag.exchange.ranges import Range
 from culm_models.dag.exchange.store import NotReserved
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.reach import FindBlock
 from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus
 
@@ -101,7 +101,7 @@ class DagService:
         await self._worker.stop(self.commit)
 
     @property
-    def verdict(self) -> VerdictSettings:
+    def verdict(self) -> ValidationRules:
         """Return the deployment's rules (R28)."""
         return self.folder.settings.verdict
 

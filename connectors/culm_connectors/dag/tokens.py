@@ -14,7 +14,7 @@ from culm_models.dag.ucan.chain import ChainRefusal, FindUcan, authorise_access
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verified_ucan
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 
 _JUDGED_FOR_S: Final = 60.0
 _LOOKED_AT_MAX: Final = 64
@@ -66,7 +66,7 @@ def judge_access(
     ability: SpaceAbility,
     read: Callable[[Cid], bytes | memoryview | None],
     now: int,
-    verdict: VerdictSettings,
+    verdict: ValidationRules,
 ) -> ChainRefusal | None:
     """Return why a UCAN does not grant an ability in a space now, or None if it does.
 
@@ -76,7 +76,7 @@ def judge_access(
     return authorise_access(leaf, did_key(space), ability, find, now, policy=verdict.chain_policy)
 
 
-def _finder(read: Callable[[Cid], bytes | memoryview | None], verdict: VerdictSettings) -> FindUcan:
+def _finder(read: Callable[[Cid], bytes | memoryview | None], verdict: ValidationRules) -> FindUcan:
     """Return a lookup for the chain of one leaf, which reads a bounded number of blocks."""
     looked_at = 0
 

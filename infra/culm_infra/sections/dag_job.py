@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from culm_models.dag.ucan.did_key import did_from_text
-from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
+from culm_models.dag.validation_rules import LEEWAY_MAX, ValidationRules
 from culm_models.errors import CulmError
 
 
@@ -37,7 +37,7 @@ class DagJobSection(BaseModel):
             raise ValueError(str(error)) from error
         return self
 
-    def validation_rules(self) -> VerdictSettings:
+    def validation_rules(self) -> ValidationRules:
         """Return the deployment's rules (R28); the job refuses to start if other rules are in force."""
         services = tuple(did_from_text(service) for service in self.services)
-        return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)
+        return ValidationRules(self.policy, self.legacy, services, self.leeway_s)

@@ -179,18 +179,18 @@ def check_links(
         raise errors.AfterEndOfLogError(f"entry {entry.seq_num} follows the end of its log, {end_of_log_at}")
     if entry.seq_num == 1:
         return
-    held = hash_at(entry.seq_num - 1)
-    if held is None:
+    linked_hash = hash_at(entry.seq_num - 1)
+    if linked_hash is None:
         raise errors.BacklinkUnknownError(f"entry {entry.seq_num - 1} is not held")
-    if held != entry.backlink:
+    if linked_hash != entry.backlink:
         raise errors.BacklinkMismatchError(f"the backlink of entry {entry.seq_num} names another entry")
     if entry.skiplink is None:
         return
     target = lipmaa(entry.seq_num)
-    held = hash_at(target)
-    if held is None:
+    linked_hash = hash_at(target)
+    if linked_hash is None:
         raise errors.SkiplinkUnknownError(f"entry {target} is not held")
-    if held != entry.skiplink:
+    if linked_hash != entry.skiplink:
         raise errors.SkiplinkMismatchError(
             f"the skiplink of entry {entry.seq_num} does not name the entry {target} that is held"
         )

@@ -236,9 +236,9 @@ def _fault(data: bytes, flavour: HashFlavour) -> errors.BambooError:
         if seq_num == 0:
             return errors.SeqNumError("sequence numbers start at 1")
         expected = (seq_num > 1) + needs_skiplink(seq_num)
-        found = _number_of_links(data, links_offset, flavour)
-        if found is not None and found != expected:
-            return _link_fault(seq_num, found)
+        links = _number_of_links(data, links_offset, flavour)
+        if links is not None and links != expected:
+            return _link_fault(seq_num, links)
         _, size = varu64.decode(data, links_offset + expected * flavour.size)
     except varu64.VarU64TruncatedError as error:
         return errors.TruncatedError(str(error))
@@ -261,8 +261,8 @@ def _number_of_links(data: bytes, links_offset: int, flavour: HashFlavour) -> in
 
     The sequence number may require another number of links.
     """
-    for found in range(3):
-        offset = links_offset + found * flavour.size
+    for links in range(3):
+        offset = links_offset + links * flavour.size
         try:
             _, size = varu64.decode(data, offset)
         except varu64.VarU64Error:
@@ -271,14 +271,14 @@ def _number_of_links(data: bytes, links_offset: int, flavour: HashFlavour) -> in
         if offset + size + flavour.size + SIGNATURE_SIZE == len(data) and all(
             data.startswith(flavour.prefix, start) for start in starts
         ):
-            return found
+            return links
     return None
 
 
-def _link_fault(seq_num: int, found: int) -> errors.BambooError:
+def _link_fault(seq_num: int, links: int) -> errors.BambooError:
     if seq_num == 1:
         return errors.BacklinkUnexpectedError("entry 1 carries a link")
-    if found == 0:
+    if links == 0:
         return errors.BacklinkMissingError(f"entry {seq_num} carries no backlink")
     if needs_skiplink(seq_num):
         return errors.SkiplinkMissingError(f"entry {seq_num} carries no skiplink")

@@ -3,7 +3,7 @@
 from culm_models.bamboo.entry import Entry, lipmaa
 
 
-def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> bool:
+def is_fork_proof(entry: Entry, entry_hash: bytes, other: Entry, other_hash: bytes) -> bool:
     """Whether two validly signed entries prove that their log is forked.
 
     They do in four cases: they have the same sequence number and different payloads; their links name
@@ -11,31 +11,33 @@ def is_fork_proof(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) 
     or one follows the other, which ended the log. An end of log alone proves nothing; only an entry after it
     does. Entries of different logs prove nothing.
     """
-    if (one.public_key, one.log_id) != (other.public_key, other.log_id):
+    if (entry.public_key, entry.log_id) != (other.public_key, other.log_id):
         return False
-    if one.seq_num == other.seq_num and (
-        (one.payload_size, one.payload_hash) != (other.payload_size, other.payload_hash)
+    if entry.seq_num == other.seq_num and (
+        (entry.payload_size, entry.payload_hash) != (other.payload_size, other.payload_hash)
     ):
         return True
-    first, second = (one, other) if one.seq_num < other.seq_num else (other, one)
+    first, second = (entry, other) if entry.seq_num < other.seq_num else (other, entry)
     if first.end_of_log and first.seq_num < second.seq_num:
         return True
-    named_by_one, named_by_other = links_of(one), links_of(other)
-    if any(named_by_other.get(seq_num, link) != link for seq_num, link in named_by_one.items()):
+    named_by_entry, named_by_other = links_of(entry), links_of(other)
+    if any(named_by_other.get(seq_num, link) != link for seq_num, link in named_by_entry.items()):
         return True
     return (
-        named_by_one.get(other.seq_num, other_hash) != other_hash
-        or named_by_other.get(one.seq_num, one_hash) != one_hash
+        named_by_entry.get(other.seq_num, other_hash) != other_hash
+        or named_by_other.get(entry.seq_num, entry_hash) != entry_hash
     )
 
 
-def forked_at(one: Entry, one_hash: bytes, other: Entry, other_hash: bytes) -> int:
+def forked_at(entry: Entry, entry_hash: bytes, other: Entry, other_hash: bytes) -> int:
     """Return the first sequence number at which the two entries of a proof show different branches."""
-    named_by_one = {**links_of(one), one.seq_num: one_hash}
+    named_by_entry = {**links_of(entry), entry.seq_num: entry_hash}
     named_by_other = {**links_of(other), other.seq_num: other_hash}
-    differing = [number for number, name in named_by_one.items() if named_by_other.get(number, name) != name]
+    differing = [
+        number for number, name in named_by_entry.items() if named_by_other.get(number, name) != name
+    ]
     # If nothing differs, one entry ends the log and the other follows it.
-    return min(differing, default=max(one.seq_num, other.seq_num))
+    return min(differing, default=max(entry.seq_num, other.seq_num))
 
 
 def links_of(entry: Entry) -> dict[int, bytes]:

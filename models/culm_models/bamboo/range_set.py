@@ -53,13 +53,13 @@ class RangeSet:
 
     def end_of_run(self, number: int) -> int:
         """Return the first number from `number` on that is not in the set; it can be `number` itself."""
-        found = bisect_right(self._starts, number) - 1
-        return max(number, self._ends[found]) if found >= 0 else number
+        index = bisect_right(self._starts, number) - 1
+        return max(number, self._ends[index]) if index >= 0 else number
 
     def next_member(self, number: int) -> int | None:
         """Return the first number from `number` on that is in the set, or None if there is none."""
-        found = bisect_right(self._ends, number)
-        return max(number, self._starts[found]) if found < len(self._starts) else None
+        index = bisect_right(self._ends, number)
+        return max(number, self._starts[index]) if index < len(self._starts) else None
 
     def covers(self, start: int, end: int) -> bool:
         """Whether every number from `start` up to, not including, `end` is in the set."""

@@ -197,7 +197,7 @@ class Connection:
         link.changed, link.discarded, link.forked = [], [], []
         return taken
 
-    def heed(self, changes: Changes) -> None:
+    def on_store_changed(self, changes: Changes) -> None:
         """Handle changes of the store: recompute what to send and recheck data that was sent unverified."""
         if self.dropped is not None:
             return
@@ -246,10 +246,10 @@ class Connection:
         self._control_in += data
         link, at = self._link, 0
         if link.other_setup is None:
-            found = decode_setup(self._control_in)
-            if found is None:
+            decoded = decode_setup(self._control_in)
+            if decoded is None:
                 return
-            link.other_setup, at = found
+            link.other_setup, at = decoded
             link.report(
                 SetupRead(link.sends_greedily, link.receives_greedily, link.send_window, link.receive_window)
             )

@@ -20,10 +20,10 @@ def fork_with_held(log_entry: HeldEntry, store: BambooStore) -> ForkProof | None
     entry = log_entry.entry
     log = (entry.public_key, entry.log_id)
     seq_num = entry.seq_num
-    held = store.entry(log, seq_num)
-    if held is not None:
-        is_proof = is_fork_proof(held.entry, held.hash, entry, log_entry.hash)
-        return (held.entry_bytes, log_entry.entry_bytes) if is_proof else None
+    stored = store.entry(log, seq_num)
+    if stored is not None:
+        is_proof = is_fork_proof(stored.entry, stored.hash, entry, log_entry.hash)
+        return (stored.entry_bytes, log_entry.entry_bytes) if is_proof else None
     before = store.entry(log, seq_num - 1)
     if before is not None and entry.backlink not in (None, before.hash):
         return before.entry_bytes, log_entry.entry_bytes
@@ -52,5 +52,5 @@ def fork_of(store: BambooStore, log: LogKey) -> int | None:
     proof = store.fork_proof(log)
     if proof is None:
         return None
-    one, other = (decode_entry(entry_bytes, store.flavour) for entry_bytes in proof)
-    return forked_at(one, store.flavour.hash(proof[0]), other, store.flavour.hash(proof[1]))
+    first, second = (decode_entry(entry_bytes, store.flavour) for entry_bytes in proof)
+    return forked_at(first, store.flavour.hash(proof[0]), second, store.flavour.hash(proof[1]))

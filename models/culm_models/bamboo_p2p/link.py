@@ -100,11 +100,11 @@ class Link:
 
     # Changes of the store, which are reported to the requests of all connections.
 
-    def keep_entry(self, request: Request, held: HeldEntry) -> None:
+    def keep_entry(self, request: Request, log_entry: HeldEntry) -> None:
         """Store a verified entry unless it is held already."""
-        seq_num = held.entry.seq_num
+        seq_num = log_entry.entry.seq_num
         if self.store.entry(request.log, seq_num) is None:
-            self.store.put_entry(request.log, held)
+            self.store.put_entry(request.log, log_entry)
             self.report(EntryVerified(request.id, request.log, seq_num))
             self._changed(request.log, seq_num)
 

@@ -36,7 +36,7 @@ class _UnverifiedBytes:
             return
         joined = bytearray(data)
         joined_start = offset
-        for start, piece in sorted(touched, key=lambda found: found[0]):
+        for start, piece in sorted(touched, key=lambda touching: touching[0]):
             del self._pieces[start]
             if start < joined_start:
                 joined[:0] = piece[: joined_start - start]
@@ -87,42 +87,42 @@ class MemoryStore:
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
         """Return an entry, or None if it is not held."""
-        found = self._logs.get(log)
-        return found.entries.get(seq_num) if found else None
+        contents = self._logs.get(log)
+        return contents.entries.get(seq_num) if contents else None
 
     def end_of_held_entries(self, log: LogKey, seq_num: int) -> int:
         """Return the first sequence number from `seq_num` on whose entry is not held."""
-        found = self._logs.get(log)
-        return found.held.end_of_run(seq_num) if found else seq_num
+        contents = self._logs.get(log)
+        return contents.held.end_of_run(seq_num) if contents else seq_num
 
     def held_between(self, log: LogKey, first: int, last: int) -> Iterator[int]:
         """Yield the sequence numbers from `first` to `last` whose entries are held, in order."""
-        found = self._logs.get(log)
-        number = found.held.next_member(first) if found else None
-        while found and number is not None and number <= last:
-            end = found.held.end_of_run(number)
+        contents = self._logs.get(log)
+        number = contents.held.next_member(first) if contents else None
+        while contents and number is not None and number <= last:
+            end = contents.held.end_of_run(number)
             yield from range(number, min(end, last + 1))
-            number = found.held.next_member(end)
+            number = contents.held.next_member(end)
 
     def highest_entry(self, log: LogKey) -> int:
         """Return the highest sequence number that is held; 0 if no entry is held."""
-        found = self._logs.get(log)
-        return (found.held.highest or 0) if found else 0
+        contents = self._logs.get(log)
+        return (contents.held.highest or 0) if contents else 0
 
     def end_of_log(self, log: LogKey) -> int | None:
         """Return the sequence number at which the author ended the log, or None if no such entry is held."""
-        found = self._logs.get(log)
-        return found.end_of_log if found else None
+        contents = self._logs.get(log)
+        return contents.end_of_log if contents else None
 
     def fork_proof(self, log: LogKey) -> ForkProof | None:
         """Return the proof that the log is forked, or None."""
-        found = self._logs.get(log)
-        return found.fork if found else None
+        contents = self._logs.get(log)
+        return contents.fork if contents else None
 
     def has_payload(self, log: LogKey, seq_num: int) -> bool:
         """Whether the payload is held completely and verified."""
-        found = self._logs.get(log)
-        return found is not None and seq_num in found.payloads
+        contents = self._logs.get(log)
+        return contents is not None and seq_num in contents.payloads
 
     def is_dropped(self, log: LogKey, seq_num: int) -> bool:
         """Whether the payload was dropped; always False, as this store keeps everything."""
@@ -130,67 +130,67 @@ class MemoryStore:
 
     def end_of_held_payloads(self, log: LogKey, seq_num: int) -> int:
         """Return the first sequence number from `seq_num` on whose payload is not held."""
-        found = self._logs.get(log)
-        return found.held_payloads.end_of_run(seq_num) if found else seq_num
+        contents = self._logs.get(log)
+        return contents.held_payloads.end_of_run(seq_num) if contents else seq_num
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Return the ranges of unverified bytes of a payload; empty if the payload is held."""
-        found = self._logs.get(log)
-        parts = found.parts.get(seq_num) if found else None
+        contents = self._logs.get(log)
+        parts = contents.parts.get(seq_num) if contents else None
         return parts.held if parts else RangeSet()
 
     def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
         """Read bytes of a held payload or of unverified parts."""
-        found = self._log(log)
-        payload = found.payloads.get(seq_num)
+        contents = self._log(log)
+        payload = contents.payloads.get(seq_num)
         if payload is not None:
             return payload[offset : offset + length]
-        return found.parts[seq_num].read(offset, length)
+        return contents.parts[seq_num].read(offset, length)
 
     def read_run(
-        self, log: LogKey, first: int, last: int, most_bytes: int
+        self, log: LogKey, first: int, last: int, max_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
         """Return consecutive entries from `first` on, each with its held payload, as in `BambooStore`."""
-        found = self._logs.get(log)
+        contents = self._logs.get(log)
         run: list[tuple[HeldEntry, bytes]] = []
-        if found is None:
+        if contents is None:
             return run
         for seq_num in range(first, last + 1):
-            held, payload = found.entries.get(seq_num), found.payloads.get(seq_num)
-            if held is None or payload is None or len(payload) > most_bytes:
+            log_entry, payload = contents.entries.get(seq_num), contents.payloads.get(seq_num)
+            if log_entry is None or payload is None or len(payload) > max_bytes:
                 break
-            most_bytes -= len(payload)
-            run.append((held, payload))
+            max_bytes -= len(payload)
+            run.append((log_entry, payload))
         return run
 
-    def put_entry(self, log: LogKey, held: HeldEntry) -> None:
+    def put_entry(self, log: LogKey, log_entry: HeldEntry) -> None:
         """Store a verified entry."""
-        found = self._log(log)
-        seq_num = held.entry.seq_num
-        found.entries[seq_num] = held
-        found.held.add(seq_num, seq_num + 1)
-        if held.entry.end_of_log:
-            found.end_of_log = seq_num
+        contents = self._log(log)
+        seq_num = log_entry.entry.seq_num
+        contents.entries[seq_num] = log_entry
+        contents.held.add(seq_num, seq_num + 1)
+        if log_entry.entry.end_of_log:
+            contents.end_of_log = seq_num
 
     def put_verified(self, log: LogKey, verified: Sequence[VerifiedEntry]) -> None:
         """Store consecutive entries, none of which was held, as in `BambooStore`."""
-        found = self._log(log)
-        for held, payload in verified:
-            seq_num = held.entry.seq_num
-            found.entries[seq_num] = held
+        contents = self._log(log)
+        for log_entry, payload in verified:
+            seq_num = log_entry.entry.seq_num
+            contents.entries[seq_num] = log_entry
             if payload is not None:
-                found.payloads[seq_num] = payload
+                contents.payloads[seq_num] = payload
         first = verified[0][0].entry.seq_num
         end = first + len(verified)
-        found.held.add(first, end)
-        found.held_payloads.add(first, end - (verified[-1][1] is None))
+        contents.held.add(first, end)
+        contents.held_payloads.add(first, end - (verified[-1][1] is None))
         if verified[-1][0].entry.end_of_log:
-            found.end_of_log = end - 1
+            contents.end_of_log = end - 1
 
     def put_fork_proof(self, log: LogKey, proof: ForkProof) -> None:
         """Store a proof. The first proof is kept."""
-        found = self._log(log)
-        found.fork = found.fork or proof
+        contents = self._log(log)
+        contents.fork = contents.fork or proof
 
     def put_unverified(self, log: LogKey, seq_num: int, offset: int, data: bytes) -> None:
         """Store unverified bytes of a payload, replacing earlier ones at these offsets."""
@@ -202,15 +202,15 @@ class MemoryStore:
         Returns whether it is complete and valid. A valid payload is held from then on; else the parts are
         discarded.
         """
-        found = self._log(log)
-        held = found.entries[seq_num]
-        size = held.entry.payload_size
-        parts = found.parts.pop(seq_num, _UnverifiedBytes())
+        contents = self._log(log)
+        log_entry = contents.entries[seq_num]
+        size = log_entry.entry.payload_size
+        parts = contents.parts.pop(seq_num, _UnverifiedBytes())
         payload = parts.read(0, size) if parts.held.covers(0, size) else b""
-        if len(payload) != size or self._flavour.hash(payload) != held.entry.payload_hash:
+        if len(payload) != size or self._flavour.hash(payload) != log_entry.entry.payload_hash:
             return False
-        found.payloads[seq_num] = payload
-        found.held_payloads.add(seq_num, seq_num + 1)
+        contents.payloads[seq_num] = payload
+        contents.held_payloads.add(seq_num, seq_num + 1)
         return True
 
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:

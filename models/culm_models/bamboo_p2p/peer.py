@@ -18,7 +18,7 @@ from culm_models.keys import verify_all
 
 
 @dataclass(frozen=True, slots=True)
-class GivenEntry:
+class NewEntry:
     """An entry from another source: its signed bytes, and its payload, or unverified parts by offset."""
 
     entry_bytes: bytes
@@ -72,59 +72,59 @@ class Peer:
 
         Returns each remote with its changes.
         """
-        brought: list[tuple[str, Changes]] = []
+        changed: list[tuple[str, Changes]] = []
         for remote, connection in tuple(self.connections.items()):
             changes = connection.take_changes()
             if changes:
                 self.notify_connections(changes)
-                brought.append((remote, changes))
-        return brought
+                changed.append((remote, changes))
+        return changed
 
     def notify_connections(self, changes: Changes) -> None:
         """Notify all connections of changes of the store."""
         for connection in tuple(self.connections.values()):
-            connection.heed(changes)
+            connection.on_store_changed(changes)
 
-    def check(self, given: GivenEntry) -> HeldEntry:
+    def check(self, new_entry: NewEntry) -> HeldEntry:
         """Verify an entry by itself and with its payload. Returns it. Raises `BambooError`."""
         flavour = self.store.flavour
-        entry = decode_entry(given.entry_bytes, flavour)
-        check_signature(given.entry_bytes, entry)
-        if given.payload is not None:
-            check_payload(entry, given.payload, flavour)
-        for offset, data in given.parts:
+        entry = decode_entry(new_entry.entry_bytes, flavour)
+        check_signature(new_entry.entry_bytes, entry)
+        if new_entry.payload is not None:
+            check_payload(entry, new_entry.payload, flavour)
+        for offset, data in new_entry.parts:
             if offset + len(data) > entry.payload_size:
                 raise PayloadSizeError(f"entry {entry.seq_num} states {entry.payload_size} bytes")
-        return HeldEntry(entry, given.entry_bytes, flavour.hash(given.entry_bytes))
+        return HeldEntry(entry, new_entry.entry_bytes, flavour.hash(new_entry.entry_bytes))
 
-    def add(self, given: Iterable[GivenEntry]) -> list[LogKey]:
+    def add(self, new_entries: Iterable[NewEntry]) -> list[LogKey]:
         """Add entries, payloads and parts to the store. Returns the logs that are now found to be forked.
 
         All are checked before any is added. Raises `BambooError`.
         """
-        checked = [(self.check(one), one) for one in given]
+        checked = [(self.check(new_entry), new_entry) for new_entry in new_entries]
         entries: list[tuple[LogKey, int]] = []
         discarded: list[tuple[LogKey, int]] = []
         forked: list[LogKey] = []
-        for held, one in checked:
-            log: LogKey = (held.entry.public_key, held.entry.log_id)
-            seq_num = held.entry.seq_num
-            proof = fork_with_held(held, self.store)
+        for log_entry, new_entry in checked:
+            log: LogKey = (log_entry.entry.public_key, log_entry.entry.log_id)
+            seq_num = log_entry.entry.seq_num
+            proof = fork_with_held(log_entry, self.store)
             if proof is not None:
                 if self.store.fork_proof(log) is None:
                     self.store.put_fork_proof(log, proof)
                     forked.append(log)
                 continue
             if self.store.entry(log, seq_num) is None:
-                self.store.put_entry(log, held)
+                self.store.put_entry(log, log_entry)
             if not self.store.has_payload(log, seq_num):
-                parts = one.parts if one.payload is None else ((0, one.payload),)
+                parts = new_entry.parts if new_entry.payload is None else ((0, new_entry.payload),)
                 for offset, data in parts:
                     self.store.put_unverified(log, seq_num, offset, data)
-                whole = self.store.unverified(log, seq_num).covers(0, held.entry.payload_size)
-                if (one.payload is not None or (one.parts and whole)) and not self.store.verify_payload(
-                    log, seq_num
-                ):
+                whole = self.store.unverified(log, seq_num).covers(0, log_entry.entry.payload_size)
+                if (
+                    new_entry.payload is not None or (new_entry.parts and whole)
+                ) and not self.store.verify_payload(log, seq_num):
                     discarded.append((log, seq_num))
             entries.append((log, seq_num))
         self.notify_connections(Changes(entries, discarded, forked))

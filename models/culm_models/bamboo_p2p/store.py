@@ -85,16 +85,16 @@ class BambooStore(Protocol):
         ...
 
     def read_run(
-        self, log: LogKey, first: int, last: int, most_bytes: int
+        self, log: LogKey, first: int, last: int, max_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
         """Return consecutive entries from `first` to at most `last`, each with its held payload.
 
         Stops before the first entry that is not held with its payload, or whose payload would exceed
-        `most_bytes` in total.
+        `max_bytes` in total.
         """
         ...
 
-    def put_entry(self, log: LogKey, held: HeldEntry) -> None:
+    def put_entry(self, log: LogKey, log_entry: HeldEntry) -> None:
         """Store a verified entry."""
         ...
 

@@ -136,17 +136,19 @@ class ItemScanner:
 
     def _finish(self, data: bytes, start: int) -> tuple[bytes | None, int]:
         """Continue with the held item."""
-        held = len(self._buffer)
+        buffered = len(self._buffer)
         # Only bytes that may still belong to the unfinished item are copied to the buffer.
-        room = self.max_bytes - held
-        self._buffer += data[start : start + room]
+        capacity = self.max_bytes - buffered
+        self._buffer += data[start : start + capacity]
         end = self._scan(self._buffer, 0)
         if end is None:
-            assert len(data) - start <= room, "an item within its limit cannot need more bytes than the limit"
+            assert len(data) - start <= capacity, (
+                "an item within its limit cannot need more bytes than the limit"
+            )
             return None, len(data)
         item = bytes(memoryview(self._buffer)[:end])
         self._buffer = bytearray()
-        return item, start + end - held
+        return item, start + end - buffered
 
     def _cut(self, data: bytes, start: int) -> tuple[bytes | None, int]:
         """Cut an item off `data`, or hold its first part."""

@@ -65,7 +65,7 @@ class BlockDifference:
 
     def lacking(self, side: Side) -> int:
         """Return the number of fields in which a side is missing something."""
-        return sum(one.lacks in (side, Side.BOTH) for one in self.fields)
+        return sum(difference.lacks in (side, Side.BOTH) for difference in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ def compare(ours: Mapping[bytes, bytes], theirs: Mapping[bytes, bytes]) -> Compa
     blocks: dict[Id, BlockDifference] = {}
     compared = left_out = 0
     for key in sorted(ours.keys() | theirs.keys()):
-        one, other = ours.get(key), theirs.get(key)
+        own, their = ours.get(key), theirs.get(key)
         if key[0] == OBJECT_KEY:
             if key[17] == _LEFT_OUT:
                 left_out += 1
                 continue
             compared += 1
-            if one != other and (found := _field_difference(key, one, other)) is not None:
-                _of_block(blocks, block_of(found.id)).fields.append(found)
+            if own != their and (difference := _field_difference(key, own, their)) is not None:
+                _of_block(blocks, block_of(difference.id)).fields.append(difference)
         elif key[0] == VECTOR_KEY and (block := split_vector_key(key)) is not None:
-            differs = vector_difference(one or b"", other or b"")
+            differs = vector_difference(own or b"", their or b"")
             if differs:
                 _of_block(blocks, block).vector = differs
     whole = vector_difference(ours.get(GLOBAL_VECTOR_KEY, b""), theirs.get(GLOBAL_VECTOR_KEY, b""))
@@ -106,9 +106,9 @@ def compare(ours: Mapping[bytes, bytes], theirs: Mapping[bytes, bytes]) -> Compa
 
 def vector_difference(ours: bytes, theirs: bytes) -> VectorDifference:
     """Return the entries that each of two vectors (TLV) is missing."""
-    one, other = parse_vector(ours), parse_vector(theirs)
+    own, their = parse_vector(ours), parse_vector(theirs)
     return VectorDifference(
-        dict(sorted(entries_beyond(other, one).items())), dict(sorted(entries_beyond(one, other).items()))
+        dict(sorted(entries_beyond(their, own).items())), dict(sorted(entries_beyond(own, their).items()))
     )
 
 

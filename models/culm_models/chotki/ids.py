@@ -65,10 +65,10 @@ class Id(NamedTuple):
     @classmethod
     def from_text(cls, text: str) -> Id:
         """Return the ID that a text is read as (`read_id_text`). Raises `IdTextMalformed` for `BAD_ID`."""
-        found = read_id_text(text)
-        if found == BAD_ID:
+        id = read_id_text(text)
+        if id == BAD_ID:
             raise IdTextMalformed(f"{text[:100]!r} is no ID: too many parts, or a part that is too large")
-        return found
+        return id
 
     @classmethod
     def unzip(cls, data: bytes, *, compat: Compat = Compat.DEFAULT) -> Id:

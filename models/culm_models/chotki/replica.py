@@ -242,8 +242,8 @@ def _writes_of_sync(
     """Yield fields, vectors of blocks, the global vector. A field gets its block's vector as seen vector."""
     seen: dict[tuple[bytes, int], bytes] = {}
     for block, vector in vectors:
-        place = (block.src.to_bytes(8, "big"), block.pro >> BLOCK_BITS)
-        seen[place] = merge("V", [seen[place], vector] if place in seen else [vector])
+        block_key = (block.src.to_bytes(8, "big"), block.pro >> BLOCK_BITS)
+        seen[block_key] = merge("V", [seen[block_key], vector] if block_key in seen else [vector])
     for key, value in sync.spool.fields():
         if key[17] in SEEN_TYPES:
             yield key, value, seen.get((key[1:9], int.from_bytes(key[9:17], "big") >> BLOCK_BITS))

@@ -92,21 +92,21 @@ class MemorySnapshot:
     def fields(self, start: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
         """Yield fields from a key on, in order, with their seen vectors."""
         keys, values, seen = self._keys, self._values, self._seen
-        for place in range(bisect_left(keys, start), bisect_left(keys, _VECTORS_FROM)):
-            key = keys[place]
+        for index in range(bisect_left(keys, start), bisect_left(keys, _VECTORS_FROM)):
+            key = keys[index]
             yield key, values[key], seen.get(key)
 
     def sizes(self, start: bytes, end: bytes) -> Iterator[int]:
         """Yield the bytes of the values between two keys, for some thousand fields at a time."""
         keys, values = self._keys, self._values
         first, last = bisect_left(keys, start), bisect_left(keys, end)
-        for place in range(first, last, _SIZED_AT_A_TIME):
-            yield sum(len(values[key]) for key in keys[place : min(place + _SIZED_AT_A_TIME, last)])
+        for begin in range(first, last, _SIZED_AT_A_TIME):
+            yield sum(len(values[key]) for key in keys[begin : min(begin + _SIZED_AT_A_TIME, last)])
 
     def vectors(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield all vectors in the order of their keys."""
-        for place in range(bisect_left(self._keys, _VECTORS_FROM), len(self._keys)):
-            key = self._keys[place]
+        for index in range(bisect_left(self._keys, _VECTORS_FROM), len(self._keys)):
+            key = self._keys[index]
             yield key, self._values[key]
 
     def release(self) -> None:

@@ -167,14 +167,14 @@ class RecordReader:
                     self._wanted = end - at
                     break
                 with memoryview(buffer) as view:
-                    found = bytes(view[at:end])
+                    whole_record = bytes(view[at:end])
                 at = end
                 self._wanted = 1
                 if length > _LARGE:
                     # A slow consumer should not hold the record in memory twice.
                     del buffer[:at]
                     at = 0
-                yield found
+                yield whole_record
         finally:
             del buffer[:at]
         if self._failure is not None:

@@ -42,9 +42,9 @@ _Name = tuple[Id, int, bytes]
 class UniqueValues:
     """The index of at most `most` values; further values are ignored (`is_full`)."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_values: int) -> None:
         self.is_full = False
-        self._most = most
+        self._max_values = max_values
         self._fields: dict[Id, frozenset[int]] = {}
         self._holders: dict[_Name, tuple[Holder, ...]] = {}
         self._name_of: dict[Id, _Name] = {}
@@ -60,13 +60,13 @@ class UniqueValues:
     def learn_class(self, class_id: Id, value: bytes) -> bool:
         """Read the entries of a class. Returns whether that added hash-indexed fields."""
         try:
-            found = {one.offset for one in parse_class(value) if one.index == HASH_INDEX}
+            offsets = {field.offset for field in parse_class(value) if field.index == HASH_INDEX}
         except ChotkiError:
             return False
         before = self._fields.get(class_id, frozenset())
-        if found <= before:
+        if offsets <= before:
             return False
-        self._fields[class_id] = before | found
+        self._fields[class_id] = before | offsets
         return True
 
     def take(self, class_id: Id, field: Id, letter: str, value: bytes) -> Duplicate | None:
@@ -83,7 +83,7 @@ class UniqueValues:
             return None
         if former is not None:
             self._release(former, field)
-        elif len(self._name_of) >= self._most:
+        elif len(self._name_of) >= self._max_values:
             self.is_full = True
             return None
         self._name_of[field] = name
@@ -106,7 +106,7 @@ class UniqueValues:
 
     def _release(self, name: _Name, field: Id) -> None:
         gone = Id(field.src, field.pro & ~OFFSET_MAX)
-        rest = tuple(one for one in self._holders[name] if one.object != gone)
+        rest = tuple(holder for holder in self._holders[name] if holder.object != gone)
         if rest:
             self._holders[name] = rest
         else:
@@ -117,4 +117,4 @@ class UniqueValues:
 
 def texts(holders: Iterable[Holder]) -> str:
     """Return objects and their writers as text for warnings."""
-    return ", ".join(f"{one.object} (written by {one.writer:x})" for one in holders)
+    return ", ".join(f"{holder.object} (written by {holder.writer:x})" for holder in holders)

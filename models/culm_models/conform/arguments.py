@@ -67,11 +67,13 @@ class Arguments:
             raise ArgumentError(f"{name} is not true or false")
         return value
 
-    def integer(self, name: str, *, least: int = 0, most: int = U64_MAX, default: int | None = None) -> int:
-        """Return an integer between ``least`` and ``most``, which may be given in decimal digits."""
+    def integer(
+        self, name: str, *, min_value: int = 0, max_value: int = U64_MAX, default: int | None = None
+    ) -> int:
+        """Return an integer between ``min_value`` and ``max_value``, which may be given in decimal digits."""
         if default is not None and not self.has(name):
             return default
-        return as_integer(self.raw(name), name, least=least, most=most)
+        return as_integer(self.raw(name), name, min_value=min_value, max_value=max_value)
 
     def octets(self, name: str, *, size: int | None = None) -> bytes:
         """Return bytes from lower-case hex, exactly ``size`` bytes if it is given."""
@@ -91,7 +93,7 @@ class Arguments:
 
     def now(self) -> int:
         """Return the time ``now``, in milliseconds."""
-        return self.integer("now", most=U63_MAX)
+        return self.integer("now", max_value=U63_MAX)
 
     def items(self, name: str, default: list[Any] | None = None) -> list[Any]:
         """Return a list."""
@@ -130,8 +132,8 @@ def as_word(value: Any, name: str, choices: Mapping[str, Chosen]) -> Chosen:
     return choices[value]
 
 
-def as_integer(value: Any, name: str, *, least: int = 0, most: int = U64_MAX) -> int:
-    """Return ``value`` as an integer between ``least`` and ``most``."""
+def as_integer(value: Any, name: str, *, min_value: int = 0, max_value: int = U64_MAX) -> int:
+    """Return ``value`` as an integer between ``min_value`` and ``max_value``."""
     if (
         isinstance(value, str)
         and len(value) <= _DIGITS_MAX
@@ -144,8 +146,8 @@ def as_integer(value: Any, name: str, *, least: int = 0, most: int = U64_MAX) ->
             raise ArgumentError(f"{name} is not an integer") from None
     if not isinstance(value, int) or isinstance(value, bool):
         raise ArgumentError(f"{name} is not an integer")
-    if not least <= value <= most:
-        raise ArgumentError(f"{name} is not between {least} and {most}")
+    if not min_value <= value <= max_value:
+        raise ArgumentError(f"{name} is not between {min_value} and {max_value}")
     return value
 
 

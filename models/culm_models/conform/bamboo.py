@@ -30,7 +30,7 @@ def _yasmf_hash(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _lipmaa(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    return {"n": bamboo.lipmaa(arguments.integer("n", least=1))}
+    return {"n": bamboo.lipmaa(arguments.integer("n", min_value=1))}
 
 
 def _entry_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:

@@ -65,8 +65,8 @@ class Conformance:
                 raise UnknownOperationError(
                     f"there is no operation {str(name)[:100]!r}; see culm conform --list"
                 )
-            found = operation.run(self._machines, Arguments(request))
-            return {"id": identifier, "ok": _spelled(found) if self._big_integers_as_text else found}
+            answer = operation.run(self._machines, Arguments(request))
+            return {"id": identifier, "ok": _spelled(answer) if self._big_integers_as_text else answer}
         except CulmError as error:
             return {"id": identifier, "error": {"code": error.code, "message": str(error)}}
         except UnicodeEncodeError:

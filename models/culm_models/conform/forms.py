@@ -51,9 +51,9 @@ FLAG: Final = plain(bool, "true or false")
 NUMBER: Final = Form(lambda value, name: float(plain((int, float), "a number").read(value, name)))
 
 
-def integer(*, least: int = 0, most: int = U64_MAX) -> Form:
-    """Return the form of an integer between ``least`` and ``most``."""
-    return Form(partial(as_integer, least=least, most=most))
+def integer(*, min_value: int = 0, max_value: int = U64_MAX) -> Form:
+    """Return the form of an integer between ``min_value`` and ``max_value``."""
+    return Form(partial(as_integer, min_value=min_value, max_value=max_value))
 
 
 def octets(size: int | None = None) -> Form:
@@ -183,8 +183,8 @@ class _Resolved:
         if is_optional and self.default is MISSING:
             self.default = None
 
-    def read(self, given: Mapping[str, Any]) -> Any:
-        value = given.get(self.name)
+    def read(self, members: Mapping[str, Any]) -> Any:
+        value = members.get(self.name)
         if value is not None:
             return self.form.read(value, self.name)
         if self.default is MISSING:
@@ -207,15 +207,17 @@ class Record(Generic[T]):
             if members.get(field.name) is not HIDDEN
         ]
 
-    def check_names(self, given: Iterable[str], owner: str) -> None:
+    def check_names(self, names: Iterable[str], owner: str) -> None:
         """Raise `ArgumentError` if an object has unknown members."""
-        if unknown := set(given) - {member.name for member in self._members}:
+        if unknown := set(names) - {member.name for member in self._members}:
             raise ArgumentError(f"{owner} has no {min(unknown)[:100]!r}")
 
-    def read(self, given: Mapping[str, Any], **fixed: Any) -> T:
+    def read(self, members: Mapping[str, Any], **fixed: Any) -> T:
         """Read the value of an object; ``fixed``: fields that are not read from it."""
         read = {
-            member.attribute: member.read(given) for member in self._members if member.attribute not in fixed
+            member.attribute: member.read(members)
+            for member in self._members
+            if member.attribute not in fixed
         }
         return self.kind(**read, **fixed)
 
@@ -245,12 +247,12 @@ class Settings(Record[T]):
             raise ArgumentError(f"there is no setting {name[:100]!r}")
         return own
 
-    def over(self, base: T, given: Mapping[str, Any]) -> T:
+    def over(self, base: T, settings: Mapping[str, Any]) -> T:
         """Return ``base`` with the settings of an object.
 
         Raises `ArgumentError` for unknown or invalid settings.
         """
-        named = {self.own_name(name): value for name, value in given.items()}
+        named = {self.own_name(name): value for name, value in settings.items()}
         chosen = {
             member.attribute: member.form.read(named[member.name], f"the setting {member.name}")
             for member in self._members
@@ -280,15 +282,15 @@ class Choice:
         }
         self._words = {record.kind: word for word, record in self.records.items()}
 
-    def read(self, given: Mapping[str, Any], **fixed: Any) -> Any:
+    def read(self, members: Mapping[str, Any], **fixed: Any) -> Any:
         """Read the value of an object.
 
         Raises `ArgumentError` for an unknown ``type`` or an invalid member.
         """
-        record = self.records.get(TEXT.read(given.get("type"), "type"))
+        record = self.records.get(TEXT.read(members.get("type"), "type"))
         if record is None:
-            raise ArgumentError(f"there is no message type {given['type'][:100]!r} here")
-        return record.read(given, **fixed)
+            raise ArgumentError(f"there is no message type {members['type'][:100]!r} here")
+        return record.read(members, **fixed)
 
     def show(self, value: Any) -> dict[str, Any]:
         """Return the object of a value."""

@@ -53,8 +53,8 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     machine = Reconciler(
         own,
         rule=arguments.word("rule", _RULES, default="even"),
-        threshold=arguments.integer("payload_threshold", least=1, most=_LARGEST_SETTING),
-        division=arguments.integer("range_division", least=2, most=_LARGEST_SETTING),
+        threshold=arguments.integer("payload_threshold", min_value=1, max_value=_LARGEST_SETTING),
+        division=arguments.integer("range_division", min_value=2, max_value=_LARGEST_SETTING),
         absorb=True,
     )
     _SIDES.put(machines, arguments, _Side(own, machine, of_triples))
@@ -106,12 +106,12 @@ def _range(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     side = _SIDES.get(machines, arguments)
     x, y = (_item(arguments.raw(name), side.of_triples, name) for name in ("x", "y"))
     start, end = side.own.ranks([x, y])
-    held = len(side.own)
-    size = end - start if x < y else held - start + end
+    item_count = len(side.own)
+    size = end - start if x < y else item_count - start + end
     # A range continues from the end of the order at its beginning.
-    start = start if start < held else 0
+    start = start if start < item_count else 0
     (fingerprint,) = side.own.fingerprints([(start, size)])
-    over = max(start + size - held, 0)
+    over = max(start + size - item_count, 0)
     items = [*side.own.items(0, over), *side.own.items(start, size - over)]
     return {"fingerprint": fingerprint, "size": size, "items": [_shown(item) for item in items]}
 
@@ -147,11 +147,11 @@ def _shown(item: Item) -> Any:
 class _PayloadRecord(Record[Payload]):
     """The form of a payload whose end of a range is a nested object."""
 
-    def read(self, given: Mapping[str, Any], **fixed: Any) -> Payload:
+    def read(self, members: Mapping[str, Any], **fixed: Any) -> Payload:
         """Read the payload of an object."""
-        end = Arguments(Arguments(dict(given)).mapping("end", default={}))
-        parts = {name: end.raw(name) for name in _END} if given.get("end") is not None else {}
-        return super().read({"payload": given.get("payload"), **parts}, **fixed)
+        end = Arguments(Arguments(dict(members)).mapping("end", default={}))
+        parts = {name: end.raw(name) for name in _END} if members.get("end") is not None else {}
+        return super().read({"payload": members.get("payload"), **parts}, **fixed)
 
     def show(self, value: Payload) -> dict[str, Any]:
         """Return the object of a payload."""

@@ -269,15 +269,15 @@ class WaitingFull(DagError, code="dag.waiting_full"):
     """No capacity for a further node that waits for its prior or its proofs; it may be sent later (3.4)."""
 
 
-# The verdict settings of a deployment (R28).
+# The validation rules of a deployment (R28).
 
 
-class VerdictMalformed(DagError, code="dag.verdict"):
-    """Verdict settings that are not a canonical map of exactly the required fields."""
+class RulesMalformed(DagError, code="dag.verdict"):
+    """Validation rules that are not a canonical map of exactly the required fields."""
 
 
-class VerdictDiffers(DagError, code="dag.verdict_differs"):
-    """A process whose verdict settings differ from those of its deployment."""
+class RulesDiffer(DagError, code="dag.verdict_differs"):
+    """A process whose validation rules differ from those of its deployment."""
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -285,11 +285,11 @@ class VerdictDiffers(DagError, code="dag.verdict_differs"):
         """The fields that differ, a limit by a name such as `bounds.node`."""
 
 
-class VerdictUnsupported(DagError, code="dag.verdict_unsupported"):
-    """Verdict settings that this process does not support, such as an unknown hash function."""
+class RulesUnsupported(DagError, code="dag.verdict_unsupported"):
+    """Validation rules that this process does not support, such as an unknown hash function."""
 
 
 ERROR_OF_CODE: Final[dict[str, type[DagError]]] = {DagError.code: DagError} | {
-    one.code: one for one in DagError.__subclasses__()
+    error.code: error for error in DagError.__subclasses__()
 }
 """Class of each code, to restore an error from a stored code."""

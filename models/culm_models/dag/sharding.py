@@ -86,15 +86,15 @@ def cut_blocks(
 ) -> Iterator[CutShard]:
     """Yield the CARs of blocks, in the order of the blocks, at least one. The first names the root."""
     pieces = [car_header([root], bounds=bounds)]
-    held = len(pieces[0])
+    size_so_far = len(pieces[0])
     for cid, block in blocks:
         section = car_section(cid, block, bounds=bounds)
-        if len(pieces) > 1 and held + len(section) > size:
+        if len(pieces) > 1 and size_so_far + len(section) > size:
             yield _shard(pieces)
             pieces = [car_header([NO_ROOT])]
-            held = len(pieces[0])
+            size_so_far = len(pieces[0])
         pieces.append(section)
-        held += len(section)
+        size_so_far += len(section)
     yield _shard(pieces)
 
 

@@ -124,9 +124,9 @@ class Ingest:
         """Return the hash of a held or staged entry; None if there is no such entry."""
         tail = self._tails.get((public_key, log_id))
         if tail is not None:
-            found = tail.staged.get(seq_num)
-            if found is not None:
-                return found
+            staged_hash = tail.staged.get(seq_num)
+            if staged_hash is not None:
+                return staged_hash
         return self._store.entry_hash(public_key, log_id, seq_num)
 
     def stage(
@@ -138,13 +138,13 @@ class Ingest:
         """
         if schema_ids is not None and checked.schema_id not in schema_ids:
             raise ForeignSchemaError(f"the session is not about {checked.schema_id[:200]}")
-        place = self._place(checked)
-        if place is None:
+        tail_and_document = self._place(checked)
+        if tail_and_document is None:
             return False
         if remote is not None:
             # Last: an entry that is admitted is staged.
             self._admit(checked, remote)
-        tail, document_id = place
+        tail, document_id = tail_and_document
         entry = checked.entry
         seq_num = entry.seq_num
         self._tails[entry.public_key, entry.log_id] = tail
@@ -179,11 +179,13 @@ class Ingest:
         tail = self._tails.get(key) or self._tail(key)
         seq_num = entry.seq_num
         if seq_num <= tail.height:
-            held = self.hash_at(*key, seq_num)
-            if held == checked.hash:
+            held_hash = self.hash_at(*key, seq_num)
+            if held_hash == checked.hash:
                 return None
-            assert held is not None, "a log has no gaps below its height"
-            raise ForkError(f"entry {seq_num} of log {entry.log_id} is held with another hash, {held.hex()}")
+            assert held_hash is not None, "a log has no gaps below its height"
+            raise ForkError(
+                f"entry {seq_num} of log {entry.log_id} is held with another hash, {held_hash.hex()}"
+            )
         check_size(checked.payload_bytes)
         if tail.end_of_log is not None:
             raise AfterEndOfLogError(f"entry {seq_num} follows the end of its log, {tail.end_of_log}")
@@ -250,10 +252,10 @@ class Ingest:
 
     def _check_skiplink(self, key: LogKey, seq_num: int, skiplink: bytes) -> None:
         target = lipmaa(seq_num)
-        held = self.hash_at(*key, target)
-        if held is None:
+        linked_hash = self.hash_at(*key, target)
+        if linked_hash is None:
             raise SkiplinkUnknownError(f"entry {target} is not held")
-        if held != skiplink:
+        if linked_hash != skiplink:
             raise SkiplinkMismatchError(f"the skiplink of entry {seq_num} does not name the entry {target}")
 
     def _document(self, checked: CheckedOperation, tail: _Tail) -> bytes | None:
@@ -284,7 +286,7 @@ class Ingest:
     def _document_of_previous(
         self, checked: CheckedOperation, previous: tuple[bytes, ...], tail: _Tail
     ) -> bytes | None:
-        found: bytes | None = None
+        common_id: bytes | None = None
         for operation_id in previous:
             if operation_id == tail.last_hash:
                 document_id = tail.document_id
@@ -292,7 +294,7 @@ class Ingest:
                 document_id = self.document_of(operation_id)
             if document_id is None:
                 continue
-            if found is not None and document_id != found:
+            if common_id is not None and document_id != common_id:
                 raise LogIdError(f"entry {checked.entry.seq_num} follows operations of two documents")
-            found = document_id
-        return found
+            common_id = document_id
+        return common_id

@@ -114,20 +114,20 @@ class SyncRange:
     def items(self, start: int, size: int) -> list[Item]:
         """Return the items of a span, from its start on."""
         end = start + size
-        held = len(self._items)
-        if end <= held:
+        count = len(self._items)
+        if end <= count:
             return self._items[start:end]
-        return self._items[start:] + self._items[: end - held]
+        return self._items[start:] + self._items[: end - count]
 
     def bounds(self, ranks: Sequence[int]) -> list[Item]:
         """Return the items at these ranks as bounds: with sequence number 0, before all of their log."""
         return [(*self._items[rank][:2], 0) for rank in ranks]
 
     def _lanes(self, start: int, size: int) -> Lanes:
-        end, held, sums = start + size, len(self._items), self._sums
-        if end <= held:
+        end, count, sums = start + size, len(self._items), self._sums
+        if end <= count:
             return self._lift.without(sums[end], sums[start])
-        return self._lift.total((self._lift.without(sums[held], sums[start]), sums[end - held]))
+        return self._lift.total((self._lift.without(sums[count], sums[start]), sums[end - count]))
 
 
 class MemoryLogStore:
@@ -188,10 +188,10 @@ class MemoryLogStore:
 
     def log_kinds(self, logs: Sequence[LogKey]) -> list[LogKind | None]:
         """Return each log's schema and whether its first entry creates its document; None if unknown."""
-        held = map(self._logs.get, logs)
+        held_logs = map(self._logs.get, logs)
         return [
             None if log is None else (log.info.schema_id, log.info.document_id == log.entries[0].hash)
-            for log in held
+            for log in held_logs
         ]
 
     def document_of(self, operation_id: bytes) -> bytes | None:
@@ -204,8 +204,8 @@ class MemoryLogStore:
 
     def append(self, checked: Sequence[CheckedOperation]) -> None:
         """Store entries, each log's in sequence; entries that are held already are skipped."""
-        for one in checked:
-            self._append_one(one)
+        for operation in checked:
+            self._append_one(operation)
 
     def _append_one(self, checked: CheckedOperation) -> None:
         entry = checked.entry

@@ -83,13 +83,13 @@ class Answers(Generic[Item, Fp]):
         spans = self._spans(closed)
         differing = self._compare(closed, spans)
         parts = self._split([spans[index] for index in differing if not self._is_leaf(spans[index])])
-        outgoing, told, brief = self._outgoing, not self._settings.absorb, self._settings.brief
-        for index, (said, _, upper, low, high, data) in enumerate(closed):
+        outgoing, reports, brief = self._outgoing, not self._settings.absorb, self._settings.brief
+        for index, (kind, _, upper, low, high, data) in enumerate(closed):
             span = spans[index]
-            if said is FINGERPRINT:
+            if kind is FINGERPRINT:
                 if index not in differing:
                     outgoing.done(upper, compared=True)
-                    if told and span[1]:
+                    if reports and span[1]:
                         facts.equal.append(span)
                 elif not span[1]:
                     outgoing.empty_payload(upper, low, high)
@@ -97,8 +97,8 @@ class Answers(Generic[Item, Fp]):
                     outgoing.question(self._items(span), upper, low, high, span)
                 else:
                     outgoing.fingerprints(*next(parts), upper, low, high, origin)
-            elif said is RUN or said is EMPTY:
-                if told and span[1]:
+            elif kind is RUN or kind is EMPTY:
+                if reports and span[1]:
                     facts.complete.append(span)
                 self._reply(data, span, upper)
             else:
@@ -106,8 +106,8 @@ class Answers(Generic[Item, Fp]):
 
     def _take_in(self, closed: Sequence[Closed]) -> None:
         assert len(closed) == 1
-        said, *_, items = closed[0]
-        if said is RUN or said is REPLY:
+        kind, *_, items = closed[0]
+        if kind is RUN or kind is REPLY:
             own: GrowingSet[Item, Fp] = self._own  # type: ignore[assignment]
             for item in items:
                 own.add(item)
@@ -115,41 +115,41 @@ class Answers(Generic[Item, Fp]):
     def _spans(self, closed: Sequence[Closed]) -> list[Span]:
         """Return the span of each range among our items; (0, 0) for ranges that only end."""
         bounds: list[Any] = []
-        places: list[int] = []
+        ends: list[int] = []
         before: Any = None
-        for said, lower, upper, _, _, _ in closed:
-            if said is REPLY or said is DONE:
+        for kind, lower, upper, _, _, _ in closed:
+            if kind is REPLY or kind is DONE:
                 continue
             # Ranges that touch share a bound, and look it up once.
             if lower is not before or not bounds:
                 bounds.append(lower)
             bounds.append(upper)
-            places.append(len(bounds))
+            ends.append(len(bounds))
             before = upper
         ranks = self._own.ranks(bounds) if bounds else ()
         count = len(self._own)
         spans: list[Span] = []
-        found = iter(places)
-        for said, lower, upper, _, _, _ in closed:
-            if said is REPLY or said is DONE:
+        next_end = iter(ends)
+        for kind, lower, upper, _, _, _ in closed:
+            if kind is REPLY or kind is DONE:
                 spans.append((0, 0))
                 continue
-            place = next(found)
-            start, end = ranks[place - 2], ranks[place - 1]
+            end_index = next(next_end)
+            start, end = ranks[end_index - 2], ranks[end_index - 1]
             size = end - start if lower < upper else count - start + end
             spans.append((start if start < count else 0, size))
         return spans
 
     def _compare(self, closed: Sequence[Closed], spans: list[Span]) -> dict[int, None]:
         """Return the indexes of the fingerprints that differ from ours, in order."""
-        places = [place for place, entry in enumerate(closed) if entry[0] is FINGERPRINT]
-        if not places:
+        indexes = [index for index, entry in enumerate(closed) if entry[0] is FINGERPRINT]
+        if not indexes:
             return {}
-        ours = self._own.fingerprints([spans[place] for place in places])
+        ours = self._own.fingerprints([spans[index] for index in indexes])
         return {
-            place: None
-            for place, fingerprint in zip(places, ours, strict=True)
-            if fingerprint != closed[place][5]
+            index: None
+            for index, fingerprint in zip(indexes, ours, strict=True)
+            if fingerprint != closed[index][5]
         }
 
     def _is_leaf(self, span: Span) -> bool:
@@ -163,16 +163,16 @@ class Answers(Generic[Item, Fp]):
         rule, division, count = self._settings.rule, self._settings.division, len(self._own)
         lengths: list[int] = []
         inner: list[int] = []
-        rooms: list[int] = []
+        max_moves: list[int] = []
         for start, size in spans:
             offsets = cut(rule, size, division)
             length = len(offsets)
             lengths.append(length)
             inner += [start + offset for offset in offsets[1:]]
             # At most a third of a part, so that no two cuts meet.
-            rooms += [size // length // 3] * (length - 1)
-        if self._settings.place is not None:
-            moves = self._settings.place([rank % count for rank in inner], rooms)
+            max_moves += [size // length // 3] * (length - 1)
+        if self._settings.move_cuts is not None:
+            moves = self._settings.move_cuts([rank % count for rank in inner], max_moves)
             inner = [rank + move for rank, move in zip(inner, moves, strict=True)]
         parts: list[Span] = []
         cuts = iter(inner)

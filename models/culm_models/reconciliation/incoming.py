@@ -25,7 +25,7 @@ from culm_models.reconciliation.questions import Facts, Questions
 from culm_models.reconciliation.settings import Limits
 
 
-class Said(IntEnum):
+class RangeKind(IntEnum):
     """Kind of statement of the remote about a range."""
 
     FINGERPRINT = 0
@@ -41,24 +41,24 @@ class Said(IntEnum):
 
 # Reading a member from its class costs several times as much as the comparison, and there are a million of
 # them.
-FINGERPRINT: Final = Said.FINGERPRINT
-RUN: Final = Said.RUN
-REPLY: Final = Said.REPLY
-EMPTY: Final = Said.EMPTY
-DONE: Final = Said.DONE
+FINGERPRINT: Final = RangeKind.FINGERPRINT
+RUN: Final = RangeKind.RUN
+REPLY: Final = RangeKind.REPLY
+EMPTY: Final = RangeKind.EMPTY
+DONE: Final = RangeKind.DONE
 
-Closed: TypeAlias = tuple[Said, Any, Any, Position, Position, Any]
+Closed: TypeAlias = tuple[RangeKind, Any, Any, Position, Position, Any]
 """Kind of statement, lower and upper bound, their positions, and the fingerprint or the items."""
 
 
 class Incoming:
     """Reads the remote's messages about ranges, batch by batch."""
 
-    __slots__ = ("_at", "_count", "_items_most", "_lower", "_most", "_run", "origin", "questions")
+    __slots__ = ("_at", "_count", "_lower", "_max_items", "_max_messages", "_run", "origin", "questions")
 
-    def __init__(self, limits: Limits, held: int) -> None:
-        self._most = max(limits.messages_per_batch, limits.messages_per_item * held)
-        self._items_most = limits.items_per_run
+    def __init__(self, limits: Limits, items_held: int) -> None:
+        self._max_messages = max(limits.messages_per_batch, limits.messages_per_item * items_held)
+        self._max_items = limits.items_per_run
         self._count = 0
         # The bound at which every batch of the session begins, in a tuple because a known bound may be falsy.
         self.origin: tuple[Any] | None = None
@@ -80,8 +80,8 @@ class Incoming:
     def count(self) -> None:
         """Count a message of this batch. Raises `MessageCountError` beyond the limit."""
         self._count += 1
-        if self._count > self._most:
-            raise MessageCountError(f"more than {self._most} messages in one batch")
+        if self._count > self._max_messages:
+            raise MessageCountError(f"more than {self._max_messages} messages in one batch")
 
     def begin(self, message: LowerBound) -> None:
         """Begin the batch at its lower bound, which is the same for all batches of a session."""
@@ -129,8 +129,8 @@ class Incoming:
         if run is None:
             run = self._run = []
         run.append(message.value)
-        if len(run) > self._items_most:
-            raise RunSizeError(f"more than {self._items_most} items of one range")
+        if len(run) > self._max_items:
+            raise RunSizeError(f"more than {self._max_items} items of one range")
         if message.can_respond is None:
             return None
         if message.upper_bound is None:

@@ -90,9 +90,9 @@ class Monoid(Generic[Item, Fp]):
 
 
 def _concatenated(texts: Iterable[str]) -> str:
-    found = list(texts)
+    fingerprints = list(texts)
     # The text "0" is neutral as well, but is not the fingerprint of a range that holds it.
-    return "".join(text for text in found if text != "0") if found else "0"
+    return "".join(text for text in fingerprints if text != "0") if fingerprints else "0"
 
 
 CONCAT: Final[Monoid[str, str]] = Monoid(lambda text: text, _concatenated)

@@ -27,7 +27,7 @@ from culm_models.reconciliation.messages import (
 from culm_models.reconciliation.ordered_set import OrderedSet
 from culm_models.reconciliation.outgoing import Outgoing
 from culm_models.reconciliation.questions import Facts
-from culm_models.reconciliation.settings import Limits, Place, Reply, Rule, Settings
+from culm_models.reconciliation.settings import Limits, MoveCuts, Reply, Rule, Settings
 
 Item = TypeVar("Item")
 Fp = TypeVar("Fp")
@@ -57,7 +57,7 @@ class Reconciler(Generic[Item, Fp]):
         session_id: int = 0,
         cuts: Sequence[Item] = (),
         reply: Reply | None = None,
-        place: Place | None = None,
+        move_cuts: MoveCuts | None = None,
     ) -> None:
         """Create a machine over ``own``, which is a `GrowingSet` with ``absorb``.
 
@@ -67,7 +67,7 @@ class Reconciler(Generic[Item, Fp]):
         `EmptyPayload`) and our span of the range; returns the items to send in answer. Without it, these are
         the own items of the range except those just received. Only without ``absorb``.
 
-        ``place``: called with the ranks at which ranges are to be cut and the distance that each may be
+        ``move_cuts``: called with the ranks at which ranges are to be cut and the distance that each may be
         moved; returns the distance that each is moved. Without it, parts are as equal as possible.
         """
         assert reply is None or not absorb, "received items join the set, or an adapter answers: not both"
@@ -75,7 +75,7 @@ class Reconciler(Generic[Item, Fp]):
         self._absorb = absorb
         self._cuts = cuts
         limits = limits or Limits()
-        settings = Settings(rule, threshold, division, absorb, reply, place)
+        settings = Settings(rule, threshold, division, absorb, reply, move_cuts)
         self._facts = Facts()
         self._incoming = Incoming(limits, len(own))
         self._outgoing = Outgoing(session_id, brief=settings.brief)
@@ -83,7 +83,7 @@ class Reconciler(Generic[Item, Fp]):
         self.max_batches: Final = 2 + 2 * _ceil_log(len(own), division) + limits.slack_batches
         """Batches of both sides after which the session ends with `BatchCountError`."""
         self._batches = 0
-        self._said_empty = False
+        self._sent_empty = False
         self._done = False
         self._echoes = 0
 
@@ -105,7 +105,7 @@ class Reconciler(Generic[Item, Fp]):
         assert not self._batches and not self._incoming.has_begun, "the opening is the first batch"
         self._batches = 1
         if not len(self._own):
-            self._said_empty = True
+            self._sent_empty = True
             self._outgoing.empty_set(can_respond=True)
         else:
             self._incoming.origin = (self._answers.open(self._cuts),)
@@ -142,9 +142,9 @@ class Reconciler(Generic[Item, Fp]):
                 assert isinstance(message, EmptySet)
                 self._receive_empty_set(message)
             else:
-                found = incoming.read(message, facts)
-                if found is not None:
-                    closed.append(found)
+                closed_range = incoming.read(message, facts)
+                if closed_range is not None:
+                    closed.append(closed_range)
                     if absorb:
                         # Received items join the set and affect the ranges that follow.
                         self._answer(closed)
@@ -163,7 +163,7 @@ class Reconciler(Generic[Item, Fp]):
             self._answers.answer(closed, self._incoming.origin[0], self._facts)
 
     def _receive_terminal(self) -> None:
-        if self._said_empty and not self._incoming.in_ranges:
+        if self._sent_empty and not self._incoming.in_ranges:
             # The remote's items arrive by other means.
             self._done = True
             return
@@ -181,7 +181,7 @@ class Reconciler(Generic[Item, Fp]):
     def _receive_empty_set(self, message: EmptySet) -> None:
         if message.can_respond:
             self._answer_empty_set()
-        elif not self._said_empty:
+        elif not self._sent_empty:
             raise UnexpectedEmptySetError("an empty set in answer to a set that is not empty")
         else:
             if self._absorb:
@@ -195,7 +195,7 @@ class Reconciler(Generic[Item, Fp]):
         if self._batches or self._incoming.origin is not None:
             raise UnexpectedEmptySetError("an empty set in the middle of a session")
         if not len(self._own):
-            self._said_empty = True
+            self._sent_empty = True
             self._outgoing.empty_set(can_respond=False)
             self._done = not self._absorb
             return

@@ -35,7 +35,7 @@ def cut(rule: Rule, size: int, division: int) -> list[int]:
 Reply: TypeAlias = Callable[[Sequence[Any], Span], Sequence[Any]]
 """Maps the items that the remote has in a range, and our span of it, to the items that we send."""
 
-Place: TypeAlias = Callable[[Sequence[int], Sequence[int]], Sequence[int]]
+MoveCuts: TypeAlias = Callable[[Sequence[int], Sequence[int]], Sequence[int]]
 """Maps the ranks of cuts and the distance that each may be moved to the distance that each is moved.
 
 A negative distance moves the cut back.
@@ -53,7 +53,7 @@ class Settings:
     """Number of parts into which other ranges are cut."""
     absorb: bool
     reply: Reply | None
-    place: Place | None = None
+    move_cuts: MoveCuts | None = None
 
     @property
     def brief(self) -> bool:

@@ -181,8 +181,8 @@ class Channel:
     def compare_head(self, head: Iterable[tuple[int, str]], now_ms: int) -> ChannelOutput:
         """Compare with a store's newest messages, as (Lamport, id); unknown ones become missing."""
         collected, delivery = Collected(), self._parts.delivery
-        most = self._parts.settings.max_history_entries
-        named = [HistoryEntry(message_id) for _, message_id in islice(head, most) if message_id]
+        limit = self._parts.settings.max_history_entries
+        named = [HistoryEntry(message_id) for _, message_id in islice(head, limit) if message_id]
         unmet = delivery.unmet(named, "")
         if unmet:
             delivery.want("", "", unmet, now_ms, collected)

@@ -113,7 +113,9 @@ class ChannelState:
             return draw(seed, what, message_id, count)
 
         missing, repair = MissingBook(rules.fetch, drawn), RepairBook(rules.repair)
-        quarantine = Quarantine(most=settings.max_quarantined, most_bytes=settings.max_quarantined_bytes)
+        quarantine = Quarantine(
+            max_messages=settings.max_quarantined, max_bytes=settings.max_quarantined_bytes
+        )
         return cls(
             channel_id,
             facts,
@@ -244,22 +246,28 @@ def status_of(parts: ChannelState, next_due_ms: int | None) -> Status:
         log_start=delivery.log.left,
         outgoing=tuple(
             OutgoingStatus(
-                one.participant_id, one.message_id, one.state, one.evidence, one.attempts, one.next_due_ms
+                pending.participant_id,
+                pending.message_id,
+                pending.state,
+                pending.evidence,
+                pending.attempts,
+                pending.next_due_ms,
             )
-            for one in parts.outgoing
+            for pending in parts.outgoing
         ),
         incoming=tuple(
-            WaitingStatus(held.message_id, tuple(held.unmet), held.since_ms) for held in delivery.waiting
+            WaitingStatus(message.message_id, tuple(message.unmet), message.since_ms)
+            for message in delivery.waiting
         ),
         missing=tuple(
             MissingStatus(
-                one.entry,
-                one.since_ms,
-                one.attempts,
-                one.next_due_ms,
-                None if parts.settings.lost_timeout_ms is None else one.lost_at_ms,
+                pending.entry,
+                pending.since_ms,
+                pending.attempts,
+                pending.next_due_ms,
+                None if parts.settings.lost_timeout_ms is None else pending.lost_at_ms,
             )
-            for one in delivery.missing
+            for pending in delivery.missing
         ),
         lost=tuple(delivery.lost),
         quarantined=tuple(aside.message_id for aside in parts.quarantine),
@@ -300,11 +308,16 @@ def summary_of(parts: ChannelState) -> Summary:
 
 def outgoing_message(parts: ChannelState, message_id: str) -> OutgoingStatus | None:
     """Return the state of an unacknowledged message; None if there is none."""
-    one = parts.outgoing.get(message_id)
-    if one is None:
+    pending = parts.outgoing.get(message_id)
+    if pending is None:
         return None
     return OutgoingStatus(
-        one.participant_id, one.message_id, one.state, one.evidence, one.attempts, one.next_due_ms
+        pending.participant_id,
+        pending.message_id,
+        pending.state,
+        pending.evidence,
+        pending.attempts,
+        pending.next_due_ms,
     )
 
 

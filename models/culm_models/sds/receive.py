@@ -31,7 +31,7 @@ _LOOKS: Final = 8
 _LOOKS_WITHOUT_SYNCS: Final = 64
 _ON_THE_WAY: Final = 32
 _LOST_LOOKED_FOR: Final = 32
-_REASON_MOST: Final = 300
+_REASON_MAX: Final = 300
 
 
 Admit: TypeAlias = Callable[[str, bool], CulmError | None]
@@ -51,7 +51,7 @@ def receive(
     try:
         message = parts.decoder.decode(wire)
     except MessageError as error:
-        collected.events.append(Rejected("", None, error.code, str(error)[:_REASON_MOST]))
+        collected.events.append(Rejected("", None, error.code, str(error)[:_REASON_MAX]))
         return
     if message.channel_id != parts.channel_id:
         reject(message, OtherChannelError.code, "a message of another channel", collected)
@@ -83,7 +83,7 @@ def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
     for aside in parts.quarantine.take_due(parts.clock_ms(now_ms)):
         parts.delivery.note((RELEASED, aside.message_id))
         if not parts.delivery.knows(aside.message_id):
-            held = Held(
+            message = Held(
                 aside.message_id,
                 aside.sender_id,
                 aside.lamport_timestamp,
@@ -91,7 +91,7 @@ def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
                 aside.retrieval_hint,
                 now_ms,
             )
-            parts.delivery.take(held, aside.causal_history, now_ms, collected)
+            parts.delivery.take(message, aside.causal_history, now_ms, collected)
             wire = parts.quarantined_wires.take(aside.message_id)
             if wire is not None:
                 parts.wires.put(aside.message_id, aside.sender_id, wire)
@@ -100,7 +100,7 @@ def release(parts: ChannelState, now_ms: int, collected: Collected) -> None:
 def reject(message: Message, code: str, reason: str, collected: Collected) -> None:
     """Refuse a message that could be decoded."""
     collected.events.append(
-        Rejected(message.message_id, None, code, reason[:_REASON_MOST], message.sender_id or None)
+        Rejected(message.message_id, None, code, reason[:_REASON_MAX], message.sender_id or None)
     )
 
 
@@ -128,17 +128,19 @@ def _receive_sync(
     collected.events.append(SyncReceived(message.message_id, None, sender_id, lamport))
     history = message.causal_history
     history_ids = [entry.message_id for entry in history]
-    found = parts.received_filter(message.bloom_filter)
-    acknowledged = parts.outgoing.review(sender_id, history_ids, found, now_ms)
+    received_filter = parts.received_filter(message.bloom_filter)
+    acknowledged = parts.outgoing.review(sender_id, history_ids, received_filter, now_ms)
     collected.events += acknowledged
     learned = bool(acknowledged)
     _receive_requests(parts, message, now_ms, source)
-    wanted = [*delivery.unmet(history, ""), *_lost_but_held(parts, found)]
+    wanted = [*delivery.unmet(history, ""), *_lost_but_held(parts, received_filter)]
     if wanted:
         learned = delivery.want(message.message_id, sender_id, wanted, now_ms, collected) or learned
     if source != FROM_STORE:
-        learned = parts.schedule.lacks(_lacking(parts, history_ids, found)) or learned
-        parts.schedule.seen(sender_id, now_ms, learned=learned, history_ids=history_ids, filter=found)
+        learned = parts.schedule.lacks(_lacking(parts, history_ids, received_filter)) or learned
+        parts.schedule.seen(
+            sender_id, now_ms, learned=learned, history_ids=history_ids, filter=received_filter
+        )
 
 
 def _receive_content(
@@ -157,10 +159,10 @@ def _receive_content(
     own = sender_id in parts.participants
     history = message.causal_history
     history_ids = [entry.message_id for entry in history]
-    found, is_answer = None, False
+    received_filter, is_answer = None, False
     if not own:
-        found = parts.received_filter(message.bloom_filter)
-        collected.events += parts.outgoing.review(sender_id, history_ids, found, now_ms)
+        received_filter = parts.received_filter(message.bloom_filter)
+        collected.events += parts.outgoing.review(sender_id, history_ids, received_filter, now_ms)
         is_answer = delivery.repair.got(message_id)
         _receive_requests(parts, message, now_ms, source)
     if is_known:
@@ -177,19 +179,19 @@ def _receive_content(
     if _ahead(parts, lamport, now_ms):
         _set_aside(parts, message, wire, now_ms, hint, collected)
         return
-    held = Held(message_id, sender_id, lamport, content, hint, now_ms)
+    waiting = Held(message_id, sender_id, lamport, content, hint, now_ms)
     # A message that others have named is acknowledged already. And an answer carries a filter: a sender
     # without filters must not cause larger messages than it sends.
-    soon = found is not None and message_id not in delivery.missing
-    pair = delivery.take(held, history, now_ms, collected)
+    soon = received_filter is not None and message_id not in delivery.missing
+    pair = delivery.take(waiting, history, now_ms, collected)
     if delivery.knows(message_id):
         parts.wires.put(message_id, sender_id, wire)
     if not own and source != FROM_STORE:
-        parts.schedule.seen(sender_id, now_ms, learned=True, history_ids=history_ids, filter=found)
+        parts.schedule.seen(sender_id, now_ms, learned=True, history_ids=history_ids, filter=received_filter)
         parts.schedule.owe(message_id, sender_id, pair, now_ms, soon=soon)
         if _looks_in_passing(parts):
-            parts.schedule.lacks(_lacking_in_passing(parts, history_ids, found))
-            delivery.want(message_id, sender_id, _lost_but_held(parts, found), now_ms, collected)
+            parts.schedule.lacks(_lacking_in_passing(parts, history_ids, received_filter))
+            delivery.want(message_id, sender_id, _lost_but_held(parts, received_filter), now_ms, collected)
     parts.forget_old_filters()
 
 
@@ -254,47 +256,51 @@ def _set_aside(
     reject(message, LamportAheadError.code, reason, collected)
 
 
-def _lacking(parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None) -> list[str]:
+def _lacking(
+    parts: ChannelState, history_ids: list[str], received_filter: ReceivedFilter | None
+) -> list[str]:
     """Return messages of the log that a sync shows as missing at its sender, oldest first."""
     delivery, named = parts.delivery, set(history_ids)
-    absent = _absent(parts, found)
+    absent = _absent(parts, received_filter)
     if absent is None:
         # Without a filter, or for a participant that begins, the end of the log is more useful than samples.
         absent = delivery.log.tail_ids()[-_LATEST_ASKED:]
-    return [one for one in absent if one not in named]
+    return [message_id for message_id in absent if message_id not in named]
 
 
 def _looks_in_passing(parts: ChannelState) -> bool:
     """Whether to look into the filter of a content message, which is only done now and then."""
     looks = _LOOKS if "sync" in parts.facts.kinds else _LOOKS_WITHOUT_SYNCS
-    return parts.delivery.filter.mark % max(parts.delivery.recent.most // looks, 1) == 0
+    return parts.delivery.filter.mark % max(parts.delivery.recent.limit // looks, 1) == 0
 
 
 def _lacking_in_passing(
-    parts: ChannelState, history_ids: list[str], found: ReceivedFilter | None
+    parts: ChannelState, history_ids: list[str], received_filter: ReceivedFilter | None
 ) -> list[str]:
     """Return messages that the sender of content is missing, except for those that may be on the way."""
     named = set(history_ids)
-    absent = _absent(parts, found, but=_ON_THE_WAY) or []
-    return [one for one in absent if one not in named]
+    absent = _absent(parts, received_filter, but=_ON_THE_WAY) or []
+    return [message_id for message_id in absent if message_id not in named]
 
 
-def _lost_but_held(parts: ChannelState, found: ReceivedFilter | None) -> list[HistoryEntry]:
+def _lost_but_held(parts: ChannelState, received_filter: ReceivedFilter | None) -> list[HistoryEntry]:
     """Return the newest lost ids that the sender's filter contains."""
     lost = parts.delivery.lost
-    if not lost or found is None or not found.is_evidence:
+    if not lost or received_filter is None or not received_filter.is_evidence:
         return []
     hash_pair = LAYOUTS[parts.facts.bloom_layout].hash_pair
     newest = islice(reversed(lost), _LOST_LOOKED_FOR)
-    return [HistoryEntry(message_id) for message_id in newest if found.contains(hash_pair(message_id))]
+    return [
+        HistoryEntry(message_id) for message_id in newest if received_filter.contains(hash_pair(message_id))
+    ]
 
 
-def _absent(parts: ChannelState, found: ReceivedFilter | None, *, but: int = 0) -> list[str] | None:
-    if found is None or not found.is_evidence:
+def _absent(parts: ChannelState, received_filter: ReceivedFilter | None, *, but: int = 0) -> list[str] | None:
+    if received_filter is None or not received_filter.is_evidence:
         return None
     delivery = parts.delivery
-    if delivery.filter.within(found):
+    if delivery.filter.within(received_filter):
         # The usual case, found without a lookup per id.
         return []
-    absent = delivery.recent.absent(found, but=but)
+    absent = delivery.recent.absent(received_filter, but=but)
     return absent if len(absent) <= _MANY_LACKING else None

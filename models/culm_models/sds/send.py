@@ -39,7 +39,7 @@ _NAMED_IN_PASSING: Final = 16
 _OVERHEAD_BYTES: Final = 8_192
 _AHEAD_SLACK_MS: Final = 60_000
 """Slack beyond the allowance: a sent message is above all received ones, and those may be at the limit."""
-_ENTRY_BYTES_MOST: Final = 3 * (MAX_ID_BYTES + 8)
+_ENTRY_BYTES_MAX: Final = 3 * (MAX_ID_BYTES + 8)
 
 
 def send_content(
@@ -68,7 +68,7 @@ def send_content(
     named = _entries(parts, [name for name in urgent if name in delivery.log][:_NAMED_IN_PASSING])
     history, value = [*named.values(), *delivery.log.tail()], delivery.filter.value()
     size = len(content) + sum(map(len, history)) + len(value)
-    if size + _OVERHEAD_BYTES + settings.repair_max_requests * _ENTRY_BYTES_MOST > settings.max_message_bytes:
+    if size + _OVERHEAD_BYTES + settings.repair_max_requests * _ENTRY_BYTES_MAX > settings.max_message_bytes:
         raise OversizeError(f"the message would take more than {settings.max_message_bytes} bytes")
     retrieval_hint = retrieval_hint or None
     if retrieval_hint is not None and len(retrieval_hint) > MAX_ID_BYTES:
@@ -173,8 +173,10 @@ def resend(parts: ChannelState, now_ms: int, collected: Collected) -> None:
 
 def give_up(pending: Iterable[Pending], collected: Collected) -> None:
     """Report messages that left the buffer without an acknowledgement."""
-    for one in pending:
-        collected.events.append(GaveUp(one.message_id, one.participant_id, one.state, one.attempts))
+    for message in pending:
+        collected.events.append(
+            GaveUp(message.message_id, message.participant_id, message.state, message.attempts)
+        )
 
 
 def answer(parts: ChannelState, now_ms: int, collected: Collected) -> None:
@@ -291,5 +293,5 @@ def _review_by_siblings(
 ) -> None:
     """Review the message for the other hosted participants: it may acknowledge messages of theirs."""
     if len(parts.outgoing):
-        found = parts.received_filter(value)
-        collected.events += parts.outgoing.review(participant_id, history_ids, found, now_ms)
+        own_filter = parts.received_filter(value)
+        collected.events += parts.outgoing.review(participant_id, history_ids, own_filter, now_ms)

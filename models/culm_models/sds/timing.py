@@ -27,9 +27,9 @@ Draw: TypeAlias = Callable[[str, str, int], int]
 
 def draw(seed: bytes, what: str, *parts: str | int) -> int:
     """Return a number from 0 to 2**64 - 1 for one purpose (`what`) and occasion (`parts`: ids, counts)."""
-    given = [seed, what.encode()]
-    given += [str(part).encode() for part in parts]
-    named = b"".join([len(part).to_bytes(8, "big") + part for part in given])
+    fields = [seed, what.encode()]
+    fields += [str(part).encode() for part in parts]
+    named = b"".join([len(part).to_bytes(8, "big") + part for part in fields])
     return int.from_bytes(blake2b(named, digest_size=_DRAW_BYTES).digest(), "big")
 
 

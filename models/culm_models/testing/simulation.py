@@ -249,9 +249,9 @@ class Network(Generic[Node]):
         self.links.append(Link(dialler, listener))
         return self.links[-1]
 
-    def link(self, one: str, other: str) -> Link | None:
+    def link(self, first: str, second: str) -> Link | None:
         """Return the link between two nodes."""
-        return next((link for link in self.links if {one, other} == set(link.ends)), None)
+        return next((link for link in self.links if {first, second} == set(link.ends)), None)
 
     def any_link(self, *, up: bool) -> Link | None:
         """Return a random link that is up, or down; None without one."""

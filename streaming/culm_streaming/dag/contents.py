@@ -21,7 +21,7 @@ from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.forms import ucan_from_block, ucan_from_raw
 from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.ucan.token import Capability, Claims, Ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_streaming.dag.rows import Content
 
 APPEND, JOIN, PUBLISH, UCAN, REFUSED_NODE, REFUSED_UCAN = range(6)
@@ -51,7 +51,7 @@ class VerifiedUcans:
         return True
 
 
-def common_content(data: bytes, settings: VerdictSettings) -> Content | None:
+def common_content(data: bytes, settings: ValidationRules) -> Content | None:
     """Read an append of the usual form, faster than `read_content`; returns None for all other blocks."""
     bounds = settings.bounds
     found = common_append(data) if len(data) <= bounds.node else None
@@ -61,7 +61,7 @@ def common_content(data: bytes, settings: VerdictSettings) -> Content | None:
 
 
 def read_content(
-    cid: Cid, data: bytes, settings: VerdictSettings, verified: VerifiedUcans, received: int = 0
+    cid: Cid, data: bytes, settings: ValidationRules, verified: VerifiedUcans, received: int = 0
 ) -> Content:
     """Read a block of `dag.nodes` or `dag.publishes` whose hash was checked; refusals are content as well.
 
@@ -106,7 +106,7 @@ def published_id(data: bytes) -> object:
     return change.get("id", b"") if is_publish and isinstance(change, dict) else None
 
 
-def _of_node(node: ReplicaNode, settings: VerdictSettings, verified: VerifiedUcans, received: int) -> Content:
+def _of_node(node: ReplicaNode, settings: ValidationRules, verified: VerifiedUcans, received: int) -> Content:
     change = node.change
     prior = None if node.prior is None else node.prior.raw
     if isinstance(change, AppendChange):

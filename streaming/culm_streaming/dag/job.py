@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 from culm_streaming.dag.packing import (
     PLACE,
     REPLICAS,
@@ -58,7 +58,7 @@ class DagJobSettings:
     A record of `dag.shards` may hold 896 KiB.
     """
 
-    verdict: VerdictSettings = DEFAULT_VERDICT
+    verdict: ValidationRules = DEFAULT_RULES
     max_offsets_per_trigger: int = 50_000
     max_chunks_per_trigger: int = 128
     layout: DagLayout = field(default_factory=DagLayout)
@@ -67,7 +67,7 @@ class DagJobSettings:
 def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSettings) -> DataFrame:
     """Return the stream of records for Kafka's sink: `topic`, `key`, `value`, `partition`.
 
-    Raises `VerdictDiffers`, `VerdictUnsupported`, `TopicMissing`, `KafkaFailure`.
+    Raises `RulesDiffer`, `RulesUnsupported`, `TopicMissing`, `KafkaFailure`.
     """
     agree_verdict(kafka, settings.verdict)
     layout = settings.layout
@@ -99,7 +99,7 @@ def _packed(records: DataFrame, pack: Callable[..., Iterator[Packed]], packing: 
     return map_batches(records, pack_task, _PACKED)
 
 
-def _take_shards(shard: Shard, packed: list[Any], *, verdict: VerdictSettings) -> Iterator[Piece]:
+def _take_shards(shard: Shard, packed: list[Any], *, verdict: ValidationRules) -> Iterator[Piece]:
     """Process the rows of the first stage; forward those of the second."""
     chunks = [blob for stage, blob in packed if stage == SHARDS]
     passed_on = [blob for stage, blob in packed if stage == REPLICAS]
@@ -113,7 +113,7 @@ _REMEMBERED = Remembered()
 
 
 def _take_replicas(
-    shard: Shard, packed: list[Any], *, verdict: VerdictSettings, layout: DagLayout
+    shard: Shard, packed: list[Any], *, verdict: ValidationRules, layout: DagLayout
 ) -> Iterator[Piece]:
     assert shard.number == PLACE
     rows = ReplicaRows.unpack(blob for (blob,) in packed)

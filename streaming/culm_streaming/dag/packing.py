@@ -11,7 +11,7 @@ from zlib import crc32
 
 from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import NodeSchema
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_models.errors import CulmError
 from culm_streaming.dag.contents import (
@@ -64,7 +64,7 @@ class Packing:
     """Parameters for packing the records of a topic. `name`: the topic's full name in the deployment."""
 
     layout: DagLayout
-    verdict: VerdictSettings
+    verdict: ValidationRules
     name: str
 
 

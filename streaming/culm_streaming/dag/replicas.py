@@ -7,7 +7,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import DagError
 from culm_models.dag.publish.machine import PublishMachine, Taken
 from culm_models.dag.replica.node import ReplicaNode
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.shard_blocks import ShardLinks, is_opaque
 from culm_models.dag.wire.messages import SPACE_SIZE
 from culm_streaming.dag.contents import (
@@ -49,7 +49,7 @@ class Replicas:
     `take` receives new rows and returns the records to write.
     """
 
-    def __init__(self, settings: VerdictSettings) -> None:
+    def __init__(self, settings: ValidationRules) -> None:
         self._settings = settings
         self._machine = PublishMachine(settings, keeps_all=True)
         self._published = PublishedIds(self._machine)

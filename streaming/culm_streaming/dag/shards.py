@@ -15,7 +15,7 @@ import cbor2
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 from culm_models.dag.blocks.multihash import check_block
 from culm_models.dag.errors import DagError
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.reach import links_of
 from culm_models.dag.walk.shard_blocks import is_opaque, open_with_places
 from culm_models.dag.wire.messages import CHUNK_SIZE
@@ -47,7 +47,7 @@ class _Shard:
         return len(self.held) == -(-self.size // CHUNK_SIZE)
 
 
-def shards_step(store: JobState, rows: ChunkRows, settings: VerdictSettings) -> ReplicaRows:
+def shards_step(store: JobState, rows: ChunkRows, settings: ValidationRules) -> ReplicaRows:
     """Process chunks of one place, in the order of partitions; returns rows for the second stage."""
     out = ReplicaRows()
     in_order = sorted(rows.chunks, key=lambda row: (row.shard, row.partition, row.position))
@@ -58,7 +58,7 @@ def shards_step(store: JobState, rows: ChunkRows, settings: VerdictSettings) -> 
 
 
 def _take(
-    store: JobState, cid: Cid, rows: list[ChunkRow], settings: VerdictSettings, out: ReplicaRows
+    store: JobState, cid: Cid, rows: list[ChunkRow], settings: ValidationRules, out: ReplicaRows
 ) -> None:
     blob = store.load(SHARDS_KNOWN, cid.raw)
     shard = None if blob is None else _decode(blob)
@@ -114,7 +114,7 @@ def _open(
     cid: Cid,
     shard: _Shard,
     fresh: Mapping[int, bytes],
-    settings: VerdictSettings,
+    settings: ValidationRules,
     out: ReplicaRows,
 ) -> None:
     """Read a shard whose chunks are all there for the first time. Their bytes are not needed any more."""
@@ -132,7 +132,7 @@ def _open(
 
 
 def read_shard(
-    cid: Cid, data: bytes, settings: VerdictSettings
+    cid: Cid, data: bytes, settings: ValidationRules
 ) -> tuple[Links, tuple[tuple[bytes, bytes], ...]]:
     """Return a whole shard's links of blocks, and its index as keys and values. Raises `DagError`."""
     if is_opaque(cid, settings.hashes):

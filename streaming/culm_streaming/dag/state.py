@@ -41,7 +41,7 @@ class BatchLog:
             form, kept, self._last, self.token = cbor2.loads(head)
             check_format("the state of the job dag", form, FORMAT)
             if kept != verdict:
-                raise StateLayoutError("the checkpoint was made with other verdict settings: start a new one")
+                raise StateLayoutError("the checkpoint was made with other validation rules: start a new one")
 
     def append(self, rows: bytes) -> None:
         """Store the rows of a batch."""

@@ -1,6 +1,6 @@
 """The second stage: new rows become records of `dag.heads`, `dag.order`, `dag.published`, `rejected`."""
 
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_streaming.dag.replicas import Replicas
 from culm_streaming.dag.rows import Ready, ReplicaRows
 from culm_streaming.dag.settings import DagLayout
@@ -20,7 +20,7 @@ class Remembered:
 def step(
     store: JobState,
     rows: ReplicaRows,
-    verdict: VerdictSettings,
+    verdict: ValidationRules,
     layout: DagLayout,
     remembered: Remembered | None = None,
 ) -> list[Ready]:
@@ -37,7 +37,7 @@ def step(
     return rows.ready + records
 
 
-def _replicas_as_of(log: BatchLog, verdict: VerdictSettings, remembered: Remembered) -> Replicas:
+def _replicas_as_of(log: BatchLog, verdict: ValidationRules, remembered: Remembered) -> Replicas:
     """Return the state as of the log's end, starting from the cached state."""
     if remembered.replicas is not None and remembered.verdict == verdict.digest:
         behind = log.behind(remembered.token)

@@ -28,7 +28,7 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.events import BambooP2pEvent, Proposed, RequestCancelled
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.settings import PAUSE_MS
 from culm_models.bamboo_p2p.wire.messages import CancelCode
 from culm_models.keys import KeyPair
@@ -252,7 +252,7 @@ async def test_135_leaves_the_proof_which_goes_on_to_whoever_asks(tmp_path: Path
     async with parties(tmp_path, scheme, 3) as (holder, reader, third):
         await holder.write(LOG, 1, b"one")
         await reader.write(LOG, 1, b"other")
-        await holder.peer.add([GivenEntry(await reader.entry(1))])
+        await holder.peer.add([NewEntry(await reader.entry(1))])
         proof = {await holder.entry(1), await reader.entry(1)}
         assert await holder.proof() == proof
         assert await asks_in_vain(third, holder) is CancelCode.FORKED

@@ -18,7 +18,7 @@ from culm_models.dag.blocks.cid import DAG_CBOR, cid_of
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.car import write_car
 from culm_models.dag.errors import DagError
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import SPACES, DagScenario
 from tests.models.dag.signers import LINK, publish
@@ -93,7 +93,7 @@ def test_what_is_no_export_is_not_imported(tmp_path: Path) -> None:
     with pytest.raises(DagExportError, match="not empty"):
         export_dags(folder, export)
     folder.close()
-    other = DagFolder(tmp_path / "other", DagFolderSettings(verdict=VerdictSettings("bearer")), create=True)
+    other = DagFolder(tmp_path / "other", DagFolderSettings(verdict=ValidationRules("bearer")), create=True)
     with pytest.raises(DagExportError, match="policy"):
         import_dags(other, export)
     other.close()
@@ -123,7 +123,7 @@ def test_what_is_no_export_is_not_imported(tmp_path: Path) -> None:
 def test_a_manifest_of_other_values_is_refused_before_anything_is_taken(
     changed: dict[str, Any], tmp_path: Path
 ) -> None:
-    settings = VerdictSettings().as_map()
+    settings = ValidationRules().as_map()
     good = {"version": 1, "settings": settings, "nodes": [], "publishes": [], "ucans": [], "shards": []}
     manifest = encode_dag_cbor({**good, **changed})
     root = cid_of(DAG_CBOR, manifest)

@@ -35,7 +35,7 @@ from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text
 from culm_models.chotki.replica import Replica
 from culm_models.dag.publish.states import PublishState
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.keys import KeyPair
 from tests.connectors.dag.http.doors import open_door
 from tests.support.process.waiting import until
@@ -195,7 +195,7 @@ async def test_a_door_that_is_not_there_and_an_edge_that_never_answers_are_told(
 def test_strangers_are_refused_with_the_code_of_what_they_did(
     tmp_path: Path, policy: Policy, of_nothing: str | None
 ) -> None:
-    folder = DagFolder(tmp_path, DagFolderSettings(verdict=VerdictSettings(policy=policy)), create=True)
+    folder = DagFolder(tmp_path, DagFolderSettings(verdict=ValidationRules(policy=policy)), create=True)
     put = put_file(folder, SPACE, SeededFile("one", 7, 1_000), SHARD_BYTES, now=now_s())
     other = put_file(folder, SPACE, SeededFile("two", 7, 1_000), SHARD_BYTES, now=now_s())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from culm_models.bamboo.hashes import YAMF, HashFlavour
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.memory_store import MemoryStore
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup, encode_control, encode_setup
@@ -28,7 +28,7 @@ class HandMade:
 
     def __init__(
         self,
-        entries: Iterable[GivenEntry] = (),
+        entries: Iterable[NewEntry] = (),
         settings: PeerSettings | None = None,
         *,
         is_proactive: bool = False,

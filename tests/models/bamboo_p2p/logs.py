@@ -10,7 +10,7 @@ from culm_models.bamboo.hashes import YAMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.memory_store import MemoryStore
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.keys import KeyPair
 
@@ -31,7 +31,7 @@ def make_log(
     payload: Callable[[int], bytes] = payload_of,
     end_of_log: bool = False,
     log_id: int = LOG[1],
-) -> tuple[GivenEntry, ...]:
+) -> tuple[NewEntry, ...]:
     """Entries 1 to `length` of one log, with their payloads."""
     hashes: dict[int, bytes] = {}
     given = []
@@ -47,7 +47,7 @@ def make_log(
             flavour=flavour,
         )
         hashes[seq_num] = flavour.hash(entry)
-        given.append(GivenEntry(entry, payload(seq_num)))
+        given.append(NewEntry(entry, payload(seq_num)))
     return tuple(given)
 
 

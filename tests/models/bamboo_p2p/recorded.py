@@ -7,7 +7,7 @@ from typing import Any
 
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.wire.control import decode_control, decode_setup
 from culm_models.conform.bamboo_p2p.codecs import decode_all_data
@@ -24,7 +24,7 @@ class Recording:
         self,
         settings: tuple[PeerSettings, PeerSettings],
         flavour: HashFlavour,
-        held: tuple[Iterable[GivenEntry], Iterable[GivenEntry]],
+        held: tuple[Iterable[NewEntry], Iterable[NewEntry]],
         split: int | None = None,
     ) -> None:
         self._split = split
@@ -117,7 +117,7 @@ class Recording:
             "said": self.said,
         }
 
-    def _given(self, one: GivenEntry) -> dict[str, Any]:
+    def _given(self, one: NewEntry) -> dict[str, Any]:
         return {
             "entry": one.entry_bytes.hex(),
             **({"payload": one.payload.hex()} if one.payload is not None else {}),

@@ -11,7 +11,7 @@ from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.events import ApologyReceived, PayloadVerified
 from culm_models.bamboo_p2p.memory_store import MemoryStore
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings, Policy
 from culm_models.bamboo_p2p.wire.data import encode_data
@@ -48,9 +48,9 @@ def payload(seq_num: int) -> bytes:
     return ENTRIES[seq_num - 1].payload or b""
 
 
-def bare(seq_num: int, *parts: tuple[int, bytes]) -> GivenEntry:
+def bare(seq_num: int, *parts: tuple[int, bytes]) -> NewEntry:
     """An entry without its payload, with unverified parts of it."""
-    return GivenEntry(ENTRIES[seq_num - 1].entry_bytes, None, parts)
+    return NewEntry(ENTRIES[seq_num - 1].entry_bytes, None, parts)
 
 
 def metadata(seq_num: int, *, signed: bool = True) -> Metadata:
@@ -66,7 +66,7 @@ def raw(data: bytes) -> bytes:
     return encode_data(RawPayload(len(data))) + data
 
 
-def asked(settings: PeerSettings = GREEDY, entries: tuple[GivenEntry, ...] = (), end: int = 3) -> HandMade:
+def asked(settings: PeerSettings = GREEDY, entries: tuple[NewEntry, ...] = (), end: int = 3) -> HandMade:
     """A greedy end that confirmed request 0, and to which its data comes."""
     made = HandMade(entries, settings, setup=GREEDY_SETUP)
     return made.control(proposal(0, end=end)).data(Switch(0))
@@ -84,7 +84,7 @@ def incoming(made: HandMade, request_id: int = 0) -> tuple[int, int]:
 class Chain:
     """Ends in a row, each with a connection to the one before, from which it pulls."""
 
-    def __init__(self, *held: tuple[GivenEntry, ...], settings: PeerSettings = GREEDY) -> None:
+    def __init__(self, *held: tuple[NewEntry, ...], settings: PeerSettings = GREEDY) -> None:
         self.peers = [Peer(MemoryStore(YAMF), settings) for _ in held]
         self.links: list[tuple[tuple[Peer, Connection], tuple[Peer, Connection]]] = []
         self.apologies = [0] * len(held)

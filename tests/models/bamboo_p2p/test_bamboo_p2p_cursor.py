@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM, lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import YAMF
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.sequence import Piece, Sequence
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy
@@ -43,10 +43,10 @@ RAW = PeerSettings(send_window=0)
 LACKS = Skip(SkipReason.UNAVAILABLE)
 
 
-def held(payloads: Collection[int], entries: Collection[int] = range(1, LENGTH + 1)) -> list[GivenEntry]:
+def held(payloads: Collection[int], entries: Collection[int] = range(1, LENGTH + 1)) -> list[NewEntry]:
     """These entries of the log, with these of their payloads."""
     return [
-        one if seq_num in payloads else GivenEntry(one.entry_bytes)
+        one if seq_num in payloads else NewEntry(one.entry_bytes)
         for seq_num, one in enumerate(ENTRIES, 1)
         if seq_num in entries
     ]
@@ -67,7 +67,7 @@ def whole(first: int, last: int) -> list[DataMessage | bytes]:
 
 
 def responding(
-    entries: list[GivenEntry], asked: Propose | None = None, settings: PeerSettings = RAW
+    entries: list[NewEntry], asked: Propose | None = None, settings: PeerSettings = RAW
 ) -> HandMade:
     """An end that confirmed the other one's request 0, for all of the log if nothing else is said."""
     made = HandMade(entries, settings)
@@ -75,7 +75,7 @@ def responding(
 
 
 def proposing(
-    entries: list[GivenEntry],
+    entries: list[NewEntry],
     confirmation: Adjust | None = None,
     settings: PeerSettings = RAW,
     setup: Setup | None = None,
@@ -116,7 +116,7 @@ EVERYTHING = ["m", "p"] * LENGTH
 
 
 @pytest.mark.parametrize("end", [responding, proposing])
-def test_what_is_at_the_cursor_and_held_is_sent(end: Callable[[list[GivenEntry]], HandMade]) -> None:
+def test_what_is_at_the_cursor_and_held_is_sent(end: Callable[[list[NewEntry]], HandMade]) -> None:
     assert said(end(held(range(9)))) == EVERYTHING
 
 
@@ -222,7 +222,7 @@ def test_a_payload_that_the_other_end_is_just_sending_stops() -> None:
 
 def test_a_payload_of_which_there_is_an_unverified_part_stops() -> None:
     """It may become whole: 6 would say that it cannot be had."""
-    part = GivenEntry(ENTRIES[0].entry_bytes, None, ((0, b"1"),))
+    part = NewEntry(ENTRIES[0].entry_bytes, None, ((0, b"1"),))
     made = responding([part, *held(range(9), [2, 3, 4, 5])])
     assert said(made) == ["m"]
     made.peer.add([ENTRIES[0]])

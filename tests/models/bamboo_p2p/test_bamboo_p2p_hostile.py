@@ -19,7 +19,7 @@ from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.data_channel import receiver as receiver_module
 from culm_models.bamboo_p2p.errors import CallRefused
 from culm_models.bamboo_p2p.memory_store import MemoryStore
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.settings import MESSAGES_A_TURN, UNCHANGING_MESSAGES_MAX, PeerSettings, Policy
 from culm_models.bamboo_p2p.store import HeldEntry, VerifiedEntry
 from culm_models.bamboo_p2p.wire.control import encode_control
@@ -64,7 +64,7 @@ def replay(session: dict[str, Any], role: int, rng: random.Random) -> Connection
     )
     peer = Peer(MemoryStore(FLAVOURS[session["hash"]]), settings)
     peer.add(
-        GivenEntry(
+        NewEntry(
             bytes.fromhex(one["entry"]),
             bytes.fromhex(one["payload"]) if "payload" in one else None,
             tuple((part["offset"], bytes.fromhex(part["bytes"])) for part in one.get("parts", ())),
@@ -323,7 +323,7 @@ def test_who_insists_on_a_dropped_payload_is_told_and_who_does_not_gets_the_rest
     is_mandatory: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = make_log(2)
-    given = [GivenEntry(first.entry_bytes), second]
+    given = [NewEntry(first.entry_bytes), second]
     made = without_payload_1(HandMade(given, PeerSettings(send_window=0)), monkeypatch)
     made.control(proposal(end=2, mandatory=is_mandatory))
     said = made.heard_data()

@@ -7,7 +7,7 @@ import pytest
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo_p2p.errors import RefusedBefore
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import (
@@ -255,12 +255,12 @@ def test_a_fork_that_is_given_ends_the_requests_of_its_log() -> None:
     made = HandMade(ENTRIES[:4])
     made.control(proposal(0))
     made.heard()
-    assert made.peer.add([GivenEntry(other_branch(2))]) == [LOG]
+    assert made.peer.add([NewEntry(other_branch(2))]) == [LOG]
     assert [message.code for message in made.heard() if isinstance(message, Cancel)] == [CancelCode.FORKED]
 
 
 def test_an_entry_whose_lipmaalink_leads_to_another_branch_is_a_fork() -> None:
-    made = HandMade([ENTRIES[0], GivenEntry(other_branch(4))])
+    made = HandMade([ENTRIES[0], NewEntry(other_branch(4))])
     assert made.peer.add([ENTRIES[12]]) == [LOG]
     assert made.store.fork_proof(LOG) == (other_branch(4), ENTRIES[12].entry_bytes)
     assert made.store.entry(LOG, 13) is None

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from culm_models.bamboo_p2p import negotiation, reactions
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests import request, request_table
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.sequence import SKIPPED_RUNS_MAX, PassedPieces, Sequence
@@ -67,7 +67,7 @@ def test_two_ends_with_every_second_payload_have_all_of_them_beyond_the_bound() 
     pair = Pair()
     for index, peer in enumerate(pair.peers):
         peer.add(
-            one if seq_num % 2 == index else GivenEntry(one.entry_bytes) for seq_num, one in enumerate(log, 1)
+            one if seq_num % 2 == index else NewEntry(one.entry_bytes) for seq_num, one in enumerate(log, 1)
         )
     pair.talk()
     pair.ends[0].propose(RequestedRange(*LOG, 1, end=len(log)))
@@ -99,7 +99,7 @@ def test_passed_pieces_are_those_that_were_not_skipped_until_the_bound() -> None
 def test_what_an_end_only_notified_of_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Payloads that it lacks, and so skips, make runs of what it notified of."""
     monkeypatch.setattr("culm_models.bamboo_p2p.data_channel.sender.NOTIFIED_RUNS_MAX", 8)
-    bare = [GivenEntry(one.entry_bytes) for one in make_log(60)]
+    bare = [NewEntry(one.entry_bytes) for one in make_log(60)]
     made = HandMade(bare, NOTIFIES)
     made.control(proposal(0, end=60, eagerness=Eagerness.NOTIFY))
     assert made.heard_data().count(LACKS) > 40

@@ -14,7 +14,7 @@ from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.errors import DataInvalid
 from culm_models.bamboo_p2p.events import ConnectionDropped
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import TURN_BYTES, PeerSettings
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Eagerness, Propose
@@ -26,7 +26,7 @@ from tests.models.bamboo_p2p.logs import AUTHOR, LOG, Pair, make_log
 RAW = PeerSettings(send_window=0)
 
 
-def asking_for(logs: int, settings: PeerSettings, held: list[tuple[GivenEntry, ...]]) -> HandMade:
+def asking_for(logs: int, settings: PeerSettings, held: list[tuple[NewEntry, ...]]) -> HandMade:
     """An end that holds logs 0, 1, …, each asked for as a whole by a request of twice its number."""
     made = HandMade([one for log in held for one in log], settings)
     for number in range(logs):
@@ -39,7 +39,7 @@ def ask(number: int, eagerness: Eagerness = Eagerness.ALL) -> Propose:
     return Propose(2 * number, AUTHOR.public_key, number, 1, 1, 0, 2**64 - 1, None, eagerness)
 
 
-def log_of(size: int, log_id: int) -> tuple[GivenEntry, ...]:
+def log_of(size: int, log_id: int) -> tuple[NewEntry, ...]:
     """A log of one entry with so large a payload."""
     return make_log(1, payload=lambda _: bytes(size), log_id=log_id)
 

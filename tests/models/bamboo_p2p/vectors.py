@@ -13,7 +13,7 @@ from typing import Any, Final
 from culm_models.bamboo.certificate_pool import lower_pool, shortest_path, upper_pool
 from culm_models.bamboo.entry import decode_entry, sign_entry
 from culm_models.bamboo.hashes import FLAVOURS, YAMF, YASMF, HashFlavour
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.control import encode_control, encode_setup
@@ -66,7 +66,7 @@ def _flavours() -> list[tuple[str, HashFlavour]]:
     return sorted(FLAVOURS.items())
 
 
-def _entry(given: GivenEntry, flavour: HashFlavour) -> dict[str, Any]:
+def _entry(given: NewEntry, flavour: HashFlavour) -> dict[str, Any]:
     return {
         "seq_num": decode_entry(given.entry_bytes, flavour).seq_num,
         "entry": given.entry_bytes.hex(),
@@ -75,8 +75,8 @@ def _entry(given: GivenEntry, flavour: HashFlavour) -> dict[str, Any]:
     }
 
 
-def _other_branch(flavour: HashFlavour = YAMF) -> GivenEntry:
-    return GivenEntry(sign_entry(AUTHOR, LOG[1], 1, b"another", flavour=flavour), b"another")
+def _other_branch(flavour: HashFlavour = YAMF) -> NewEntry:
+    return NewEntry(sign_entry(AUTHOR, LOG[1], 1, b"another", flavour=flavour), b"another")
 
 
 def pools() -> dict[str, Any]:
@@ -275,10 +275,10 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
     """Whole sessions, both ways, until nothing is left to say; `split`: bytes that arrive at a time."""
     log, short = make_log(LENGTH), make_log(LENGTH)[:4]
     other = make_log(LENGTH, YASMF)
-    bare = [GivenEntry(one.entry_bytes) for one in log]
+    bare = [NewEntry(one.entry_bytes) for one in log]
     ended = make_log(5, end_of_log=True)
     part = log[3].payload or b""
-    wrong = GivenEntry(log[0].entry_bytes, None, ((0, b"?"),))
+    wrong = NewEntry(log[0].entry_bytes, None, ((0, b"?"),))
     greedy = PeerSettings(sends_greedily=True, accepts_greedy=True, send_window=0, receive_window=0)
     refuses = PeerSettings(send_window=0, policy=Policy(answer=PolicyAnswer.REFUSE))
 
@@ -296,7 +296,7 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
             YASMF,
             both,
             other,
-            [GivenEntry(other[3].entry_bytes, None, ((0, part[:5]),))],
+            [NewEntry(other[3].entry_bytes, None, ((0, part[:5]),))],
             [asks(1, 4, end=4, offset=5)],
         ),
         ("a forked log, YASMF", YASMF, both, other[:4], [_other_branch(YASMF)], [asks(0, 1, lower=1)]),
@@ -309,7 +309,7 @@ def sessions(split: int | None = None) -> list[dict[str, Any]]:
             YAMF,
             both,
             log,
-            [GivenEntry(log[3].entry_bytes, None, ((0, part[:5]),))],
+            [NewEntry(log[3].entry_bytes, None, ((0, part[:5]),))],
             [asks(1, 4, end=4, offset=5)],
         ),
         (

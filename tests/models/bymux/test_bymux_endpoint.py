@@ -72,7 +72,7 @@ def test_any_order_brings_all_of_it_within_the_credit_that_was_given(
     if window:
         assert came[DATA] == written[DATA]
         # As much may come now as at the beginning, but for what is not worth a frame yet.
-        assert window // 2 <= sender.room <= window
+        assert window // 2 <= sender.capacity <= window
     assert sender.dropped is None and receiver.dropped is None
 
 

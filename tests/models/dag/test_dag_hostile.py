@@ -20,7 +20,7 @@ from culm_models.dag.ucan.forms import jwt_text, ucan_from_block, ucan_from_raw
 from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.unixfs.directories import list_directory
 from culm_models.dag.unixfs.files import file_blocks, read_file
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings, decode_verdict
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules, decode_rules
 from culm_models.dag.walk.shard_blocks import open_shard
 from culm_models.dag.wire.codec import decode_message, encode_message
 from tests.models.dag.blocks_in_memory import BlocksInMemory
@@ -47,7 +47,7 @@ SHARDS = [encode_dag_cbor({"blocks": [{"a": 1}, [LINK]], "roots": [LINK]}), enco
 FRAMES = [bytes.fromhex(row["bytes"]) for row in recorded("messages")["valid"]]
 HAMT = recorded("unixfs")["path"][-1]
 PB_NODES = [bytes.fromhex(one["hex"]) for one in HAMT["blocks"] if cid_from_text(one["cid"]).codec == DAG_PB]
-VERDICTS = [DEFAULT_VERDICT.encode(), VerdictSettings("bearer", True, (LEAF.claims.issuer,), 5).encode()]
+VERDICTS = [DEFAULT_RULES.encode(), ValidationRules("bearer", True, (LEAF.claims.issuer,), 5).encode()]
 
 
 def as_value(data: bytes) -> None:
@@ -146,7 +146,7 @@ def as_pb(data: bytes) -> None:
 
 
 def as_verdict(data: bytes) -> None:
-    assert decode_verdict(data).encode() == data
+    assert decode_rules(data).encode() == data
 
 
 KINDS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {

@@ -179,12 +179,12 @@ def test_a_walk_remembers_a_bounded_number_of_blocks_and_links() -> None:
     root = blocks.value([blocks.value([blocks.raw(bytes([n, m])) for m in range(9)]) for n in range(9)])
     found = resolve_path(root, [], blocks.find)
     # At most 9 of the root's links wait, with 9 of the last block's.
-    assert len(list(blocks_of_end(found, blocks.find, most=91 + 9))) == 91
+    assert len(list(blocks_of_end(found, blocks.find, limit=91 + 9))) == 91
     with pytest.raises(TooManyLinks):
-        list(blocks_of_end(found, blocks.find, most=90))
+        list(blocks_of_end(found, blocks.find, limit=90))
     with pytest.raises(TooManyLinks):
-        next(blocks_of_end(found, blocks.find, most=9))
-        list(blocks_of_end(found, blocks.find, most=9))
+        next(blocks_of_end(found, blocks.find, limit=9))
+        list(blocks_of_end(found, blocks.find, limit=9))
 
 
 def test_scopes_give_the_blocks_that_a_client_needs_and_no_others() -> None:
@@ -251,7 +251,7 @@ def test_blocks_are_repeated_where_that_is_asked_for() -> None:
 
     def repeated(path: str, scope: DagScope, most: int | None = None) -> list[Cid]:
         found = end(blocks, root, path)
-        return list(blocks_of_end(found, blocks.find, scope, repeats=True, most=most))
+        return list(blocks_of_end(found, blocks.find, scope, repeats=True, limit=most))
 
     parts = [file, leaf, leaf]
     assert repeated("d", DagScope.ALL) == [root, inner, *parts, *parts]
@@ -266,7 +266,7 @@ def test_blocks_are_repeated_where_that_is_asked_for() -> None:
         at, size = blocks.file([(at, size), (at, size)]), 2 * size
     for scope in (DagScope.ALL, DagScope.ENTITY):
         with pytest.raises(TooManyLinks):
-            list(blocks_of_end(end(blocks, at), blocks.find, scope, repeats=True, most=1_000))
+            list(blocks_of_end(end(blocks, at), blocks.find, scope, repeats=True, limit=1_000))
 
 
 def test_a_path_has_one_root_a_segment_and_the_shards_of_directories_are_none() -> None:

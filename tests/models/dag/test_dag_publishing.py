@@ -21,7 +21,7 @@ from culm_models.dag.publish.machine import PublishMachine, Taken
 from culm_models.dag.replica.codec import encode_append, encode_join, encode_node, proof_value
 from culm_models.dag.replica.node import ReplicaNode
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from tests.models.dag.signers import DIDS, KEYS, publish, ucan
 
 Block = tuple[Cid, bytes, int]
@@ -220,7 +220,7 @@ def test_a_hash_function_counts_where_the_verdict_settings_have_it() -> None:
     machine, found = taken(blocks)
     assert found[2] == "hash_unsupported"
     assert machine.states(ID)[node.cid] == "opaque"
-    settings = VerdictSettings(hashes=(*DEFAULT_HASHES, BLAKE3))
+    settings = ValidationRules(hashes=(*DEFAULT_HASHES, BLAKE3))
     machine, _ = taken(blocks, PublishMachine(settings))
     assert machine.states(ID)[node.cid] == "complete"
     wrong = make_cid(1, CAR, BLAKE3, digest[:31])
@@ -228,7 +228,7 @@ def test_a_hash_function_counts_where_the_verdict_settings_have_it() -> None:
 
 
 def test_bounds_are_those_of_the_verdict_settings() -> None:
-    small = VerdictSettings(bounds=replace(DEFAULT_BOUNDS, shards=1, car=len(ROOT_CAR) - 1, ucan=100))
+    small = ValidationRules(bounds=replace(DEFAULT_BOUNDS, shards=1, car=len(ROOT_CAR) - 1, ucan=100))
     two = of_node(encode_append([cid_of(CAR, b"1"), cid_of(CAR, b"2")]))
     blocks = [two, of_car(ROOT_CAR), of_node(publish())]
     assert taken(blocks, PublishMachine(small))[1] == ["too_many", "too_large", "too_large"]
@@ -283,6 +283,6 @@ def test_under_bearer_a_proof_is_worth_what_its_leaf_says() -> None:
     change = {"type": "publish", "id": ID, "link": ROOT_CID, "origin": WHOLE.cid, "proof": proof_value(leaf)}
     block = of_node(encode_node(change, None))
     assert taken([block])[1] == ["unbound"]
-    bearer = PublishMachine(VerdictSettings("bearer"))
+    bearer = PublishMachine(ValidationRules("bearer"))
     assert taken([block], bearer)[1] != ["unbound"]
     assert bearer.order(ID).tip == block[0]

@@ -13,7 +13,7 @@ from culm_models.dag.publish.states import PublishState
 from culm_models.dag.replica.codec import decode_node, encode_append, encode_join
 from culm_models.dag.replica.node import PublishChange, ReplicaNode
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_streaming.dag import contents
 from culm_streaming.dag.state import CHUNKS, SHARDS_KNOWN
 from culm_streaming.errors import StateLayoutError
@@ -314,6 +314,6 @@ def test_what_a_process_remembers_of_another_checkpoint_counts_for_nothing() -> 
 def test_a_state_of_other_verdict_settings_is_refused() -> None:
     world = DagWorld()
     world.run([in_nodes(WHOLE)])
-    world.settings = VerdictSettings(policy="bearer")
+    world.settings = ValidationRules(policy="bearer")
     with pytest.raises(StateLayoutError):
         world.run([in_nodes(HALF)])

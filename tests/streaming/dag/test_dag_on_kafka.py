@@ -12,9 +12,9 @@ import pytest
 
 from culm_connectors.dag.deployment import import_into_topics, read_deployment
 from culm_connectors.dag.store.exporting import export_dags
-from culm_models.dag.errors import VerdictDiffers
+from culm_models.dag.errors import RulesDiffer
 from culm_models.dag.publish.states import PublishState
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_streaming.dag.job import DagJobSettings, dag_query
 from culm_streaming.dag.settings import DagLayout
 from culm_streaming.run import RunSettings, run_jobs
@@ -127,8 +127,8 @@ def test_what_follows_from_the_sources_is_written_over_restarts_and_is_the_same_
         assert partition == cid_partition(split_shard_index_key(key)[0], 2)
 
     # R28: one record decides for the deployment, and this job has others.
-    with pytest.raises(VerdictDiffers, match="policy is bearer here and bound there"):
-        dag_query(spark, kafka, DagJobSettings(verdict=VerdictSettings(policy="bearer")))
+    with pytest.raises(RulesDiffer, match="policy is bearer here and bound there"):
+        dag_query(spark, kafka, DagJobSettings(verdict=ValidationRules(policy="bearer")))
 
     # Reference 9: from the sources alone, in another order, all that is derived comes out byte for byte.
     again = KafkaSettings(bootstrap=kafka.bootstrap, prefix=f"{kafka.prefix}-again", partitions=2)

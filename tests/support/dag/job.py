@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 from culm_streaming.dag.packing import (
     SHARDS,
     Packing,
@@ -41,7 +41,7 @@ class Sent(NamedTuple):
 class DagWorld:
     """One job and what it has written: the last value of each key, orders, and what was refused."""
 
-    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
+    def __init__(self, settings: ValidationRules = DEFAULT_RULES) -> None:
         self.layout = DagLayout(shards=3, batch_bytes=2_000)
         self.settings = settings
         self.shards: dict[int, MemoryState] = {}

@@ -13,7 +13,7 @@ from culm_connectors.transport import Address, CloseCode, Identity, TransportSet
 from culm_connectors.transport.interface import Connection, SendStream
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, cid_of
 from culm_models.dag.replica.codec import encode_append
-from culm_models.dag.verdict import DEFAULT_VERDICT
+from culm_models.dag.validation_rules import DEFAULT_RULES
 from culm_models.dag.wire.codec import FrameReader, frame_of
 from culm_models.dag.wire.messages import (
     FRAME_MAX,
@@ -71,7 +71,7 @@ async def _talk(address: Address, answer: Answer, *first: DagMessage) -> None:
 
 
 def _hello(*spaces: bytes) -> DagHello:
-    return DagHello(FRAME_MAX, spaces, DEFAULT_VERDICT.policy, DEFAULT_VERDICT.digest)
+    return DagHello(FRAME_MAX, spaces, DEFAULT_RULES.policy, DEFAULT_RULES.digest)
 
 
 async def empty_offers(address: Address) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culm_models.dag.bounds import Bounds
-from culm_models.dag.errors import VerdictDiffers, VerdictMalformed, VerdictUnsupported
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.errors import RulesDiffer, RulesMalformed, RulesUnsupported
+from culm_models.dag.validation_rules import ValidationRules
 from culm_topics.dag.records import VERDICT_KEY
 from culm_topics.dag.verdict import SETTINGS_TOPIC, agree_verdict, read_verdict, verdict_in_force
 from culm_topics.errors import TopicMissing
@@ -20,7 +20,7 @@ from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
 from tests.support.kafka.topic_io import produce, read_all
 
-BOUND, BEARER = VerdictSettings(), VerdictSettings(policy="bearer", leeway=60)
+BOUND, BEARER = ValidationRules(), ValidationRules(policy="bearer", leeway=60)
 TOMBSTONE = (VERDICT_KEY, b"")
 SAID = (VERDICT_KEY, BOUND.encode())
 OTHER = (VERDICT_KEY, BEARER.encode())
@@ -29,7 +29,7 @@ OTHER = (VERDICT_KEY, BEARER.encode())
 def test_the_record_is_as_its_cddl_says() -> None:
     schema = pycddl.Schema(files("culm_topics").joinpath("dag/cddl/dag-settings.cddl").read_text())
     schema.validate_cbor(BOUND.encode())
-    schema.validate_cbor(VerdictSettings("bearer", True, (b"\xed\x01" + bytes(32),), 5).encode())
+    schema.validate_cbor(ValidationRules("bearer", True, (b"\xed\x01" + bytes(32),), 5).encode())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_record_is_as_its_cddl_says() -> None:
     ],
 )
 def test_the_first_record_behind_the_last_tombstone_counts(
-    records: list[tuple[bytes, bytes]], standing: VerdictSettings | None
+    records: list[tuple[bytes, bytes]], standing: ValidationRules | None
 ) -> None:
     assert verdict_in_force(records) == standing
 
@@ -57,7 +57,7 @@ def test_what_comes_later_changes_nothing_but_by_a_tombstone(records: list[tuple
 
 
 def test_a_record_that_is_none_lets_nobody_start() -> None:
-    with pytest.raises(VerdictMalformed):
+    with pytest.raises(RulesMalformed):
         verdict_in_force([(VERDICT_KEY, b"\xa0"), SAID])
 
 
@@ -71,12 +71,12 @@ def test_the_first_process_publishes_and_one_that_differs_is_told_the_field(
     admin.create(settings)
     assert read_verdict(settings) is None
     assert agree_verdict(settings, BOUND) == agree_verdict(settings, BOUND) == BOUND
-    with pytest.raises(VerdictDiffers, match="policy is bearer here and bound there; leeway is 60 here"):
+    with pytest.raises(RulesDiffer, match="policy is bearer here and bound there; leeway is 60 here"):
         agree_verdict(settings, BEARER)
-    with pytest.raises(VerdictDiffers, match=r"bounds\.forks is 9 here"):
-        agree_verdict(settings, VerdictSettings(bounds=Bounds(forks=9)))
-    with pytest.raises(VerdictUnsupported):
-        agree_verdict(settings, VerdictSettings(hashes=(0, 0x99)))
+    with pytest.raises(RulesDiffer, match=r"bounds\.forks is 9 here"):
+        agree_verdict(settings, ValidationRules(bounds=Bounds(forks=9)))
+    with pytest.raises(RulesUnsupported):
+        agree_verdict(settings, ValidationRules(hashes=(0, 0x99)))
     assert read_all(settings, SETTINGS_TOPIC) == [SAID]
     produce(settings, SETTINGS_TOPIC, [(VERDICT_KEY, None)])
     assert agree_verdict(settings, BEARER) == BEARER
@@ -88,15 +88,15 @@ def test_of_processes_that_publish_at_once_those_of_one_record_start(
 ) -> None:
     settings = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix)
     admin.create(settings)
-    started: list[VerdictSettings] = []
-    refused: list[VerdictSettings] = []
+    started: list[ValidationRules] = []
+    refused: list[ValidationRules] = []
     gate = threading.Barrier(6)
 
-    def process(own: VerdictSettings) -> None:
+    def process(own: ValidationRules) -> None:
         gate.wait()
         try:
             started.append(agree_verdict(settings, own))
-        except VerdictDiffers:
+        except RulesDiffer:
             refused.append(own)
 
     threads = [threading.Thread(target=process, args=([BOUND, BEARER][one % 2],)) for one in range(6)]

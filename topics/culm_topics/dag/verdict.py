@@ -1,4 +1,4 @@
-"""The verdict settings of a deployment (R28): one record of `dag.settings`, on which every process agrees.
+"""The validation rules of a deployment (R28): one record of `dag.settings`, on which every process agrees.
 
 The first record of the topic counts, after the last one without a value. So if two processes publish their
 settings at once, both read the same one afterwards, and at most one of them may start.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from culm_models.dag.verdict import VerdictSettings, decode_verdict, require_verdict
+from culm_models.dag.validation_rules import ValidationRules, decode_rules, require_same_rules
 from culm_topics.dag.records import VERDICT_KEY
 from culm_topics.errors import KafkaFailure
 from culm_topics.kafka import clients
@@ -20,31 +20,31 @@ SETTINGS_TOPIC: Final = "dag.settings"
 _FLUSH_SECONDS: Final = 30.0
 
 
-def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> VerdictSettings | None:
+def verdict_in_force(records: Iterable[tuple[bytes, bytes]]) -> ValidationRules | None:
     """Return the settings in (key, value) records of the topic, taken in order; None if there are none.
 
-    Raises `VerdictMalformed` if the first record is malformed: no process may act without the settings.
+    Raises `RulesMalformed` if the first record is malformed: no process may act without the settings.
     """
     in_force = b""
     for key, value in records:
         if key == VERDICT_KEY and not (in_force and value):
             in_force = value
-    return decode_verdict(in_force) if in_force else None
+    return decode_rules(in_force) if in_force else None
 
 
-def read_verdict(settings: KafkaSettings) -> VerdictSettings | None:
-    """Return the deployment's verdict settings; None if none have been published.
+def read_verdict(settings: KafkaSettings) -> ValidationRules | None:
+    """Return the deployment's validation rules; None if none have been published.
 
-    Raises `VerdictMalformed`, `TopicMissing`, `KafkaFailure`.
+    Raises `RulesMalformed`, `TopicMissing`, `KafkaFailure`.
     """
     return verdict_in_force((message.key, message.value) for message in read_to_end(settings, SETTINGS_TOPIC))
 
 
-def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSettings:
+def agree_verdict(settings: KafkaSettings, own: ValidationRules) -> ValidationRules:
     """Compare a process's own settings with the deployment's before it starts.
 
-    If there are none, its own settings are published. Raises `VerdictDiffers` with the fields that differ,
-    `VerdictUnsupported` for settings that this process does not support, and the errors of `read_verdict`.
+    If there are none, its own settings are published. Raises `RulesDiffer` with the fields that differ,
+    `RulesUnsupported` for settings that this process does not support, and the errors of `read_verdict`.
     Blocks.
     """
     own.require_supported()
@@ -54,11 +54,11 @@ def agree_verdict(settings: KafkaSettings, own: VerdictSettings) -> VerdictSetti
         published = read_verdict(settings)
     if published is None:
         raise KafkaFailure(f"{settings.topic(SETTINGS_TOPIC)}: what was published is not there")
-    require_verdict(own, published)
+    require_same_rules(own, published)
     return published
 
 
-def _publish(settings: KafkaSettings, own: VerdictSettings) -> None:
+def _publish(settings: KafkaSettings, own: ValidationRules) -> None:
     topic = settings.topic(SETTINGS_TOPIC)
     failures: list[str] = []
     producer = clients.producer(settings)

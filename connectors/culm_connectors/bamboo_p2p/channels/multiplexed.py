@@ -97,8 +97,8 @@ class Multiplexed:
         """Wait until there is credit and capacity of the transport. Returns the bytes that may be sent."""
         if lane == CONTROL:
             return _WAITING_BYTES
-        await self._until(lambda: self._endpoint.room > 0 and len(self._out) < _WAITING_BYTES)
-        return min(self._endpoint.room, _WAITING_BYTES - len(self._out))
+        await self._until(lambda: self._endpoint.capacity > 0 and len(self._out) < _WAITING_BYTES)
+        return min(self._endpoint.capacity, _WAITING_BYTES - len(self._out))
 
     async def close(self, error: BambooP2pError | None) -> None:
         """Close the channel. No error code is sent, because the channel has none."""

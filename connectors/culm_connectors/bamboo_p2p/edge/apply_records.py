@@ -23,7 +23,7 @@ from culm_models.bamboo.entry import decode_entry
 from culm_models.bamboo.hashes import HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_topics.errors import RecordError
 from culm_topics.logs.records import EntryRecord, LogRecord, decode_fragment, decode_payload_chunk
@@ -157,13 +157,13 @@ class LogApplier:
         if store.is_dropped(log, entry.seq_num):
             payload = b""  # a payload that retention dropped does not return by a record that is read later
         if before is None or (payload and not store.has_payload(log, entry.seq_num)):
-            peer.add([GivenEntry(entry_bytes, payload or None)])
+            peer.add([NewEntry(entry_bytes, payload or None)])
             taken.entries += before is None
             taken.payloads += bool(payload)
             if store.entry(log, entry.seq_num) is None:
                 return None  # of another branch: the proof is stored
         elif before.hash != held.hash:
-            peer.add([GivenEntry(entry_bytes)])
+            peer.add([NewEntry(entry_bytes)])
             return None
         if not payload and self._awaited.entry(log, held):
             self._outbox.seen_payload(log, entry.seq_num)

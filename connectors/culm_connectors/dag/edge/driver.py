@@ -24,7 +24,7 @@ from culm_connectors.kafka import TopicReaders
 from culm_connectors.kafka.backlog import BatchSender
 from culm_connectors.local_store.refilled_folder import condemn_folder
 from culm_connectors.local_store.store_guard import StoreGuard
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_topics.kafka.origin import Origin
 
 FOLDER: Final = "dag"
@@ -92,7 +92,7 @@ class DagEdge:
 async def open_dag_edge(
     context: EdgeContext,
     settings: DagEdgeSettings,
-    verdict: VerdictSettings,
+    verdict: ValidationRules,
     origin: Origin,
     partitions: DagPartitions,
     metrics: DagMetrics,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from culm_connectors.dag.http.settings import AccessMode, DagHttpSettings
 from culm_connectors.dag.store.settings import GIB, DagFolderQuotas
 from culm_models.dag.ucan.did_key import did_from_text
-from culm_models.dag.verdict import LEEWAY_MAX, VerdictSettings
+from culm_models.dag.validation_rules import LEEWAY_MAX, ValidationRules
 from culm_models.errors import CulmError
 
 
@@ -75,7 +75,7 @@ class DagEdgeSettings(DagFolderQuotas, EdgeQuotas):
             raise ValueError(f"{self.listen}: write HOST:PORT")
         return host.strip("[]"), int(port)
 
-    def verdict(self) -> VerdictSettings:
+    def verdict(self) -> ValidationRules:
         """Return the deployment's rules as this process is configured (R28)."""
         services = tuple(did_from_text(text) for text in self.services)
-        return VerdictSettings(self.policy, self.legacy, services, self.leeway_s)
+        return ValidationRules(self.policy, self.legacy, services, self.leeway_s)

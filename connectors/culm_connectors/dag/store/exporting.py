@@ -25,7 +25,7 @@ from culm_models.dag.car import car_header, car_section
 from culm_models.dag.car.reader import CarStream, Section
 from culm_models.dag.errors import DagError
 from culm_models.dag.exchange.needs import needs_of_block
-from culm_models.dag.verdict import VerdictSettings, decode_verdict, verdict_differences
+from culm_models.dag.validation_rules import ValidationRules, decode_rules, rule_differences
 from culm_models.dag.wire.messages import SPACE_SIZE, AckStatus
 
 NODES_FILE: Final = "nodes.car"
@@ -101,7 +101,7 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     sections = _sections(source / NODES_FILE)
     manifest = _manifest(sections)
     own, exported = folder.settings.verdict, _verdict(manifest)
-    if different := verdict_differences(own, exported):
+    if different := rule_differences(own, exported):
         raise DagExportError(
             f"the export was judged by other settings: {', '.join(different)}",
             hint="import into a folder of its own",
@@ -124,13 +124,13 @@ def import_dags(folder: DagFolder, source: Path) -> ImportedDags:
     return imported
 
 
-def exported_verdict(source: Path) -> VerdictSettings:
+def exported_verdict(source: Path) -> ValidationRules:
     """Return the settings by which an export was validated. Raises `DagExportError`, `DagError`."""
     return _verdict(_manifest(_sections(source / NODES_FILE)))
 
 
-def _verdict(manifest: dict[str, Any]) -> VerdictSettings:
-    return decode_verdict(encode_dag_cbor(manifest["settings"]))
+def _verdict(manifest: dict[str, Any]) -> ValidationRules:
+    return decode_rules(encode_dag_cbor(manifest["settings"]))
 
 
 def _put(

@@ -14,13 +14,13 @@ from culm_models.dag.ucan.chain import ChainRefusal, Published, authorise
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 
 
 class ProofJudge:
     """Validates publishes by the contents of a database."""
 
-    def __init__(self, database: sqlite3.Connection, settings: VerdictSettings) -> None:
+    def __init__(self, database: sqlite3.Connection, settings: ValidationRules) -> None:
         self._database = database
         self._settings = settings
         self._policy = settings.chain_policy

@@ -11,7 +11,7 @@ from culm_connectors.edge.fair_turns import at_once
 from culm_models.dag.blocks.cid import Cid, cid_from_bytes
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.order.total_order import TotalOrder, order_of
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.shard_blocks import is_opaque
 
 _PUBLISHES = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
@@ -21,7 +21,7 @@ _PUBLISHES = (BlockKind.PUBLISH.value, BlockKind.UCAN.value)
 class NodeQueries:
     """Queries of the tables of one folder."""
 
-    def __init__(self, database: sqlite3.Connection, settings: VerdictSettings) -> None:
+    def __init__(self, database: sqlite3.Connection, settings: ValidationRules) -> None:
         self._database = database
         self._settings = settings
 

@@ -31,7 +31,7 @@ from culm_models.dag.replica.node import AppendChange, PublishChange, ReplicaNod
 from culm_models.dag.ucan.chain import ChainRefusal
 from culm_models.dag.ucan.signing import verify_signature
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.wire.messages import AckStatus
 
 _REFUSED_MAX: Final = 100_000
@@ -60,7 +60,7 @@ class NodeTable:
     def __init__(
         self,
         database: sqlite3.Connection,
-        settings: VerdictSettings,
+        settings: ValidationRules,
         judge: ProofJudge,
         waiting: WaitingNodes,
         blocked: BlockedKeys,

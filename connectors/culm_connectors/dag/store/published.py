@@ -20,7 +20,7 @@ from culm_models.dag.replica.node import PublishChange, ReplicaNode
 from culm_models.dag.replica.store import ReplicaStore
 from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.shard_blocks import ShardBlocks
 
 _SETTLED_MAX: Final = 65_536
@@ -71,7 +71,7 @@ class PublishedReader:
         judge: ProofJudge,
         queries: NodeQueries,
         shards: ShardTable,
-        settings: VerdictSettings,
+        settings: ValidationRules,
     ) -> None:
         self._database = database
         self._settings = settings

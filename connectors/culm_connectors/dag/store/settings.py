@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 
 GIB: Final = 1024**3
 MIB: Final = 1024**2
@@ -37,6 +37,6 @@ class DagFolderQuotas(BaseModel):
 class DagFolderSettings(DagFolderQuotas):
     """The rules are the deployment's (R28), the quotas this folder's own."""
 
-    verdict: VerdictSettings = DEFAULT_VERDICT
+    verdict: ValidationRules = DEFAULT_RULES
     peer_spools: int = Field(4_096, ge=1, description="how many spools one peer may have, however small")
     spools: int = Field(65_536, ge=1, description="in all")

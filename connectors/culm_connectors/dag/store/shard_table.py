@@ -23,7 +23,7 @@ from culm_models.dag.blocks.cid import CAR, Cid, cid_from_bytes
 from culm_models.dag.blocks.multihash import block_hasher
 from culm_models.dag.car.reader import CarStream
 from culm_models.dag.errors import BlockTooLarge, HashMismatch
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.walk.shard_blocks import block_places, is_opaque
 
 _OPEN_FILES: Final = 64
@@ -55,7 +55,7 @@ def file_of(folder: Path, data: bytes | memoryview) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def verify_shard(path: Path, cid: Cid, settings: VerdictSettings) -> VerifiedShard:
+def verify_shard(path: Path, cid: Cid, settings: ValidationRules) -> VerifiedShard:
     """Read a shard's file and verify it. Raises the `DagError` with which it is refused, or `OSError`."""
     size = path.stat().st_size
     if size > settings.bounds.car:

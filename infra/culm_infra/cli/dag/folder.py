@@ -16,7 +16,7 @@ from culm_infra.cli import options
 from culm_models.dag.blocks.cid import Cid, cid_of_any_base
 from culm_models.dag.errors import DagError
 from culm_models.dag.ucan.did_key import did_from_text
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.keys import KeyPair
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def folder_settings(policy: str) -> DagFolderSettings:
 
     if policy not in _POLICIES:
         raise typer.BadParameter(f"{policy!r} is no policy: write {' or '.join(_POLICIES)}")
-    return DagFolderSettings(verdict=VerdictSettings(policy=policy))
+    return DagFolderSettings(verdict=ValidationRules(policy=policy))
 
 
 @contextmanager

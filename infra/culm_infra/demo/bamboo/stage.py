@@ -26,7 +26,7 @@ from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry, spine_n
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.events import BambooP2pEvent
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.keys import KeyPair
 
 AUTHOR: Final = KeyPair.generate(b"the author of the logs of the demo of Bamboo")
@@ -59,7 +59,7 @@ def noise(size: int, seed: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def signed(log_id: int, payloads: Iterable[bytes]) -> list[GivenEntry]:
+def signed(log_id: int, payloads: Iterable[bytes]) -> list[NewEntry]:
     """Sign a log with its payloads, from its first entry on."""
     hashes: dict[int, bytes] = {}
     given = []
@@ -74,13 +74,13 @@ def signed(log_id: int, payloads: Iterable[bytes]) -> list[GivenEntry]:
             flavour=YAMF,
         )
         hashes[seq_num] = YAMF.hash(entry)
-        given.append(GivenEntry(entry, payload))
+        given.append(NewEntry(entry, payload))
     return given
 
 
-def without_payload(given: GivenEntry, *held: tuple[int, bytes]) -> GivenEntry:
+def without_payload(given: NewEntry, *held: tuple[int, bytes]) -> NewEntry:
     """Return the entry alone, or with unverified parts of its payload."""
-    return GivenEntry(given.entry_bytes, None, held)
+    return NewEntry(given.entry_bytes, None, held)
 
 
 _STEP_S: Final = 0.02

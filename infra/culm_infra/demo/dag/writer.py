@@ -29,7 +29,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.sharding import cut_dag
 from culm_models.dag.unixfs.files import read_file
 from culm_models.dag.unixfs.importing import PROFILES, import_file
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.keys import KeyPair
 
 _PROFILE: Final = PROFILES["ipfs-cid-v1"]
@@ -169,7 +169,7 @@ async def dag_writer(
     directory: Path, name: str, key: KeyPair, space: bytes, policy: Policy
 ) -> AsyncIterator[DagWriter]:
     """Open a replica in its own folder."""
-    settings = DagPeerSettings(folder=DagFolderSettings(verdict=VerdictSettings(policy=policy)))
+    settings = DagPeerSettings(folder=DagFolderSettings(verdict=ValidationRules(policy=policy)))
     identity = Identity.from_private_key(key.private_key)
     async with DagPeer.open(directory / name, identity=identity, settings=settings) as peer:
         yield DagWriter(name, key, space, peer, directory / name)

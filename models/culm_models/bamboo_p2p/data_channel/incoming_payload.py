@@ -115,5 +115,5 @@ class IncomingPayload:
                 self.is_of_the_other_alone = False
             if not self._link.verify_payload(request, self.seq_num):
                 return False
-        held = store.entry(request.log, self.seq_num)
-        return self._trace is None or held is None or not self._trace.is_wrong(held.entry.payload_hash)
+        stored = store.entry(request.log, self.seq_num)
+        return self._trace is None or stored is None or not self._trace.is_wrong(stored.entry.payload_hash)

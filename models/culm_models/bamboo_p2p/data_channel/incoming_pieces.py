@@ -68,8 +68,8 @@ class IncomingPieces:
         """Return the size in bytes of the payload at the incoming cursor, or None if it is unknown."""
         if request.incoming_size is not None or request.is_discarding:
             return request.incoming_size
-        held = self._link.store.entry(request.log, piece.seq_num)
-        return held.entry.payload_size if held is not None else None
+        stored = self._link.store.entry(request.log, piece.seq_num)
+        return stored.entry.payload_size if stored is not None else None
 
     @staticmethod
     def _is_sure(request: Request) -> bool:
@@ -121,9 +121,9 @@ class IncomingPieces:
             raise DataUnwanted(f"a notify came for the metadata of {start.seq_num}")
         last = request.sequence.piece(end - 1).seq_num
         for seq_num in self._link.store.held_between(request.log, start.seq_num, last):
-            held = self._link.store.entry(request.log, seq_num)
-            if held is not None and request.sequence.payload_index(seq_num) is not None:
-                size = held.entry.payload_size
+            stored = self._link.store.entry(request.log, seq_num)
+            if stored is not None and request.sequence.payload_index(seq_num) is not None:
+                size = stored.entry.payload_size
                 # In a payload-only request they may be of another branch, with other sizes.
                 if not own.admits_notify(size) and not request.proposal.payload_only:
                     raise DataUnwanted(f"a notify came for the payload of {seq_num}, which was asked for")
@@ -196,12 +196,12 @@ class IncomingPieces:
             self._passed_metadata(request, message, index, is_valid=True)
             return
         try:
-            held = rebuild_entry(request, piece.seq_num, message, link.store)
+            rebuilt = rebuild_entry(request, piece.seq_num, message, link.store)
         except LinkUnknown:
             self._give_up(request)
             self._passed_metadata(request, message, index, is_valid=True)
             return
-        if held is None:
+        if rebuilt is None:
             if link.store.fork_proof(request.log) is not None:
                 # The fork ends the request; data in flight may be of either branch.
                 self._give_up(request)
@@ -211,20 +211,20 @@ class IncomingPieces:
                 raise DataInvalid(f"entry {piece.seq_num} is not what its author signed")
             self._passed_metadata(request, message, index, is_valid=False)
             return
-        own = link.store.entry(request.log, piece.seq_num)
-        proof = fork_with_held(held, link.store)
+        stored = link.store.entry(request.log, piece.seq_num)
+        proof = fork_with_held(rebuilt, link.store)
         if proof is not None:
             link.found_fork(request, proof)
             self._negotiation.cancel(request, Cancel(request.id, CancelCode.FORKED, entries=proof))
             request.is_discarding = True
-        elif own is not None and own.hash != held.hash:
+        elif stored is not None and stored.hash != rebuilt.hash:
             # Two signatures over the same content: not a provable fork, but links to it would not match.
             self._give_up(request)
         else:
             link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
             if message.end_of_log:
                 request.ended_by = request.other_ended_by = piece.seq_num
-            link.keep_entry(request, held)
+            link.keep_entry(request, rebuilt)
         self._passed_metadata(request, message, index, is_valid=True)
 
     def _passed_metadata(self, request: Request, message: Metadata, index: int, *, is_valid: bool) -> None:

@@ -42,7 +42,7 @@ Decompress = Callable[[bytes, int], bytes]
 class _Whole:
     """A received entry, and its payload, raw or compressed, if it is complete."""
 
-    held: HeldEntry
+    log_entry: HeldEntry
     signed: bytes
     end: int
     """Offset of the end of the metadata."""
@@ -76,31 +76,31 @@ class IncomingRuns:
             return _NOTHING
         with memoryview(buffer) as view:
             data = bytes(view[at : at + _RUN_BYTES])
-        found = self._read(request, data)
-        if not found:
+        entries = self._read(request, data)
+        if not entries:
             return _NOTHING
-        verdicts = self._link.verify_signatures(request.log[0], [one.signed for one in found])
+        validity = self._link.verify_signatures(request.log[0], [whole.signed for whole in entries])
         taken: list[VerifiedEntry] = []
         length = messages = 0
         left_over: bytes | None = None
         try:
-            for one, is_valid in zip(found, verdicts, strict=True):
+            for whole, is_valid in zip(entries, validity, strict=True):
                 if not is_valid:
                     break
-                taken.append((one.held, None))
-                length, messages = one.end, messages + 1
-                payload = one.payload
-                if one.compressed is not None:
-                    payload = self._decompress(one.compressed, one.held.entry.payload_size)
-                    length, messages = one.payload_end, messages + 1
-                    if self._link.flavour.hash(payload) != one.held.entry.payload_hash:
+                taken.append((whole.log_entry, None))
+                length, messages = whole.end, messages + 1
+                payload = whole.payload
+                if whole.compressed is not None:
+                    payload = self._decompress(whole.compressed, whole.log_entry.entry.payload_size)
+                    length, messages = whole.payload_end, messages + 1
+                    if self._link.flavour.hash(payload) != whole.log_entry.entry.payload_hash:
                         left_over = payload
                         break
                 elif payload is not None:
-                    length, messages = one.payload_end, messages + 1
+                    length, messages = whole.payload_end, messages + 1
                 if payload is None:
                     break
-                taken[-1] = (one.held, payload)
+                taken[-1] = (whole.log_entry, payload)
         finally:
             # Entries before bytes that end the connection are kept.
             if taken:
@@ -140,7 +140,7 @@ class IncomingRuns:
         admits = request.own.admits_payload
         hashes: dict[int, bytes] = {}
         backlink = before.hash if before is not None else None
-        found: list[_Whole] = []
+        entries: list[_Whole] = []
         at, seq_num, available, plain_left = 0, first, len(data), _PLAIN_BYTES
         while seq_num <= last and at < available and data[at] == _METADATA:
             try:
@@ -179,10 +179,10 @@ class IncomingRuns:
                 signature,
             )
             backlink = hashes[seq_num] = hash_of(entry_bytes)
-            held: HeldEntry = _UnfrozenHeldEntry(entry, entry_bytes, backlink)
-            held.__class__ = HeldEntry
-            whole = _Whole(held, signature + unsigned, end)
-            found.append(whole)
+            log_entry: HeldEntry = _UnfrozenHeldEntry(entry, entry_bytes, backlink)
+            log_entry.__class__ = HeldEntry
+            whole = _Whole(log_entry, signature + unsigned, end)
+            entries.append(whole)
             if not admits(payload_size) or not self._read_payload(data, whole):
                 break
             if whole.compressed is not None:
@@ -192,18 +192,18 @@ class IncomingRuns:
                     break
             at = whole.payload_end
             seq_num += 1
-        return found
+        return entries
 
     def _hash(self, request: Request, target: int) -> bytes | None:
-        held = self._link.store.entry(request.log, target)
-        return held.hash if held is not None else None
+        stored = self._link.store.entry(request.log, target)
+        return stored.hash if stored is not None else None
 
     def _read_payload(self, data: bytes, whole: _Whole) -> bool:
         """Read the payload if it follows completely in one message. Returns whether it does.
 
         A raw payload must match its hash.
         """
-        at, entry = whole.end, whole.held.entry
+        at, entry = whole.end, whole.log_entry.entry
         kind = data[at] if at < len(data) else -1
         if kind not in (_RAW, _COMPRESSED):
             return False

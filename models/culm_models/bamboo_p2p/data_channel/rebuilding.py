@@ -31,13 +31,13 @@ def rebuild_entry(request: Request, seq_num: int, metadata: Metadata, store: Bam
         if metadata.backlink is None:
             targets.append(seq_num - 1)
         for target in targets:
-            held = store.entry(request.log, target)
-            if held is None:
+            target_entry = store.entry(request.log, target)
+            if target_entry is None:
                 raise LinkUnknown
             if request.notified_metadata:
                 index = request.sequence.metadata_index(target)
                 is_sure = is_sure and (index is None or index not in request.notified_metadata)
-            links.append(held.hash)
+            links.append(target_entry.hash)
         if metadata.backlink is not None:
             links.append(metadata.backlink)
     public_key, log_id = request.log

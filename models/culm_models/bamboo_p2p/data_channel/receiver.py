@@ -44,7 +44,7 @@ from culm_models.lzfoo import Decompressor, LzfooError
 _MOVED_BYTES = 65_536
 
 
-class _Verdict(Enum):
+class _Outcome(Enum):
     """The result of processing a message."""
 
     CHANGED = "changed"
@@ -52,8 +52,8 @@ class _Verdict(Enum):
     WAIT = "wait"
 
 
-def _changed(changed: bool) -> _Verdict:
-    return _Verdict.CHANGED if changed else _Verdict.NO_CHANGE
+def _changed(changed: bool) -> _Outcome:
+    return _Outcome.CHANGED if changed else _Outcome.NO_CHANGE
 
 
 class Receiver:
@@ -119,17 +119,17 @@ class Receiver:
             return self._read_body(self._body)
         if self._current is not None and self._take_run(self._current):
             return True
-        found = decode_data(self._buffer, self._at, self._link.flavour, self._expects_backlink)
-        if found is None:
+        decoded = decode_data(self._buffer, self._at, self._link.flavour, self._expects_backlink)
+        if decoded is None:
             return False
-        message, end = found
-        verdict = self._take(message)
-        if verdict is _Verdict.WAIT:
+        message, end = decoded
+        outcome = self._take(message)
+        if outcome is _Outcome.WAIT:
             self.is_waiting = True
             return False
         self._at = end
         self.messages_read += 1
-        self._unchanging = 0 if verdict is _Verdict.CHANGED else self._unchanging + 1
+        self._unchanging = 0 if outcome is _Outcome.CHANGED else self._unchanging + 1
         if self._unchanging >= UNCHANGING_MESSAGES_MAX:
             raise LimitReached("too many data messages in a row that change nothing")
         return True
@@ -162,7 +162,7 @@ class Receiver:
             raise PieceViolated(f"metadata came where the payload of {piece.seq_num} must")
         return not left_out_backlink(request, piece.seq_num)
 
-    def _take(self, message: DataMessage) -> _Verdict:
+    def _take(self, message: DataMessage) -> _Outcome:
         if isinstance(message, Switch):
             return self._switch(message)
         if isinstance(message, Cancelled):
@@ -173,7 +173,7 @@ class Receiver:
         if isinstance(message, CompressedPayload):
             return self._begin_payload(request, message.length, message.compressed_length)
         if request.is_position_lost:
-            return _Verdict.CHANGED
+            return _Outcome.CHANGED
         if isinstance(message, Metadata):
             self._pieces.metadata(request, message)
         elif isinstance(message, Notify):
@@ -185,7 +185,7 @@ class Receiver:
         else:
             assert isinstance(message, Apology), "every other message is above"
             self._pieces.apology(request)
-        return _Verdict.CHANGED
+        return _Outcome.CHANGED
 
     # The current request.
 
@@ -194,42 +194,42 @@ class Receiver:
             raise CurrentViolated("data came without a current request")
         return self._current
 
-    def _switch(self, message: Switch) -> _Verdict:
+    def _switch(self, message: Switch) -> _Outcome:
         link = self._link
         request = link.requests.of_data(message.id)
         if request is None or request.data_end_received:
             raise CurrentViolated(f"there is no request {message.id} to switch to")
         if not request.confirmed:
             if request.mine and not request.cancel_received:
-                return _Verdict.WAIT
+                return _Outcome.WAIT
             raise CurrentViolated(f"the request {message.id} is not confirmed")
         if request is self._current:
-            return _Verdict.NO_CHANGE
+            return _Outcome.NO_CHANGE
         self._current = request
-        return _Verdict.CHANGED
+        return _Outcome.CHANGED
 
-    def _end(self, message: Cancelled) -> _Verdict:
+    def _end(self, message: Cancelled) -> _Outcome:
         """Handle the last data message of a request (R9, R57)."""
         link = self._link
         if link.requests.ignored_end_came(message.id):
             self._negotiation.unpark(message.id)
-            return _Verdict.CHANGED
+            return _Outcome.CHANGED
         request = link.requests.of_data(message.id)
         if request is None or request.data_end_received:
             is_theirs = message.id % 2 != link.parity
             if is_theirs and (request is None or request.cancel_sent):
-                return _Verdict.WAIT
+                return _Outcome.WAIT
             raise CurrentViolated(f"there is no request {message.id} whose data could end")
         request.data_end_received = True
         if request is self._current:
             self._current = None
         self._pieces.end(request)
         self._negotiation.free(request)
-        return _Verdict.CHANGED
+        return _Outcome.CHANGED
 
     # Payloads.
 
-    def _begin_payload(self, request: Request, length: int, compressed_length: int | None) -> _Verdict:
+    def _begin_payload(self, request: Request, length: int, compressed_length: int | None) -> _Outcome:
         if compressed_length is not None:
             if not self._link.receive_window:
                 raise CompressionViolated("compressed data came, and the window is 0")

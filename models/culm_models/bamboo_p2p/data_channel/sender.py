@@ -11,7 +11,7 @@ from culm_models.bamboo_p2p.data_channel.outgoing_payloads import OutgoingPayloa
 from culm_models.bamboo_p2p.data_channel.rebuilding import left_out_backlink
 from culm_models.bamboo_p2p.link import Link
 from culm_models.bamboo_p2p.negotiation import Negotiation
-from culm_models.bamboo_p2p.requests.completion import insists_on_dropped, lacks_nothing
+from culm_models.bamboo_p2p.requests.completion import holds_all_requested, insists_on_dropped
 from culm_models.bamboo_p2p.requests.proposals import other_branch
 from culm_models.bamboo_p2p.requests.request import NOTIFIED_RUNS_MAX, PayloadTrace, Request
 from culm_models.bamboo_p2p.requests.sequence import Piece
@@ -95,8 +95,8 @@ class Sender:
             if mismatch is not None:
                 self._negotiation.cancel(request, mismatch)
                 return True
-        while room := self._room(out):
-            if out and self._would_be_cut(request, room):
+        while capacity := self._capacity(out):
+            if out and self._would_be_cut(request, capacity):
                 return True
             if not self._send_run(request, out) and not self._step(request, out):
                 if insists_on_dropped(request, self._link.store):
@@ -105,7 +105,7 @@ class Sender:
                 return request.cancel_sent
         return True
 
-    def _room(self, out: bytearray) -> int:
+    def _capacity(self, out: bytearray) -> int:
         """Return the bytes left in the slot. Uncompressed sizes count, too (R63)."""
         return max(TURN_BYTES - max(len(out), self._turn_payload), 0)
 
@@ -128,17 +128,17 @@ class Sender:
         if last < first or not left_out_backlink(request, first):
             return False
         sent = 0
-        for held, payload in self._link.store.read_run(request.log, first, last, self._room(out)):
+        for log_entry, payload in self._link.store.read_run(request.log, first, last, self._capacity(out)):
             size = len(payload)
-            if held.entry.end_of_log or not (wanted.fits(size) and wanted.wants_payload(size)):
+            if log_entry.entry.end_of_log or not (wanted.fits(size) and wanted.wants_payload(size)):
                 break
             if not sent:
                 self._begin(request, out)
-            out += encode_metadata(held, with_backlink=False)
+            out += encode_metadata(log_entry, with_backlink=False)
             self._turn_payload += size
             self._payloads.put(payload, out)
             sent += 1
-            if not self._room(out):
+            if not self._capacity(out):
                 break
         if not sent:
             return False
@@ -147,14 +147,14 @@ class Sender:
         self._link.other_holds_metadata(request.log, first, first + sent)
         return True
 
-    def _would_be_cut(self, request: Request, room: int) -> bool:
+    def _would_be_cut(self, request: Request, capacity: int) -> bool:
         """Whether the payload of the entry at the cursor fits a whole slot, but not the rest of this one.
 
         The other end can process a complete entry in a run; parts would be stored and verified separately.
         """
         run = request.sequence.entries_from(request.outgoing.piece)
-        held = self._link.store.entry(request.log, run[0]) if run is not None else None
-        return held is not None and room < held.entry.payload_size <= TURN_BYTES
+        log_entry = self._link.store.entry(request.log, run[0]) if run is not None else None
+        return log_entry is not None and capacity < log_entry.entry.payload_size <= TURN_BYTES
 
     def _step(self, request: Request, out: bytearray) -> bool:
         """Send or pass the piece at the cursor. Returns whether the cursor moved."""
@@ -168,13 +168,13 @@ class Sender:
         if target >= self._limit(request):
             return False
         piece = request.sequence.piece(index)
-        held = self._link.store.entry(request.log, piece.seq_num)
-        assert held is not None, "only what is held is sent"
+        log_entry = self._link.store.entry(request.log, piece.seq_num)
+        assert log_entry is not None, "only what is held is sent"
         request.has_sent = True
         if not piece.is_payload and request.wanted.wants_metadata:
-            self._send_metadata(request, piece, held, out)
-        elif piece.is_payload and request.wanted.wants_payload(held.entry.payload_size):
-            self._send_payload(request, piece, held, out)
+            self._send_metadata(request, piece, log_entry, out)
+        elif piece.is_payload and request.wanted.wants_payload(log_entry.entry.payload_size):
+            self._send_payload(request, piece, log_entry, out)
         else:
             self._notify(request, self._notified_run(request), out)
         return True
@@ -212,13 +212,13 @@ class Sender:
     def _judge(self, request: Request, index: int, piece: Piece) -> tuple[bool, bool]:
         """Return whether a piece that the other end has not passed can be sent, and be passed (R48, R65)."""
         store = self._link.store
-        held = store.entry(request.log, piece.seq_num)
+        log_entry = store.entry(request.log, piece.seq_num)
         is_pull = request.direction is Direction.PULL
-        if held is None:
+        if log_entry is None:
             return False, False
         if not piece.is_payload:
             return not is_pull, False
-        size = held.entry.payload_size
+        size = log_entry.entry.payload_size
         if not request.wanted.fits(size):
             return False, True
         begins = request.first_offset(index)
@@ -276,9 +276,9 @@ class Sender:
             self._notify(request, past - index, out)
             return
         piece = request.sequence.piece(index)
-        held = self._link.store.entry(request.log, piece.seq_num)
-        assert held is not None, "what is unknown is not passed"
-        size, wanted = held.entry.payload_size, request.wanted
+        log_entry = self._link.store.entry(request.log, piece.seq_num)
+        assert log_entry is not None, "what is unknown is not passed"
+        size, wanted = log_entry.entry.payload_size, request.wanted
         if size < wanted.min_size:
             reason = SkipReason.TOO_SMALL
         elif size > wanted.max_size:
@@ -306,28 +306,30 @@ class Sender:
             piece = request.sequence.piece(index)
             if not self._judge(request, index, piece)[0]:
                 break
-            held = self._link.store.entry(request.log, piece.seq_num)
+            log_entry = self._link.store.entry(request.log, piece.seq_num)
             wanted = request.wanted
-            if held is None or (
-                wanted.wants_payload(held.entry.payload_size) if piece.is_payload else wanted.wants_metadata
+            if log_entry is None or (
+                wanted.wants_payload(log_entry.entry.payload_size)
+                if piece.is_payload
+                else wanted.wants_metadata
             ):
                 break
             index += 1
         return index - first
 
-    def _send_metadata(self, request: Request, piece: Piece, held: HeldEntry, out: bytearray) -> None:
-        entry = held.entry
+    def _send_metadata(self, request: Request, piece: Piece, log_entry: HeldEntry, out: bytearray) -> None:
+        entry = log_entry.entry
         left_out = piece.seq_num == 1 or left_out_backlink(request, piece.seq_num)
         self._begin(request, out)
-        out += encode_metadata(held, with_backlink=not left_out)
+        out += encode_metadata(log_entry, with_backlink=not left_out)
         self._moved(request, 1)
         self._link.other_holds_metadata(request.log, piece.seq_num, piece.seq_num + 1)
         if entry.end_of_log:
             request.ended_by = piece.seq_num
 
-    def _send_payload(self, request: Request, piece: Piece, held: HeldEntry, out: bytearray) -> None:
+    def _send_payload(self, request: Request, piece: Piece, log_entry: HeldEntry, out: bytearray) -> None:
         store, cursor = self._link.store, request.outgoing
-        size = held.entry.payload_size
+        size = log_entry.entry.payload_size
         self._begin(request, out)
         if request.incoming.piece == cursor.piece and request.incoming.offset > cursor.offset:
             out += encode_data(SkipBytes(request.incoming.offset - cursor.offset))
@@ -337,7 +339,7 @@ class Sender:
         available = (
             size if is_verified else store.unverified(request.log, piece.seq_num).end_of_run(cursor.offset)
         )
-        length = min(available - cursor.offset, max(self._room(out), 1))
+        length = min(available - cursor.offset, max(self._capacity(out), 1))
         data = store.read_payload(request.log, piece.seq_num, cursor.offset, length) if length else b""
         if request.unverified is None and not is_verified:
             request.unverified = PayloadTrace(self._link.flavour, piece.seq_num)
@@ -349,7 +351,9 @@ class Sender:
         self._payloads.put(data, out)
         cursor.move(cursor.piece, cursor.offset + len(data))
         if cursor.offset >= size:
-            is_wrong = request.unverified is not None and request.unverified.is_wrong(held.entry.payload_hash)
+            is_wrong = request.unverified is not None and request.unverified.is_wrong(
+                log_entry.entry.payload_hash
+            )
             self._moved(request, 1)
             if is_wrong:
                 self._apologise(request, out)
@@ -381,5 +385,5 @@ class Sender:
         latest = request.latest
         if latest is not None and latest.is_complete and not latest.is_valid:
             return
-        if request.incoming.piece >= limit or lacks_nothing(request, limit, self._link.store):
+        if request.incoming.piece >= limit or holds_all_requested(request, limit, self._link.store):
             self._negotiation.cancel(request, Cancel(request.id, CancelCode.DONE))

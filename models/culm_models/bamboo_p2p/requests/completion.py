@@ -7,7 +7,7 @@ from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.store import BambooStore
 
 
-def lacks_nothing(request: Request, limit: int, store: BambooStore) -> bool:
+def holds_all_requested(request: Request, limit: int, store: BambooStore) -> bool:
     """Whether everything requested up to the piece `limit` is held. Continues where the last call stopped."""
     log, own, sequence = request.log, request.own, request.sequence
     index = request.held_until
@@ -21,15 +21,15 @@ def lacks_nothing(request: Request, limit: int, store: BambooStore) -> bool:
                 index = min(index + 2 * whole, limit)
                 continue
         piece = sequence.piece(index)
-        held = store.entry(log, piece.seq_num)
+        stored = store.entry(log, piece.seq_num)
         if piece.is_payload:
-            if held is None:
+            if stored is None:
                 break
-            size = held.entry.payload_size
+            size = stored.entry.payload_size
             is_asked_for = own.fits(size) and own.wants_payload(size)
             if is_asked_for and not store.has_payload(log, piece.seq_num):
                 break
-        elif own.wants_metadata and held is None:
+        elif own.wants_metadata and stored is None:
             break
         index += 1
     request.held_until = index

@@ -70,7 +70,7 @@ def make_proposal(wanted: RequestedRange, request_id: int, store: BambooStore) -
         raise SparseOpen("a sparse range needs an end: learn the log's height by an open notify-only request")
     lower = None if wanted.offset is not None else wanted.lower
     if wanted.offset is None and lower is None and wanted.start >= 1:
-        lower = _lowest_lacking(store, wanted.log, wanted.start)
+        lower = _lowest_missing(store, wanted.log, wanted.start)
     upper = (wanted.end if wanted.upper is None else wanted.upper) if wanted.end is not None else None
     proposal = Propose(
         request_id,
@@ -96,8 +96,8 @@ def make_proposal(wanted: RequestedRange, request_id: int, store: BambooStore) -
     expected = wanted.expected_hash
     if expected is None:
         if wanted.offset is not None:
-            held = store.entry(wanted.log, wanted.start)
-            expected = held.hash if held is not None else None
+            stored = store.entry(wanted.log, wanted.start)
+            expected = stored.hash if stored is not None else None
         elif lower is not None and lower != 1:
             expected = _hash_below(store, wanted.log, lower)
         if expected is None and (wanted.offset is not None or lower != 1):
@@ -200,7 +200,7 @@ def hash_mismatch_target(proposal: Propose) -> int | None:
     return lipmaa(proposal.lower) if proposal.lower is not None and proposal.lower > 1 else None
 
 
-def _lowest_lacking(store: BambooStore, log: LogKey, start: int) -> int:
+def _lowest_missing(store: BambooStore, log: LogKey, start: int) -> int:
     """Return the lowest element of the start's lower pool that is not held, else the start."""
     for number in reversed(lower_pool(start)):
         if store.entry(log, number) is None:
@@ -211,9 +211,9 @@ def _lowest_lacking(store: BambooStore, log: LogKey, start: int) -> int:
 def _hash_below(store: BambooStore, log: LogKey, lower: int) -> bytes | None:
     """Return the hash of the next element of the lower pool below `lower`, from it or from the link to it."""
     target = lipmaa(lower)
-    held = store.entry(log, target)
-    if held is not None:
-        return held.hash
+    stored = store.entry(log, target)
+    if stored is not None:
+        return stored.hash
     above = store.entry(log, lower)
     return links_of(above.entry).get(target) if above is not None else None
 
@@ -237,11 +237,11 @@ def judge_evidence(request: Request, message: Cancel, store: BambooStore) -> For
     elif message.code is CancelCode.HASH_MISMATCH:
         return _judge_mismatch(request, message, store)
     elif message.code is CancelCode.FORKED:
-        one, other = (
+        first, second = (
             _signed(request, message, entry_bytes, store.flavour) for entry_bytes in message.entries
         )
         hashes = [store.flavour.hash(entry_bytes) for entry_bytes in message.entries]
-        if not is_fork_proof(one, hashes[0], other, hashes[1]):
+        if not is_fork_proof(first, hashes[0], second, hashes[1]):
             raise EvidenceBogus("the two entries prove no fork", request.log, message.entries)
         return message.entries[0], message.entries[1]
     return None
@@ -267,9 +267,9 @@ def _judge_mismatch(request: Request, message: Cancel, store: BambooStore) -> Fo
         raise EvidenceBogus(what, request.log, message.entries)
     # If the entry itself is not held, the hash came from a link of the entry at the lower bound.
     for seq_num in (entry.seq_num, request.proposal.lower):
-        held = store.entry(request.log, seq_num) if seq_num is not None else None
-        if held is not None and is_fork_proof(held.entry, held.hash, entry, entry_hash):
-            return held.entry_bytes, entry_bytes
+        stored = store.entry(request.log, seq_num) if seq_num is not None else None
+        if stored is not None and is_fork_proof(stored.entry, stored.hash, entry, entry_hash):
+            return stored.entry_bytes, entry_bytes
     return None
 
 

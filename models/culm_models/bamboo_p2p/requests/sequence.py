@@ -105,12 +105,12 @@ class Sequence:
 
     def metadata_index(self, seq_num: int) -> int | None:
         """Return the index of an entry's metadata, or None if it is not a piece."""
-        found = bisect_left(self._lower, seq_num)
-        if found < len(self._lower) and self._lower[found] == seq_num:
-            return found
-        found = bisect_left(self._upper, seq_num)
-        if found < len(self._upper) and self._upper[found] == seq_num:
-            return self.size - len(self._upper) + found
+        position = bisect_left(self._lower, seq_num)
+        if position < len(self._lower) and self._lower[position] == seq_num:
+            return position
+        position = bisect_left(self._upper, seq_num)
+        if position < len(self._upper) and self._upper[position] == seq_num:
+            return self.size - len(self._upper) + position
         entry = self._entry(seq_num)
         if entry is None or self._per_entry == 1:
             return None
@@ -124,8 +124,8 @@ class Sequence:
 
     def first_from(self, seq_num: int) -> int:
         """Return the index of the first piece of an entry from `seq_num` on; `size` if there is none."""
-        found = bisect_left(self._lower, seq_num)
-        return found if found < len(self._lower) else self.behind(seq_num - 1)
+        index = bisect_left(self._lower, seq_num)
+        return index if index < len(self._lower) else self.behind(seq_num - 1)
 
     def first_beyond(self, seq_num: int) -> int:
         """Return the index of the first piece of the range that belongs to an entry above `seq_num`."""
@@ -190,8 +190,8 @@ class Sequence:
     def _entry(self, seq_num: int) -> int | None:
         if self._path is None:
             return seq_num - self.start if self.start <= seq_num <= self._last else None
-        found = bisect_left(self._path, seq_num)
-        return found if found < len(self._path) and self._path[found] == seq_num else None
+        index = bisect_left(self._path, seq_num)
+        return index if index < len(self._path) and self._path[index] == seq_num else None
 
 
 SKIPPED_RUNS_MAX: Final = 1_024
@@ -229,9 +229,11 @@ class PassedPieces:
         skipped = self._skipped.next_member(sequence.piece(index).seq_num)
         if skipped is None:
             return self._end
-        found = sequence.payload_index(skipped)
-        assert found is not None, "payloads of the sequence alone are skipped, and its sparse paths are short"
-        return found
+        first_skipped = sequence.payload_index(skipped)
+        assert first_skipped is not None, (
+            "payloads of the sequence alone are skipped, and its sparse paths are short"
+        )
+        return first_skipped
 
     def has(self, index: int, sequence: Sequence) -> bool:
         """Whether a piece was passed."""

@@ -78,13 +78,13 @@ def encode_data(message: DataMessage) -> bytes:
             )
 
 
-def encode_metadata(held: HeldEntry, *, with_backlink: bool) -> bytes:
+def encode_metadata(log_entry: HeldEntry, *, with_backlink: bool) -> bytes:
     """Encode the metadata of an entry. Size, payload hash and signature are the end of its signed bytes."""
-    entry = held.entry
+    entry = log_entry.entry
     end = varu64.encoded_size(entry.payload_size) + len(entry.payload_hash) + SIGNATURE_SIZE
     first = b"\x81" if entry.end_of_log else b"\x80"
     backlink = entry.backlink if with_backlink else None
-    return first + (backlink or b"") + held.entry_bytes[-end:]
+    return first + (backlink or b"") + log_entry.entry_bytes[-end:]
 
 
 def decode_data(

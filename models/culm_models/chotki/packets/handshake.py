@@ -92,10 +92,10 @@ def read_handshake(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> Handsh
     if packet.letter != "H":
         raise HandshakeMalformed(f"the first packet is {packet.letter}, not a handshake")
     bodies = []
-    for place, wanted in enumerate("MVS"):
-        if place >= len(packet.inner) or packet.inner[place][0] not in (wanted, TINY):
+    for index, wanted in enumerate("MVS"):
+        if index >= len(packet.inner) or packet.inner[index][0] not in (wanted, TINY):
             raise HandshakeMalformed(f"a handshake without {wanted}")
-        bodies.append(packet.inner[place][1])
+        bodies.append(packet.inner[index][1])
     mode_bytes, vector, trace = bodies
     if len(trace) != TRACE_SIZE:
         raise HandshakeMalformed(f"a trace id of {len(trace)} bytes, not {TRACE_SIZE}")

@@ -162,7 +162,7 @@ class ParcelReader:
         """Return the packet without the fields that were set aside."""
         if not self.unreadable:
             return self._packet
-        aside = {(one.id.pro, one.letter, one.value) for one in self.unreadable}
+        aside = {(field.id.pro, field.letter, field.value) for field in self.unreadable}
         parts = [parcel_head(self.t, self.block)]
         for start, end in itertools.pairwise(self._cuts):
             inner = records(self._packet[start:end])
@@ -182,7 +182,7 @@ def read_parcel(packet: bytes, *, compat: Compat = Compat.DEFAULT, set_aside: bo
     reader = ParcelReader(packet, compat=compat, set_aside=set_aside)
     for _ in reader.check():
         pass
-    fields = [field for some in reader.slices() for field in some]
+    fields = [field for parcel_slice in reader.slices() for field in parcel_slice]
     return Parcel(reader.t, reader.block, fields, reader.unreadable)
 
 
@@ -206,13 +206,13 @@ def read_end(packet: Packet, *, compat: Compat = Compat.DEFAULT) -> list[tuple[I
         first, *entries = records(body) or [("", b"")]
         if letter not in ("V", TINY) or first[0] not in ("R", TINY):
             raise PacketMalformed("a record in V that is not a block with its vector")
-        if any(one not in ("V", TINY) for one, _ in entries):
+        if any(entry_letter not in ("V", TINY) for entry_letter, _ in entries):
             raise PacketMalformed("a vector whose records are not its entries")
         pairs.append((first[1], b"".join(record("V", entry) for _, entry in entries)))
-    found = []
+    blocks = []
     for block_bytes, vector in pairs:
         block = block_of(Id.unzip(block_bytes, compat=compat))
         if compat is Compat.DEFAULT:
             check_value("V", vector)
-        found.append((block, vector))
-    return found
+        blocks.append((block, vector))
+    return blocks

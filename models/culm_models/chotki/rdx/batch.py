@@ -131,12 +131,12 @@ def _merge_piece(
     padded[: len(data)] = data
     words: Words = np.ndarray((len(padded) - 7,), "<u8", padded.data, strides=(1,))
     field = np.repeat(np.arange(fields), np.diff(bounds))
-    found = work(_Piece(padded, words, offsets[:-1], offsets[1:], field, bounds[:-1]))
-    if found.left.any():
-        left = np.flatnonzero(found.left)
+    segments = work(_Piece(padded, words, offsets[:-1], offsets[1:], field, bounds[:-1]))
+    if segments.left.any():
+        left = np.flatnonzero(segments.left)
         rest = _merge_one_by_one(letter, Column(data, offsets), bounds, left)
-        return _gathered(np.concatenate([data, rest.data]), _joined(found, left, rest, len(data)), fields)
-    return _gathered(data, found, fields)
+        return _gathered(np.concatenate([data, rest.data]), _joined(segments, left, rest, len(data)), fields)
+    return _gathered(data, segments, fields)
 
 
 def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints) -> Column:
@@ -145,19 +145,19 @@ def _merge_one_by_one(letter: str, operands: Column, bounds: Ints, fields: Ints)
     at = operands.offsets.tolist()
     return Column.of(
         [
-            merge(letter, [data[at[place] : at[place + 1]] for place in range(start, end)])
+            merge(letter, [data[at[operand] : at[operand + 1]] for operand in range(start, end)])
             for start, end in zip(bounds[fields].tolist(), bounds[fields + 1].tolist(), strict=True)
         ]
     )
 
 
-def _joined(found: _Segments, left: Ints, rest: Column, shift: int) -> _Segments:
+def _joined(segments: _Segments, left: Ints, rest: Column, shift: int) -> _Segments:
     """Insert the segments of the fields that were left, whose bytes lie ``shift`` further on."""
-    field = np.concatenate([found.field, left])
+    field = np.concatenate([segments.field, left])
     order = np.argsort(field, kind="stable")
-    starts = np.concatenate([found.starts, rest.offsets[:-1] + shift])
-    lengths = np.concatenate([found.lengths, np.diff(rest.offsets)])
-    return _Segments(field[order], starts[order], lengths[order], found.left)
+    starts = np.concatenate([segments.starts, rest.offsets[:-1] + shift])
+    lengths = np.concatenate([segments.lengths, np.diff(rest.offsets)])
+    return _Segments(field[order], starts[order], lengths[order], segments.left)
 
 
 def _gathered(data: Bytes, segments: _Segments, fields: int) -> Column:
@@ -211,8 +211,8 @@ def _merge_first(piece: _Piece) -> _Segments:
     prefix = piece.words[at].byteswap() & _HIGH_MASK[np.minimum(length, 8)]
     alive = np.ones(len(at), np.bool_)
     ranks = ((raw >> _ONE) + (raw & _ONE), prefix, np.minimum(length, 9), src)
-    for place, rank in enumerate(ranks):
-        if place == 3:
+    for criterion, rank in enumerate(ranks):
+        if criterion == 3:
             # The bytes behind the first word have not been compared.
             long = np.bincount(piece.field[alive & (length > 8)], minlength=fields)
             left |= long > 1
@@ -220,8 +220,8 @@ def _merge_first(piece: _Piece) -> _Segments:
         alive &= rank == best[piece.field]
         if np.count_nonzero(alive) == fields:
             break
-    places = np.where(alive, np.arange(len(at)), 0)
-    winners = np.maximum.reduceat(places, piece.first)
+    candidates = np.where(alive, np.arange(len(at)), 0)
+    winners = np.maximum.reduceat(candidates, piece.first)
     kept = np.flatnonzero(~left)
     winners = winners[kept]
     return _Segments(kept, piece.starts[winners], piece.ends[winners] - piece.starts[winners], left)
@@ -265,11 +265,11 @@ def _merge_sources(
 
 def _differ(piece: _Piece, starts: Ints, lengths: Ints, ones: Ints, others: Ints) -> Flags:
     """Whether the bytes of two records differ, pair by pair."""
-    found: Flags = lengths[ones] != lengths[others]
+    differ: Flags = lengths[ones] != lengths[others]
     for word in range(0, RECORD_BYTES_MAX, 8):
         mask = _LOW_MASK[np.clip(lengths[ones] - word, 0, 8)]
-        found |= ((piece.words[starts[ones] + word] ^ piece.words[starts[others] + word]) & mask) != 0
-    return found
+        differ |= ((piece.words[starts[ones] + word] ^ piece.words[starts[others] + word]) & mask) != 0
+    return differ
 
 
 def _taken_apart(

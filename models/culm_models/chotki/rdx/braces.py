@@ -59,10 +59,10 @@ def write_set(data: bytes) -> str:
 
 def write_map(data: bytes) -> str:
     """Return the text of the pairs in stored order, without removed keys; a removed value is ``null``."""
-    found = list(elements(data))
+    members = list(elements(data))
     texts = []
-    for at in range(0, len(found), 2):
-        key, value = found[at], found[at + 1] if at + 1 < len(found) else None
+    for at in range(0, len(members), 2):
+        key, value = members[at], members[at + 1] if at + 1 < len(members) else None
         if not key[1] & 1:
             text = "null" if value is None or value[1] & 1 else _written(value)
             texts.append(f"{_written(key)}:{text}")

@@ -113,7 +113,7 @@ def _natural_delta(old: bytes, new: bytes, src: int) -> bytes:
     before, after = natural_sum(old), natural_sum(new)
     if after <= before:
         return b""
-    own = max((raw for _, raw, found, _, _ in elements(old) if found == src), default=0)
+    own = max((raw for _, raw, source, _, _ in elements(old) if source == src), default=0)
     return record("T", write_stamp((own + after - before) & U64_MAX, src))
 
 
@@ -122,7 +122,8 @@ def _counter_delta(old: bytes, new: bytes, src: int) -> bytes:
     if after == before:
         return b""
     raw, own = max(
-        ((raw, unpack_int(part)) for _, raw, found, part, _ in elements(old) if found == src), default=(0, 0)
+        ((raw, unpack_int(part)) for _, raw, source, part, _ in elements(old) if source == src),
+        default=(0, 0),
     )
     return write_element(_I, next_raw(raw), src, pack_int(_signed(own + after - before)))
 

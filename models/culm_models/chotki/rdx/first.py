@@ -106,5 +106,5 @@ def elements(data: bytes) -> Iterator[Element]:
 
 def pairs(data: bytes) -> Iterator[tuple[Element, Element]]:
     """Yield the pairs of key and value at the beginning of ``data``; a key without a value is left out."""
-    found = elements(data)
-    return zip(found, found, strict=False)
+    remaining = elements(data)
+    return zip(remaining, remaining, strict=False)

@@ -107,18 +107,18 @@ def merge_series(inputs: list[list[Ranked]]) -> bytes:
     """Merge the records of several series, without the heap if the result does not depend on it."""
     inputs = [series for series in inputs if series]
     if len(inputs) == 1:
-        return b"".join([found for _, _, found in inputs[0]])
+        return b"".join([data for _, _, data in inputs[0]])
     best: dict[Any, tuple[Any, bytes]] = {}
     for series in inputs:
         before = None
-        for key, rank, found in series:
+        for key, rank, data in series:
             if before is not None and not before < key:
                 return merge_by_heap(inputs)
             before = key
             known = best.get(key)
             if known is None or rank > known[0]:
-                best[key] = rank, found
-            elif rank == known[0] and found != known[1]:
+                best[key] = rank, data
+            elif rank == known[0] and data != known[1]:
                 return merge_by_heap(inputs)
     return b"".join([best[key][1] for key in sorted(best)])
 
@@ -142,15 +142,15 @@ def merge_by_heap(inputs: Iterable[Iterable[Ranked]]) -> bytes:
     return bytes(merged)
 
 
-def _supersedes(one: Ranked, other: Ranked) -> bool:
-    """Whether both have one key, and ``one`` is kept; also if they are equal."""
-    return bool(one[0] == other[0] and one[1] >= other[1])
+def _supersedes(candidate: Ranked, other: Ranked) -> bool:
+    """Whether both have one key, and ``candidate`` is kept; also if they are equal."""
+    return bool(candidate[0] == other[0] and candidate[1] >= other[1])
 
 
-def _is_before(one: _Waiting, other: _Waiting) -> bool:
-    """Whether ``one`` leaves the heap before ``other``; also if they are equal."""
-    (one_key, one_rank, _), (other_key, other_rank, _) = one[0], other[0]
-    return bool(one_key < other_key or (one_key == other_key and one_rank >= other_rank))
+def _is_before(waiting: _Waiting, other: _Waiting) -> bool:
+    """Whether ``waiting`` leaves the heap before ``other``; also if they are equal."""
+    (own_key, own_rank, _), (other_key, other_rank, _) = waiting[0], other[0]
+    return bool(own_key < other_key or (own_key == other_key and own_rank >= other_rank))
 
 
 def _push_next(heap: list[_Waiting], series: Iterator[Ranked]) -> None:

@@ -44,14 +44,14 @@ def refusal(text: str, what: str) -> TextMalformed:
     return TextMalformed(f"{text[:100]!r} is not {what}")
 
 
-def read_integer(text: str, least: int, most: int, *, signs: bool = True) -> int:
-    """Parse an integer in decimal digits between ``least`` and ``most``; leading zeros are allowed."""
+def read_integer(text: str, least: int, greatest: int, *, signs: bool = True) -> int:
+    """Parse an integer in decimal digits between ``least`` and ``greatest``; leading zeros are allowed."""
     match = _INTEGER.fullmatch(text)
     if match is None or (match[1] and not signs):
         raise refusal(text, "an integer in digits of 64 bits")
     number = int(match[1] + match[2])
-    if not least <= number <= most:
-        raise refusal(text, f"between {least} and {most}")
+    if not least <= number <= greatest:
+        raise refusal(text, f"between {least} and {greatest}")
     return number
 
 
@@ -74,10 +74,10 @@ def _read_f(text: str, compat: Compat) -> bytes:
 
 def read_id(text: str, compat: Compat) -> Id:
     """Parse an ID that is the whole text; with `Compat.GO` return `read_id_text` of any text."""
-    found = read_id_text(text)
-    if compat is Compat.DEFAULT and (found == BAD_ID or _ID.fullmatch(text) is None):
+    id = read_id_text(text)
+    if compat is Compat.DEFAULT and (id == BAD_ID or _ID.fullmatch(text) is None):
         raise refusal(text, "an ID")
-    return found
+    return id
 
 
 def _read_r(text: str, compat: Compat) -> bytes:

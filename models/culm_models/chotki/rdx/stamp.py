@@ -11,16 +11,16 @@ def stamp(letter: str, value: bytes, src: int) -> bytes:
     A value that already has that source is not changed, nor a series up to its first other source.
     """
     if letter in FIRST_LETTERS:
-        found = read_stamp(value)
-        if found is None or found[1] == src:
+        current = read_stamp(value)
+        if current is None or current[1] == src:
             return value
-        return write_first(found[0], src, value[found[2] :])
+        return write_first(current[0], src, value[current[2] :])
     if letter not in "ELM":
         return value
     again: bytearray | None = None
     done = 0
-    for code, raw, found_src, part, end in elements(value):
-        if again is None and found_src != src:
+    for code, raw, element_src, part, end in elements(value):
+        if again is None and element_src != src:
             again = bytearray(value[:done])
         if again is not None:
             again += write_element(code, raw, src, part)

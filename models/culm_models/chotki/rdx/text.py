@@ -52,8 +52,8 @@ def _read_vector(text: str, compat: Compat) -> bytes:
     # The Go replica never returns from a comma.
     texts = [text] if compat is Compat.GO else text.split(",")
     entries: dict[int, int] = {}
-    for one in texts:
-        src, pro = read_id(one, compat)
+    for entry_text in texts:
+        src, pro = read_id(entry_text, compat)
         entries[src] = max(pro, entries.get(src, 0))
     return write_vector(entries)
 

@@ -114,8 +114,8 @@ class Session:
 
     def take_events(self) -> list[events.SessionEvent]:
         """Return the events since the last call."""
-        found, self._events = self._events, []
-        return found
+        taken, self._events = self._events, []
+        return taken
 
     def take(self, now_ms: int, max_bytes: int | None = None) -> list[bytes]:
         """Return records to send, in order; with ``max_bytes`` stop once that many bytes are taken.

@@ -82,14 +82,14 @@ class SyncReceiver:
         """Take H of a sync, either of the peer itself or of a replica behind it."""
         if self._is_loop(packet.id):
             return
-        found = read_handshake(packet, compat=self._compat)
-        if self._own_ids.is_beyond(found.t):
-            self._own_ids.take(found.t)
-        self._open(found, record, now_ms)
+        handshake = read_handshake(packet, compat=self._compat)
+        if self._own_ids.is_beyond(handshake.t):
+            self._own_ids.take(handshake.t)
+        self._open(handshake, record, now_ms)
 
-    def _open(self, found: Handshake, record: bytes, now_ms: int) -> None:
-        self._syncs.open(found.t, found.vector, is_peers=found.t == self._peer_t, now_ms=now_ms)
-        self._report(events.SyncOpened(found.t))
+    def _open(self, handshake: Handshake, record: bytes, now_ms: int) -> None:
+        self._syncs.open(handshake.t, handshake.vector, is_peers=handshake.t == self._peer_t, now_ms=now_ms)
+        self._report(events.SyncOpened(handshake.t))
         self._forward(record)
 
     def read_parcel(self, record: bytes) -> ParcelReader:
@@ -107,8 +107,8 @@ class SyncReceiver:
             self._syncs.add(sync, fields, now_ms)
             yield
         sync.heard_at_ms = now_ms
-        for one in parcel.unreadable:
-            self._report(events.Quarantined(one.id, one.letter, one.value, one.error.code))
+        for field in parcel.unreadable:
+            self._report(events.Quarantined(field.id, field.letter, field.value, field.error.code))
         # Values that do not parse are not forwarded either.
         self._forward(parcel.readable())
         if sync.is_peers:
@@ -117,10 +117,10 @@ class SyncReceiver:
     def _is_loop(self, t: Id) -> bool:
         """Whether this is a sync of this replica that returned because the replicas form a cycle."""
         is_ours = t.src == self._host.src or (t != self._peer_t and self._host.is_ours(t.src))
-        found = is_ours and self._compat is Compat.DEFAULT
-        if found:
+        is_loop = is_ours and self._compat is Compat.DEFAULT
+        if is_loop:
             self._report(events.Loop(t))
-        return found
+        return is_loop
 
     def end(self, packet: Packet, record: bytes) -> None:
         """Take V: the sync takes effect."""

@@ -111,10 +111,10 @@ class Diff:
         looked_at = 0
         for ahead in self._ahead:
             size = 0
-            for some in self._snapshot.sizes(*_bounds(ahead.block)):
-                size += some
-                looked_at += some + _SOME_BYTES
-                if not some or looked_at > _TURN_BYTES:
+            for value_bytes in self._snapshot.sizes(*_bounds(ahead.block)):
+                size += value_bytes
+                looked_at += value_bytes + _SOME_BYTES
+                if not value_bytes or looked_at > _TURN_BYTES:
                     looked_at = 0
                     yield b""
             self._sizes.append(size)
@@ -165,9 +165,9 @@ class Diff:
         limit = want.get(block.src)
         # Fields with at least this progress are sent whole.
         whole_from = U64_MAX if limit is None else limit + 1 if limit else 0
-        most, base = self._request.max_parcel_bytes, block.pro
+        max_parcel_bytes, base = self._request.max_parcel_bytes, block.pro
         limit_bytes = self._request.max_record_bytes
-        pause, passed = min(most, _TURN_BYTES), 0
+        pause, passed = min(max_parcel_bytes, _TURN_BYTES), 0
         head = parcel_head(self._request.t, block)
         parts, size = [head], LONG_HEADER_SIZE + len(head)
         start, end = _bounds(block)
@@ -175,12 +175,12 @@ class Diff:
             if key >= end:
                 break
             if size > pause and len(parts) > 1:
-                if size > most:
+                if size > max_parcel_bytes:
                     yield self._parcel(block, vector, parts)
                     parts, size = [head], LONG_HEADER_SIZE + len(head)
                 else:
                     yield b""
-                pause = min(most, size + _TURN_BYTES)
+                pause = min(max_parcel_bytes, size + _TURN_BYTES)
             pro = int.from_bytes(key[9:17], "big")
             sent = value
             if pro < whole_from:
@@ -269,8 +269,8 @@ class _FieldCursor:
 
     def advance(self) -> None:
         """Go to the next field."""
-        found = next(self._rest, None)
-        self.key, self.value = (None, b"") if found is None else found[:2]
+        entry = next(self._rest, None)
+        self.key, self.value = (None, b"") if entry is None else entry[:2]
 
 
 def _bounds(block: Id) -> tuple[bytes, bytes]:

@@ -123,8 +123,8 @@ class OpenSyncs:
     def expired(self, now_ms: int) -> list[OpenSync]:
         """Return the syncs that received nothing for too long, the peer's own first."""
         limit_ms = now_ms - self._settings.sync_expiry_ms
-        found = [sync for sync in self._open.values() if sync.heard_at_ms <= limit_ms]
-        return sorted(found, key=lambda sync: not sync.is_peers)
+        syncs = [sync for sync in self._open.values() if sync.heard_at_ms <= limit_ms]
+        return sorted(syncs, key=lambda sync: not sync.is_peers)
 
     def next_expiry_ms(self) -> int | None:
         """Return the time at which the next sync expires, or None if no sync is open."""

@@ -40,8 +40,8 @@ class IncomingProgress:
         """Return the progress before the first D, from the announced vector and the ``own`` one."""
         blocks = 0
         for src, pro in announced.items():
-            if pro > (held := own.get(src, -1)):
-                blocks += pro // (BLOCK_MASK + 1) - max(held, 0) // (BLOCK_MASK + 1) + 1
+            if pro > (own_pro := own.get(src, -1)):
+                blocks += pro // (BLOCK_MASK + 1) - max(own_pro, 0) // (BLOCK_MASK + 1) + 1
         return cls(blocks)
 
     def take(self, block: Id, size: int) -> None:

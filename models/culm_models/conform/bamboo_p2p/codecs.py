@@ -18,10 +18,10 @@ from culm_models.lzfoo import Compressor, decompress, literals
 
 def _pool(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     if arguments.has("n"):
-        number = arguments.integer("n", least=1)
+        number = arguments.integer("n", min_value=1)
         return {"lower": lower_pool(number), "upper": upper_pool(number)}
-    start = arguments.integer("start", least=1)
-    return {"path": shortest_path(start, arguments.integer("end", least=start))}
+    start = arguments.integer("start", min_value=1)
+    return {"path": shortest_path(start, arguments.integer("end", min_value=start))}
 
 
 def _setup_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -29,10 +29,10 @@ def _setup_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _setup_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    found = decode_setup(arguments.octets("bytes"))
-    if found is None:
+    decoded = decode_setup(arguments.octets("bytes"))
+    if decoded is None:
         return {"used": 0}
-    setup, used = found
+    setup, used = decoded
     return {**SETUP.show(setup), "used": used}
 
 
@@ -44,18 +44,18 @@ def _control_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]
 def _control_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     data, flavour = arguments.octets("bytes"), flavour_of(arguments)
     messages, used = [], 0
-    while (found := decode_control(data, used, flavour)) is not None:
-        messages.append(control_messages(flavour).show(found[0]))
-        used = found[1]
+    while (decoded := decode_control(data, used, flavour)) is not None:
+        messages.append(control_messages(flavour).show(decoded[0]))
+        used = decoded[1]
     return {"messages": messages, "used": used}
 
 
 def _data_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    given = arguments.mapping("message")
-    fields = Arguments(given)
+    members = arguments.mapping("message")
+    fields = Arguments(members)
     kind = fields.text("type")
     if kind not in ("raw", "compressed"):
-        return {"bytes": encode_data(data_messages(flavour_of(arguments)).read(given)).hex()}
+        return {"bytes": encode_data(data_messages(flavour_of(arguments)).read(members)).hex()}
     body = fields.octets("bytes")
     head = RawPayload(len(body)) if kind == "raw" else CompressedPayload(fields.integer("length"), len(body))
     return {"bytes": (encode_data(head) + body).hex()}
@@ -63,7 +63,7 @@ def _data_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 def _data_decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     expected = arguments.items("backlink_expected", default=[])
-    if not all(isinstance(one, bool) for one in expected):
+    if not all(isinstance(flag, bool) for flag in expected):
         raise ArgumentError("backlink_expected is not a list of true and false")
     return decode_all_data(arguments.octets("bytes"), flavour_of(arguments), expected)
 
@@ -74,10 +74,10 @@ def decode_all_data(data: bytes, flavour: HashFlavour, backlink_expected: list[b
     used = metadata = 0
     while True:
         expects = metadata < len(backlink_expected) and backlink_expected[metadata]
-        found = decode_data(data, used, flavour, lambda expects=expects: expects)  # type: ignore[misc]
-        if found is None:
+        decoded = decode_data(data, used, flavour, lambda expects=expects: expects)  # type: ignore[misc]
+        if decoded is None:
             break
-        message, end = found
+        message, end = decoded
         if isinstance(message, RawPayload | CompressedPayload):
             is_raw = isinstance(message, RawPayload)
             length = message.length if isinstance(message, RawPayload) else message.compressed_length
@@ -125,8 +125,8 @@ _TYPES: Final = {kind.name.lower(): kind for kind in FrameType}
 
 def _encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     encoded = b""
-    for given in arguments.items("frames"):
-        frame = Arguments(as_mapping(given, "frames"))
+    for members in arguments.items("frames"):
+        frame = Arguments(as_mapping(members, "frames"))
         kind, stream = frame.word("type", _TYPES), frame.optional_integer("stream")
         if kind is FrameType.WRITE and stream is not None:
             body = frame.octets("bytes")
@@ -141,8 +141,8 @@ def _decode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     data = arguments.octets("bytes")
     frames: list[dict[str, Any]] = []
     used = 0
-    while (found := decode_frame(data, used)) is not None:
-        frame, end = found
+    while (decoded := decode_frame(data, used)) is not None:
+        frame, end = decoded
         shown: dict[str, Any] = {"type": frame.type.name.lower()}
         if frame.stream is not None:
             shown["stream"] = frame.stream

@@ -50,7 +50,9 @@ SETUP: Final = Record(
     },
 )
 CODE: Final = Form(
-    lambda value, name: CancelCode(as_integer(value, name, least=CancelCode.REFUSED, most=CancelCode.FORKED)),
+    lambda value, name: CancelCode(
+        as_integer(value, name, min_value=CancelCode.REFUSED, max_value=CancelCode.FORKED)
+    ),
     int,
 )
 FORMS: Final = {bool: Form(FLAG.read, lambda value: value or LEFT_OUT), CancelCode: CODE}

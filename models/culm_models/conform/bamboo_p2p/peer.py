@@ -10,7 +10,7 @@ from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.memory_store import MemoryStore
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.requests.request import Cursor
 from culm_models.bamboo_p2p.settings import PeerSettings, Policy
@@ -44,9 +44,9 @@ _EVENTS: Final = Events(
 )
 
 
-def _policy(given: dict[str, Any]) -> Policy:
-    _POLICY.check_names(given, "a policy")
-    policy = _POLICY.read(given)
+def _policy(members: dict[str, Any]) -> Policy:
+    _POLICY.check_names(members, "a policy")
+    policy = _POLICY.read(members)
     _check_threshold(policy)
     if policy.code > CancelCode.MANDATORY:
         raise ArgumentError("code is not one of 128 to 132: the others carry evidence")
@@ -73,24 +73,24 @@ def _forks(logs: list[LogKey]) -> list[dict[str, Any]]:
     return [{"kind": "fork", "public_key": log[0].hex(), "log_id": log[1]} for log in logs]
 
 
-def _entries(arguments: Arguments) -> list[GivenEntry]:
-    given = []
+def _entries(arguments: Arguments) -> list[NewEntry]:
+    entries = []
     for item in arguments.items("entries", default=[]):
-        one = Arguments(as_mapping(item, "entries"))
-        parts = [Arguments(as_mapping(part, "parts")) for part in one.items("parts", default=[])]
-        given.append(
-            GivenEntry(
-                one.octets("entry"),
-                one.optional_octets("payload"),
+        fields = Arguments(as_mapping(item, "entries"))
+        parts = [Arguments(as_mapping(part, "parts")) for part in fields.items("parts", default=[])]
+        entries.append(
+            NewEntry(
+                fields.octets("entry"),
+                fields.optional_octets("payload"),
                 tuple((part.integer("offset"), part.octets("bytes")) for part in parts),
             )
         )
-    return given
+    return entries
 
 
-def _settings(given: dict[str, Any]) -> PeerSettings:
-    _SETTINGS.check_names(given, "a peer")
-    return _SETTINGS.read(given)
+def _settings(members: dict[str, Any]) -> PeerSettings:
+    _SETTINGS.check_names(members, "a peer")
+    return _SETTINGS.read(members)
 
 
 def _connect(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -169,18 +169,18 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     peer = _PEERS.get(machines, arguments)
     store = peer.store
     assert isinstance(store, MemoryStore), "opened above"
-    held, proofs = [], []
+    logs, proofs = [], []
     for public_key, log_id in store.logs:
         log = (public_key, log_id)
         named = {"public_key": public_key.hex(), "log_id": log_id}
         entries = [_held(store, log, seq_num) for seq_num in store.entries(log)]
         if entries:
-            held.append({**named, "entries": entries})
+            logs.append({**named, "entries": entries})
         proof = store.fork_proof(log)
         if proof is not None:
             proofs.append({**named, "entries": [entry.hex() for entry in proof]})
     return {
-        "held": held,
+        "held": logs,
         "requests": [
             {
                 "remote": remote,
@@ -203,15 +203,15 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _held(store: MemoryStore, log: tuple[bytes, int], seq_num: int) -> dict[str, Any]:
-    held = store.entry(log, seq_num)
-    assert held is not None, "listed as held"
-    found: dict[str, Any] = {"entry": held.entry_bytes.hex()}
+    log_entry = store.entry(log, seq_num)
+    assert log_entry is not None, "listed as held"
+    shown: dict[str, Any] = {"entry": log_entry.entry_bytes.hex()}
     if store.has_payload(log, seq_num):
-        found["payload"] = store.read_payload(log, seq_num, 0, held.entry.payload_size).hex()
+        shown["payload"] = store.read_payload(log, seq_num, 0, log_entry.entry.payload_size).hex()
     parts = [{"offset": start, "length": end - start} for start, end in store.unverified(log, seq_num)]
     if parts:
-        found["parts"] = parts
-    return found
+        shown["parts"] = parts
+    return shown
 
 
 def _cursor(cursor: Cursor) -> dict[str, int]:

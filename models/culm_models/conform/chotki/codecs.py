@@ -47,7 +47,7 @@ def _zip_encode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     if kind == "uint64":
         packed = zipped.pack_uint(arguments.integer("n"))
     elif kind == "int64":
-        packed = zipped.pack_int(arguments.integer("n", least=-_I64, most=_I64 - 1))
+        packed = zipped.pack_int(arguments.integer("n", min_value=-_I64, max_value=_I64 - 1))
     elif kind == "float64":
         packed = zipped.pack_float_bits(int.from_bytes(arguments.octets("bits", size=8), "big"))
     elif kind == "pair":
@@ -92,7 +92,7 @@ def _tlv_header(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     letter = arguments.text("letter")
     if len(letter) != 1 or not letter.isascii() or not letter.isalpha():
         raise ArgumentError("letter is not one letter of the alphabet")
-    return {"header": header(letter, arguments.integer("body_length", most=LONG_MAX)).hex()}
+    return {"header": header(letter, arguments.integer("body_length", max_value=LONG_MAX)).hex()}
 
 
 def _tlv_probe(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def _packet_parse(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _rdx_parse(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    found = parse_text(letter_of(arguments), arguments.text("text"), compat=compat_of(arguments))
-    return {"tlv": found.hex()}
+    tlv = parse_text(letter_of(arguments), arguments.text("text"), compat=compat_of(arguments))
+    return {"tlv": tlv.hex()}
 
 
 def _rdx_print(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -121,12 +121,12 @@ def _rdx_print(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 def _rdx_merge(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     letter = letter_of(arguments)
-    inputs = [as_octets(one, "an item of inputs") for one in arguments.items("inputs")]
-    found: dict[str, Any] = {"merged": merge(letter, inputs).hex()}
+    inputs = [as_octets(tlv, "an item of inputs") for tlv in arguments.items("inputs")]
+    answer: dict[str, Any] = {"merged": merge(letter, inputs).hex()}
     if letter in "OY":
         # An object has one class: different inputs are a conflict, not a merge.
-        found["differs"] = len(set(inputs)) > 1
-    return found
+        answer["differs"] = len(set(inputs)) > 1
+    return answer
 
 
 def _rdx_xdiff(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _rdx_delta(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _rdx_stamp(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    src = arguments.integer("src", most=U64_MAX)
+    src = arguments.integer("src", max_value=U64_MAX)
     return {"tlv": stamp(letter_of(arguments), arguments.octets("tlv"), src).hex()}
 
 

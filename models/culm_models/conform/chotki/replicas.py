@@ -17,7 +17,7 @@ from culm_models.conform.forms import HIDDEN, Events, Member, Settings, integer,
 from culm_models.conform.operation import Kind, MachineError, Machines, Operation
 
 _REPLICAS: Final = Kind[Replica]("chotki")
-_COUNT: Final = integer(most=LARGEST_SETTING)
+_COUNT: Final = integer(max_value=LARGEST_SETTING)
 _SETTINGS: Final = Settings(ChotkiSettings, {int: _COUNT}, {"sync_cut_bytes": Member(or_never(_COUNT))})
 # Records may be too large for a line.
 _EVENTS: Final = Events({Id: shown(str)}, {"record": HIDDEN})
@@ -27,25 +27,25 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     compat = compat_of(arguments)
     store = _store(arguments.mapping("store", default={}))
     replica = Replica(
-        arguments.integer("src", least=1),
+        arguments.integer("src", min_value=1),
         MemoryStore(store) if store else None,
         name=arguments.optional_text("replica_name") or "",
         settings=_SETTINGS.over(ChotkiSettings.for_compat(compat), arguments.mapping("settings", default={})),
         compat=compat,
-        seed=arguments.integer("random_seed", most=U64_MAX, default=0),
+        seed=arguments.integer("random_seed", max_value=U64_MAX, default=0),
     )
     _REPLICAS.put(machines, arguments, replica)
     return {}
 
 
-def _store(given: dict[str, Any]) -> dict[bytes, bytes]:
-    found = {}
-    for key_hex, value_hex in given.items():
+def _store(members: dict[str, Any]) -> dict[bytes, bytes]:
+    contents = {}
+    for key_hex, value_hex in members.items():
         key = as_octets(key_hex, "a key of store", size=KEY_SIZE)
         if key[0] not in (OBJECT_KEY, VECTOR_KEY):
             raise ArgumentError(f"no key begins with {key[:1].hex()}")
-        found[key] = as_octets(value_hex, "a value of store")
-    return found
+        contents[key] = as_octets(value_hex, "a value of store")
+    return contents
 
 
 def _session_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def _session_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _mode(arguments: Arguments) -> int:
     if not arguments.has("mode"):
         return MODE_MAX
-    given = arguments.raw("mode")
-    if isinstance(given, str) and given in MODES:
-        return MODES[given]
-    return as_integer(given, "mode", most=MODE_MAX)
+    mode = arguments.raw("mode")
+    if isinstance(mode, str) and mode in MODES:
+        return MODES[mode]
+    return as_integer(mode, "mode", max_value=MODE_MAX)
 
 
 def _receive(machines: Machines, arguments: Arguments) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from culm_models.dag.blocks.multihash import check_block
 def with_request_errors(operation: Operation) -> Operation:
     """Return an operation whose invalid arguments are answered with ``conform.request``."""
 
-    def run(machines: Machines, given: Arguments) -> dict[str, Any]:
+    def run(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         try:
-            return operation.run(machines, given)
+            return operation.run(machines, arguments)
         except (ArgumentError, UnicodeEncodeError) as error:
             raise RequestError(str(error)) from None
 

@@ -23,11 +23,11 @@ def _cbor_encode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _cbor_decode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     data = arguments.octets("bytes")
     value = decode_dag_cbor(data)
-    found = {"cid": cid_of(DAG_CBOR, data).text}
+    answer = {"cid": cid_of(DAG_CBOR, data).text}
     try:
-        return {"value": to_dag_json(value), **found}
+        return {"value": to_dag_json(value), **answer}
     except DagJsonMalformed:
-        return found
+        return answer
 
 
 def _cid_parse(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def _cid_to_json(cid: Cid) -> dict[str, Any]:
 def _cid_format(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     cid = make_cid(
         arguments.integer("version"),
-        arguments.integer("codec", most=VARINT_MAX),
-        arguments.integer("multihash_code", most=VARINT_MAX),
+        arguments.integer("codec", max_value=VARINT_MAX),
+        arguments.integer("multihash_code", max_value=VARINT_MAX),
         arguments.octets("digest"),
     )
     return {"cid": cid.text}

@@ -30,10 +30,10 @@ _WIDTH_MAX: Final = 1 << 16
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     profile = arguments.word("profile", PROFILES, default=DEFAULT_PROFILE)
     chunk_size = arguments.integer(
-        "chunk_size", least=1, most=DEFAULT_BOUNDS.block, default=profile.chunk_size
+        "chunk_size", min_value=1, max_value=DEFAULT_BOUNDS.block, default=profile.chunk_size
     )
-    width = arguments.integer("width", least=2, most=_WIDTH_MAX, default=profile.width)
-    directory_max = arguments.integer("directory_max", least=1, default=profile.directory_max)
+    width = arguments.integer("width", min_value=2, max_value=_WIDTH_MAX, default=profile.width)
+    directory_max = arguments.integer("directory_max", min_value=1, default=profile.directory_max)
     profile = replace(profile, chunk_size=chunk_size, width=width, directory_max=directory_max)
     blocks: dict[Cid, bytes] = {}
     if arguments.has("files"):
@@ -67,22 +67,22 @@ def _path(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     root, segments = parse_path(arguments.text("path"))
     find = dict(blocks_of(arguments, "blocks")).get
     end = resolve_path(root, segments, find)
-    found: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
+    answer: dict[str, Any] = {"cid": end.cid.text, "kind": end.kind.value}
     match end.kind:
         case ContentKind.FILE:
             size = file_size(end.cid, find)
             if size > DEFAULT_BOUNDS.car:
                 raise BlockTooLarge(f"a file of {size} bytes is not told in one line")
-            found["bytes"] = b"".join(read_file(end.cid, find)).hex()
+            answer["bytes"] = b"".join(read_file(end.cid, find)).hex()
         case ContentKind.RAW:
-            found["bytes"] = end.block.hex()
+            answer["bytes"] = end.block.hex()
         case ContentKind.DIRECTORY:
-            found["entries"] = [[one.name, one.cid.text] for one in list_directory(end.cid, find)]
+            answer["entries"] = [[entry.name, entry.cid.text] for entry in list_directory(end.cid, find)]
         case ContentKind.SYMLINK:
-            found["target"] = end.value
+            answer["target"] = end.value
         case ContentKind.VALUE:
-            found["value"] = to_dag_json(end.value)
-    return found
+            answer["value"] = to_dag_json(end.value)
+    return answer
 
 
 OPERATIONS: Final = (

@@ -36,9 +36,9 @@ _MESSAGES: Final = Choice(
 
 
 def _encode(machines: Machines, arguments: Arguments) -> dict[str, Any]:
-    given = arguments.mapping("message")
-    message = _MESSAGES.read(given)
-    _MESSAGES.records[given["type"]].check_names(given.keys() - {"type"}, "the message")
+    members = arguments.mapping("message")
+    message = _MESSAGES.read(members)
+    _MESSAGES.records[members["type"]].check_names(members.keys() - {"type"}, "the message")
     return {"bytes": frame_of(message).hex()}
 
 

@@ -26,20 +26,20 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     machine = _PUBLISHES.get(machines, arguments)
     taken = machine.add(cid_of(arguments, "cid"), arguments.octets("bytes"), now_of(arguments))
-    found: dict[str, Any] = {"kind": taken.kind}
+    answer: dict[str, Any] = {"kind": taken.kind}
     if taken.is_admitted is not None:
-        found["admission"] = "admitted" if taken.is_admitted else "waiting"
+        answer["admission"] = "admitted" if taken.is_admitted else "waiting"
     if taken.kind != "shard":
-        found["missing"] = [cid.text for cid in taken.missing]
-    found["orders"] = {id.hex(): _reordered_to_json(one) for id, one in taken.orders.items()}
-    return found
+        answer["missing"] = [cid.text for cid in taken.missing]
+    answer["orders"] = {id.hex(): _reordered_to_json(reordered) for id, reordered in taken.orders.items()}
+    return answer
 
 
-def _reordered_to_json(one: Reordered) -> dict[str, Any]:
-    found: dict[str, Any] = {"tip": one.tip.text, "from": one.start, "changed": one.changed}
-    if one.superseded is not None:
-        found["superseded"] = one.superseded.text
-    return found
+def _reordered_to_json(reordered: Reordered) -> dict[str, Any]:
+    shown: dict[str, Any] = {"tip": reordered.tip.text, "from": reordered.start, "changed": reordered.changed}
+    if reordered.superseded is not None:
+        shown["superseded"] = reordered.superseded.text
+    return shown
 
 
 def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:

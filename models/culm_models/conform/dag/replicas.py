@@ -26,18 +26,18 @@ _STORES: Final = Kind[ReplicaStore]("dag.replica")
 
 def node_to_json(node: ReplicaNode) -> dict[str, Any]:
     """Return a node's fields as JSON."""
-    found: dict[str, Any] = {"cid": node.cid.text}
+    shown: dict[str, Any] = {"cid": node.cid.text}
     if node.prior is not None:
-        found["prior"] = node.prior.text
+        shown["prior"] = node.prior.text
     change = node.change
     if isinstance(change, AppendChange):
-        return {**found, "change": "append", "shards": [cid.text for cid in change.shards]}
+        return {**shown, "change": "append", "shards": [cid.text for cid in change.shards]}
     if isinstance(change, JoinChange):
-        return {**found, "change": "join", "forks": [cid.text for cid in change.forks]}
+        return {**shown, "change": "join", "forks": [cid.text for cid in change.forks]}
     if change.shard is not None:
-        found["shard"] = change.shard.text
+        shown["shard"] = change.shard.text
     return {
-        **found,
+        **shown,
         "change": "publish",
         "publish_id": change.id.hex(),
         "link": change.link.text,
@@ -96,7 +96,7 @@ def _add(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     return {
         "cid": node.cid.text,
         "missing": [] if node.is_publish else texts(store.missing_parents(node)),
-        "refused": refusals_to_json({one.cid: one.error for one in fallen}),
+        "refused": refusals_to_json({refused.cid: refused.error for refused in fallen}),
     }
 
 

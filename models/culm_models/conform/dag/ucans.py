@@ -15,26 +15,26 @@ from culm_models.dag.ucan.did_key import did_from_text
 from culm_models.dag.ucan.forms import jwt_text, ucan_from_jwt
 from culm_models.dag.ucan.signing import issue_ucan, verified_ucan, verify_signature
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import POLICIES, VerdictSettings
+from culm_models.dag.validation_rules import POLICIES, ValidationRules
 
 _TIME_MAX: Final = (1 << 53) - 1
 
 
-def settings_of(arguments: Arguments) -> VerdictSettings:
+def settings_of(arguments: Arguments) -> ValidationRules:
     """Return the arguments ``policy``, ``legacy``, ``services`` and ``leeway``."""
     policy = arguments.word("policy", {policy: policy for policy in POLICIES}, default="bound")
     services = arguments.texts("services") if arguments.has("services") else []
-    return VerdictSettings(
+    return ValidationRules(
         policy,
         arguments.flag("legacy", False),
         tuple(did_from_text(text) for text in services),
-        arguments.integer("leeway", most=_TIME_MAX, default=0),
+        arguments.integer("leeway", max_value=_TIME_MAX, default=0),
     )
 
 
 def now_of(arguments: Arguments) -> int:
     """Return the argument ``now``, in seconds."""
-    return arguments.integer("now", most=_TIME_MAX)
+    return arguments.integer("now", max_value=_TIME_MAX)
 
 
 def _verify(machines: Machines, arguments: Arguments) -> dict[str, Any]:
@@ -67,11 +67,11 @@ def _verify(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 
 def _published_fields(arguments: Arguments) -> dict[str, Cid]:
-    given = arguments.mapping("publish")
+    members = arguments.mapping("publish")
     fields = {
-        name: as_cid(given[name], name)
+        name: as_cid(members[name], name)
         for name in ("link", "origin", "prior", "shard")
-        if given.get(name) is not None or (name in ("link", "origin") and name in given)
+        if members.get(name) is not None or (name in ("link", "origin") and name in members)
     }
     if not {"link", "origin"} <= fields.keys():
         raise ArgumentError("publish lacks link or origin")
@@ -80,7 +80,7 @@ def _published_fields(arguments: Arguments) -> dict[str, Cid]:
 
 def _issue(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "att": [_capability(one) for one in arguments.items("capabilities")],
+        "att": [_capability(capability) for capability in arguments.items("capabilities")],
         "exp": _time(arguments, "expires") if arguments.has("expires") else None,
         "prf": as_cids(arguments.items("proofs", []), "proofs"),
     }
@@ -98,7 +98,7 @@ def _issue(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 def _time(arguments: Arguments, name: str) -> int:
     """Return a time as given; the model checks whether a UCAN can have it."""
-    return arguments.integer(name, least=-_TIME_MAX, most=1 << 64)
+    return arguments.integer(name, min_value=-_TIME_MAX, max_value=1 << 64)
 
 
 def _capability(value: Any) -> Any:

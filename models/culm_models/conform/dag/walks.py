@@ -36,23 +36,25 @@ def _walk(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         else:
             for block, content in open_shard(cid, data).blocks.items():
                 blocks.setdefault(block, content)
-    found = Reach() if link is None else reach((link,), blocks.get)
+    reached = Reach() if link is None else reach((link,), blocks.get)
     return {
-        "have": texts(found.have),
-        "missing_blocks": texts(found.missing),
+        "have": texts(reached.have),
+        "missing_blocks": texts(reached.missing),
         "missing_shards": texts(missing_shards),
         "missing_nodes": texts(missing_nodes),
-        "opaque_blocks": texts(found.opaque),
+        "opaque_blocks": texts(reached.opaque),
         "opaque_shards": texts(opaque),
-        "complete": not (found.missing or missing_shards or missing_nodes or opaque),
+        "complete": not (reached.missing or missing_shards or missing_nodes or opaque),
     }
 
 
 def _shard(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     root = cid_of(arguments, "root")
     blocks = dict(blocks_of(arguments, "blocks"))
-    size = arguments.integer("size", least=LEAST_SIZE, most=DEFAULT_BOUNDS.car)
-    per_append = arguments.integer("per_append", least=1, most=PER_APPEND_MAX, default=PER_APPEND_MAX)
+    size = arguments.integer("size", min_value=LEAST_SIZE, max_value=DEFAULT_BOUNDS.car)
+    per_append = arguments.integer(
+        "per_append", min_value=1, max_value=PER_APPEND_MAX, default=PER_APPEND_MAX
+    )
     prior = optional_cid(arguments, "prior")
     shards = list(cut_dag(root, blocks.get, size))
     appends = appends_of((shard.cid for shard in shards), prior, per_append=per_append)

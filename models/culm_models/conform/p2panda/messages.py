@@ -51,7 +51,7 @@ def _operation_encode(_machines: Machines, arguments: Arguments) -> dict[str, An
     action = arguments.text("action")
     if action not in ACTIONS:
         raise ArgumentError(f"action is not one of {', '.join(ACTIONS)}")
-    arguments.integer("version", least=1, most=1, default=1)
+    arguments.integer("version", min_value=1, max_value=1, default=1)
     previous = fields = None
     if arguments.has("previous"):
         previous = tuple(sorted({as_octets(item, "previous") for item in arguments.items("previous")}))
@@ -93,7 +93,7 @@ def field_from_json(name: str, item: Any) -> Value:
     if kind == "bool" and isinstance(value, bool):
         return value
     if kind == "int":
-        return as_integer(value, name, least=-(1 << 63), most=(1 << 63) - 1)
+        return as_integer(value, name, min_value=-(1 << 63), max_value=(1 << 63) - 1)
     if kind == "float":
         return _float(name, value)
     if kind == "str" and isinstance(value, str):
@@ -135,7 +135,7 @@ MESSAGES: Final = Choice(
     sync_request=SyncRequest,
     entry=EntryMessage,
     sync_done=SyncDone,
-    have=Record(Have, members={"log_heights": Member(sequence(row(_KEY, integer(), integer(least=1))))}),
+    have=Record(Have, members={"log_heights": Member(sequence(row(_KEY, integer(), integer(min_value=1))))}),
     empty_set=EmptySet,
     lower_bound=LowerBound,
     payload=Record(Payload, _RECONCILIATION, {"upper_bound": Member(optional(_TRIPLE))}),
@@ -150,16 +150,16 @@ MESSAGES: Final = Choice(
 def _message_encode(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     compat = arguments.word("compat", _COMPAT, default="spec")
     form = arguments.word("form", _FORMS, default="hex")
-    given = arguments.mapping("message")
-    fields = Arguments(given)
-    if given.get("type") == "payload" and fields.has("upper_bound") and not fields.has("can_respond"):
+    members = arguments.mapping("message")
+    fields = Arguments(members)
+    if members.get("type") == "payload" and fields.has("upper_bound") and not fields.has("can_respond"):
         raise ArgumentError("a payload has an upper_bound only with a can_respond")
-    return {"bytes": encode(MESSAGES.read(given), compat, form).hex()}
+    return {"bytes": encode(MESSAGES.read(members), compat, form).hex()}
 
 
 def _stream_open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     limit = arguments.integer(
-        "max_message_bytes", least=1, most=_LARGEST_LIMIT_BYTES, default=MAX_MESSAGE_BYTES
+        "max_message_bytes", min_value=1, max_value=_LARGEST_LIMIT_BYTES, default=MAX_MESSAGE_BYTES
     )
     _STREAMS.put(machines, arguments, MessageStream(max_message_bytes=limit))
     return {}

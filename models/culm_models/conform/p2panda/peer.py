@@ -34,7 +34,7 @@ _LARGEST_SETTING: Final = (1 << 40) - 1
 _WHOLE: Final = plain(int, "an integer")
 _SETTINGS: Final = Settings(
     PeerSettings,
-    {int: Form(lambda value, name: as_integer(_WHOLE.read(value, name), name, most=_LARGEST_SETTING))},
+    {int: Form(lambda value, name: as_integer(_WHOLE.read(value, name), name, max_value=_LARGEST_SETTING))},
     {"modes": Member(sequence(integer()))},
 )
 
@@ -71,10 +71,12 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         arguments.octets("peer_id"),
         store,
         _settings(arguments),
-        random_seed=arguments.integer("random_seed", most=U63_MAX, default=0),
+        random_seed=arguments.integer("random_seed", max_value=U63_MAX, default=0),
     )
-    given = [Arguments(as_mapping(item, "entries")) for item in arguments.items("entries", default=[])]
-    for entry, operation in _in_log_order([(one.octets("entry"), one.octets("operation")) for one in given]):
+    entries = [Arguments(as_mapping(item, "entries")) for item in arguments.items("entries", default=[])]
+    for entry, operation in _in_log_order(
+        [(fields.octets("entry"), fields.octets("operation")) for fields in entries]
+    ):
         peer.publish(entry, operation, now)
     peer.announce(arguments.texts("schema_ids"), now)
     _PEERS.put(machines, arguments, peer)
@@ -84,13 +86,13 @@ def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
 def _in_log_order(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Sort the entries of each log by sequence number, within the positions that the log has in the list."""
     entries = [decode_entry(entry_bytes) for entry_bytes, _ in pairs]
-    places_by_log: dict[LogKey, list[int]] = {}
-    for place, entry in enumerate(entries):
-        places_by_log.setdefault((entry.public_key, entry.log_id), []).append(place)
+    indexes_by_log: dict[LogKey, list[int]] = {}
+    for index, entry in enumerate(entries):
+        indexes_by_log.setdefault((entry.public_key, entry.log_id), []).append(index)
     ordered = list(pairs)
-    for places in places_by_log.values():
-        for place, source in zip(places, sorted(places, key=lambda at: entries[at].seq_num), strict=True):
-            ordered[place] = pairs[source]
+    for indexes in indexes_by_log.values():
+        for index, source in zip(indexes, sorted(indexes, key=lambda at: entries[at].seq_num), strict=True):
+            ordered[index] = pairs[source]
     return ordered
 
 

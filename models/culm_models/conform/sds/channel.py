@@ -22,7 +22,7 @@ _EVENTS: Final = Events({}, {"reason": Member(name="message")})
 def _open(machines: Machines, arguments: Arguments) -> dict[str, Any]:
     profile, participant_id = profile_of(arguments), arguments.text("participant_id")
     now_ms = arguments.now()
-    seed = arguments.integer("random_seed", most=U63_MAX, default=0)
+    seed = arguments.integer("random_seed", max_value=U63_MAX, default=0)
     channel = Channel(
         arguments.text("channel_id"),
         profile,
@@ -70,19 +70,19 @@ def _state(machines: Machines, arguments: Arguments) -> dict[str, Any]:
         "log": [list(key) for key in status.log],
         "outgoing": [
             {
-                "id": one.message_id,
-                "message_id": one.message_id,
-                "state": one.state,
-                "evidence": list(one.evidence),
-                "attempts": one.attempts,
+                "id": waiting.message_id,
+                "message_id": waiting.message_id,
+                "state": waiting.state,
+                "evidence": list(waiting.evidence),
+                "attempts": waiting.attempts,
             }
-            for one in status.outgoing
+            for waiting in status.outgoing
         ],
         "incoming": [
-            {"id": one.message_id, "message_id": one.message_id, "missing": list(one.missing)}
-            for one in status.incoming
+            {"id": waiting.message_id, "message_id": waiting.message_id, "missing": list(waiting.missing)}
+            for waiting in status.incoming
         ],
-        "missing": [_ENTRY.show(one.entry) for one in status.missing],
+        "missing": [_ENTRY.show(waiting.entry) for waiting in status.missing],
         "lost": list(status.lost),
         "quarantined": list(status.quarantined),
         "bloom": status.bloom_filter.hex(),

@@ -47,14 +47,18 @@ def _bloom_build(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
 
 def _bloom_contains(_machines: Machines, arguments: Arguments) -> dict[str, Any]:
     layout = PROFILES[profile_of(arguments)].bloom_layout
-    found = ReceivedFilter.parse(layout, arguments.octets("bytes"), *_bloom_measures(arguments))
-    if found is None:
+    bloom_filter = ReceivedFilter.parse(layout, arguments.octets("bytes"), *_bloom_measures(arguments))
+    if bloom_filter is None:
         raise BloomShapeError("the bytes are no filter of these measures")
-    return {"hits": [found.contains(LAYOUTS[layout].hash_pair(each)) for each in arguments.texts("ids")]}
+    return {
+        "hits": [bloom_filter.contains(LAYOUTS[layout].hash_pair(each)) for each in arguments.texts("ids")]
+    }
 
 
 def _bloom_measures(arguments: Arguments) -> tuple[int, float]:
-    capacity = arguments.integer("capacity", least=1, most=_LARGEST_CAPACITY, default=_DEFAULT_CAPACITY)
+    capacity = arguments.integer(
+        "capacity", min_value=1, max_value=_LARGEST_CAPACITY, default=_DEFAULT_CAPACITY
+    )
     error_rate = arguments.raw("error_rate") if arguments.has("error_rate") else _DEFAULT_ERROR_RATE
     if not isinstance(error_rate, float):
         raise ArgumentError("error_rate is not a number between 0 and 1")

@@ -41,7 +41,7 @@ ALIASES: Final[dict[str, str]] = {
 }
 _GROUPS: Final = ("repair_config", "repair")
 _POSSIBLY_SLOWER: Final = 4
-_COUNT: Final = integer(most=LARGEST_SETTING)
+_COUNT: Final = integer(max_value=LARGEST_SETTING)
 _SETTINGS: Final = Settings(
     SdsSettings,
     {int: _COUNT, bool: FLAG, float: NUMBER},
@@ -51,26 +51,26 @@ _SETTINGS: Final = Settings(
 
 def settings_from_json(value: dict[str, Any], profile: Profile) -> SdsSettings:
     """Return the settings that an object names, with the profile's defaults for all others."""
-    defaults, given = SdsSettings.for_profile(profile), _named(value)
-    first_ms = given.get("resend_unacknowledged_ms")
+    defaults, values = SdsSettings.for_profile(profile), _named(value)
+    first_ms = values.get("resend_unacknowledged_ms")
     if first_ms is not None:
         first_ms = _COUNT.read(first_ms, "the setting resend_unacknowledged_ms")
-        given.setdefault("resend_possibly_acknowledged_ms", first_ms * _POSSIBLY_SLOWER)
-        given.setdefault("resend_max_ms", max(defaults.resend_max_ms, first_ms))
-    return _SETTINGS.over(defaults, given)
+        values.setdefault("resend_possibly_acknowledged_ms", first_ms * _POSSIBLY_SLOWER)
+        values.setdefault("resend_max_ms", max(defaults.resend_max_ms, first_ms))
+    return _SETTINGS.over(defaults, values)
 
 
 def _named(value: dict[str, Any]) -> dict[str, Any]:
     """Return the values under Culm's names, with groups flattened."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, item in value.items():
         plain = plain_name(name)
         if plain in _GROUPS and isinstance(item, dict):
             inner = _named(item)
         else:
             inner = {_SETTINGS.own_name(ALIASES.get(plain, plain)): item}
-        for own, one in inner.items():
-            if own in found and found[own] != one:
+        for own, own_value in inner.items():
+            if own in values and values[own] != own_value:
                 raise ArgumentError(f"the setting {own} is given twice")
-            found[own] = one
-    return found
+            values[own] = own_value
+    return values

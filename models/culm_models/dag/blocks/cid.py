@@ -138,19 +138,19 @@ def read_cid(data: bytes | memoryview, at: int) -> tuple[Cid, int]:
             raise CidMalformed("the bytes end in a CID")
         return Cid(raw, 0, DAG_PB, SHA2_256, 2), end
     try:
-        version, place = read_varint(data, at)
+        version, offset = read_varint(data, at)
         if version != 1:
             raise CidMalformed(f"no CID has version {version}")
-        codec, place = read_varint(data, place)
-        hash_code, place = read_varint(data, place)
-        length, place = read_varint(data, place)
+        codec, offset = read_varint(data, offset)
+        hash_code, offset = read_varint(data, offset)
+        length, offset = read_varint(data, offset)
     except VarintMalformed as error:
         raise CidMalformed(f"not a CID: {error}") from None
-    end = place + length
+    end = offset + length
     if end > len(data):
         raise CidMalformed("the bytes end in a CID")
     raw = bytes(data[at:end])
-    return Cid(raw, 1, codec, hash_code, place - at), end
+    return Cid(raw, 1, codec, hash_code, offset - at), end
 
 
 def cid_from_text(text: str) -> Cid:

@@ -61,9 +61,9 @@ _PUBLISH: Final = re.compile(
 
 def is_common_node(data: bytes) -> bool:
     """Whether the bytes match a common node and are therefore canonical. False proves nothing."""
-    found = _APPEND.fullmatch(data)
-    if found is not None:
-        return len(found[2]) == _SHARD_LINK_SIZE * (found[1][0] - 0x80)
+    match = _APPEND.fullmatch(data)
+    if match is not None:
+        return len(match[2]) == _SHARD_LINK_SIZE * (match[1][0] - 0x80)
     return _PUBLISH.fullmatch(data) is not None
 
 
@@ -72,18 +72,18 @@ def common_append(data: bytes) -> tuple[bytes | None, list[bytes]] | None:
 
     The shards ascend by text. Returns None for all other bytes, even if they are a valid append.
     """
-    found = _APPEND.fullmatch(data)
-    if found is None or len(found[2]) != _SHARD_LINK_SIZE * (found[1][0] - 0x80):
+    match = _APPEND.fullmatch(data)
+    if match is None or len(match[2]) != _SHARD_LINK_SIZE * (match[1][0] - 0x80):
         return None
     prior = None
     if data[0] == 0xA2:
         prior = data[_PRIOR_AT : _PRIOR_AT + 36]
         if not prior.startswith(_DAG_CBOR_START):
             return None
-    start = found.start(2) + _CID_IN_LINK
+    start = match.start(2) + _CID_IN_LINK
     shards = [data[at : at + 37] for at in range(start, len(data), _SHARD_LINK_SIZE)]
     if len(shards) > 1:
-        texts = [libipld.encode_cid(one) for one in shards]
+        texts = [libipld.encode_cid(shard) for shard in shards]
         if any(not low < high for low, high in pairwise(texts)):
             return None
     return prior, shards

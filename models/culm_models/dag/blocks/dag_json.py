@@ -101,15 +101,15 @@ def strict_json(data: bytes, *, floats: bool = True) -> Any:
     `DagJsonMalformed`.
     """
     try:
-        found = json.loads(
+        value = json.loads(
             data.decode(),
             object_pairs_hook=_pairs,
             parse_constant=_no_constant,
             parse_float=float if floats else _no_float,
             parse_int=_integer if floats else _plain_integer,
         )
-        _check_text(found, NESTING_MAX)
-        return found
+        _check_text(value, NESTING_MAX)
+        return value
     except (ValueError, RecursionError) as error:
         raise DagJsonMalformed(f"not strict JSON: {str(error)[:200]}") from None
 
@@ -144,10 +144,10 @@ def _require_level(levels: int) -> None:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key is repeated")
-    return found
+    return members
 
 
 def _check_text(value: Any, levels: int) -> None:

@@ -51,14 +51,14 @@ def decode_dag_pb(block: bytes | memoryview) -> PbNode:
 
 
 def _link(data: bytes) -> PbLink:
-    found: dict[int, int | bytes] = {}
+    fields: dict[int, int | bytes] = {}
     for number, wire, value in read_fields(data):
         if wire != {1: OCTETS, 2: OCTETS, 3: NUMBER}.get(number):
             raise DagPbMalformed(f"field {number} in a link")
-        if found and number <= max(found):
+        if fields and number <= max(fields):
             raise DagPbMalformed("fields of a link that do not ascend")
-        found[number] = value
-    raw, name, size = found.get(1), found.get(2), found.get(3)
+        fields[number] = value
+    raw, name, size = fields.get(1), fields.get(2), fields.get(3)
     if not isinstance(raw, bytes):
         raise DagPbMalformed("a link without hash")
     try:

@@ -16,7 +16,7 @@ BLAKE3: Final = 0x1E
 BLAKE2B_256: Final = 0xB220
 
 DEFAULT_HASHES: Final = frozenset({IDENTITY, SHA2_256, SHA2_512, BLAKE2B_256})
-"""Hash functions that a deployment checks unless its verdict settings name others (R28)."""
+"""Hash functions that a deployment checks unless its validation rules name others (R28)."""
 
 
 class BlockHasher(Protocol):
@@ -54,15 +54,15 @@ def check_block(cid: Cid, data: bytes | memoryview, hashes: Collection[int] = DE
     is not among `hashes`.
     """
     if cid.hash_code == SHA2_256 and SHA2_256 in hashes:
-        found = hashlib.sha256(data).digest()
+        digest = hashlib.sha256(data).digest()
     elif not can_check(cid, hashes):
         raise HashUnsupported(f"the hash function 0x{cid.hash_code:x} is not checked here")
     elif cid.is_identity:
-        found = bytes(data)
+        digest = bytes(data)
     else:
-        found = _FUNCTIONS[cid.hash_code](data).digest()
+        digest = _FUNCTIONS[cid.hash_code](data).digest()
     # Whole digests are compared, so a truncated digest is never equal.
-    if found != cid.digest:
+    if digest != cid.digest:
         raise HashMismatch(f"the block is not that of {cid.text[:100]}")
 
 

@@ -38,12 +38,12 @@ def read_fields(data: bytes | memoryview) -> Iterator[tuple[int, int, int | byte
 
 def read_numbers(data: bytes) -> list[int]:
     """Decode the numbers of a packed field."""
-    found = []
+    numbers = []
     at = 0
     while at < len(data):
         number, at = _read_number(data, at)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _read_number(data: bytes | memoryview, at: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from culm_models.dag.errors import (
 )
 
 # Maximum size of a CID in bytes, except for identity CIDs, which may be as long as a block.
-_CID_ROOM: Final = 256
+_CID_MAX: Final = 256
 # A length of three bytes and a CID of a common kind.
 _HEAD_SIZE: Final = 3 + 5 + 32
 V2_PRAGMA: Final = bytes.fromhex("0aa16776657273696f6e02")
@@ -89,21 +89,21 @@ def read_car(
 
 
 def _sections(view: memoryview, at: int, hashes: Collection[int], bounds: Bounds) -> list[Section]:
-    found: list[Section] = []
+    sections: list[Section] = []
     length = len(view)
     while at < length:
-        at = _take_common(view, at, 0, hashes, bounds, bounds.sections, found)
+        at = _take_common(view, at, 0, hashes, bounds, bounds.sections, sections)
         if at == length:
             break
         size, start = _section_size(view, at, bounds)
         end = start + size
         if end > length:
             raise CarSectionMalformed(f"the bytes end in the section at byte {at}")
-        if len(found) == bounds.sections:
+        if len(sections) == bounds.sections:
             raise BlockTooLarge(f"a CAR with more than {bounds.sections} sections")
-        found.append(_section(view, start, end, 0, hashes, bounds))
+        sections.append(_section(view, start, end, 0, hashes, bounds))
         at = end
-    return found
+    return sections
 
 
 def _take_common(
@@ -112,10 +112,10 @@ def _take_common(
     base: int,
     hashes: Collection[int],
     bounds: Bounds,
-    most: int,
-    found: list[Section],
+    max_sections: int,
+    sections: list[Section],
 ) -> int:
-    """Add sections to `found` from `at` on while they are complete, valid and of the common form.
+    """Add to `sections` from `at` on while they are complete, valid and of the common form.
 
     The common form has a length of two or three bytes and a CID with a common codec and sha2-256. Returns the
     offset of the first section that is not added; it may still be complete and valid.
@@ -124,7 +124,7 @@ def _take_common(
     whole = view.obj
     # Slices of bytes are cheaper than slices of a view.
     source = whole if isinstance(whole, bytes) and len(whole) == length else None
-    for _ in range(most - len(found) if SHA2_256 in hashes else 0):
+    for _ in range(max_sections - len(sections) if SHA2_256 in hashes else 0):
         head = bytes(view[at : at + _HEAD_SIZE]) if source is None else source[at : at + _HEAD_SIZE]
         if len(head) < _HEAD_SIZE or head[0] < 0x80 or not head[1]:
             break
@@ -142,7 +142,7 @@ def _take_common(
             break
         if not cid.raw.endswith(sha256(view[block_at:end]).digest()):
             break
-        found.append(Section(view, base, cid, block_at, end))
+        sections.append(Section(view, base, cid, block_at, end))
         at = end
     return at
 
@@ -186,8 +186,8 @@ def _section_size(view: memoryview, at: int, bounds: Bounds) -> tuple[int, int]:
         raise
     if not size:
         raise CarSectionMalformed(f"a section of length 0 at byte {at}")
-    if size > 2 * bounds.block + _CID_ROOM:
-        raise BlockTooLarge(f"a section over {2 * bounds.block + _CID_ROOM} bytes")
+    if size > 2 * bounds.block + _CID_MAX:
+        raise BlockTooLarge(f"a section over {2 * bounds.block + _CID_MAX} bytes")
     return size, start
 
 
@@ -243,16 +243,16 @@ class CarStream:
         self._buffer += data
         if len(self._buffer) < self._needed:
             return []
-        found: list[Section] = []
+        sections: list[Section] = []
         try:
             # The returned sections keep these bytes alive as views.
-            self._take(bytes(self._buffer), found)
+            self._take(bytes(self._buffer), sections)
         except DagError as error:
             self._error = error
             self._buffer = bytearray()
-            if not found:
+            if not sections:
                 raise
-        return found
+        return sections
 
     def finish(self) -> None:
         """Mark the end of the file. Raises the `DagError` that a whole file ending here is refused with."""
@@ -265,11 +265,11 @@ class CarStream:
             _section_size(memoryview(self._buffer), 0, self._bounds)
             raise CarSectionMalformed("the bytes end in a section")
 
-    def _take(self, data: bytes, found: list[Section]) -> None:
+    def _take(self, data: bytes, sections: list[Section]) -> None:
         view, at = memoryview(data), 0
         while at < len(view):
             if self.roots is not None:
-                at = self._take_common(view, at, found)
+                at = self._take_common(view, at, sections)
             self._needed = 1
             if at == len(view):
                 break
@@ -277,36 +277,36 @@ class CarStream:
                 break
             if self.roots is None:
                 size, start = _header_size(view, self._bounds)
-                self._require_room(start + size)
+                self._require_within_limit(start + size)
                 self._needed = start + size
                 if start + size > len(view):
                     break
                 self.roots = _roots(data[start : start + size], self._bounds)
             else:
                 size, start = _section_size(view, at, self._bounds)
-                self._require_room(start + size)
+                self._require_within_limit(start + size)
                 self._needed = start + size - at
                 if start + size > len(view):
                     break
                 self._count += 1
                 if self._count > self._bounds.sections:
                     raise BlockTooLarge(f"a CAR with more than {self._bounds.sections} sections")
-                found.append(_section(view, start, start + size, self._taken, self._hashes, self._bounds))
+                sections.append(_section(view, start, start + size, self._taken, self._hashes, self._bounds))
             at = start + size
             self._needed = 1
         self._taken += at
         self._buffer = bytearray(view[at:])
 
-    def _take_common(self, view: memoryview, at: int, found: list[Section]) -> int:
-        before = len(found)
-        most = before + self._bounds.sections - self._count
+    def _take_common(self, view: memoryview, at: int, sections: list[Section]) -> int:
+        before = len(sections)
+        max_sections = before + self._bounds.sections - self._count
         # Sections beyond the maximum size of a file are left for the caller's loop, which refuses them.
-        room = view[: max(at, self._bounds.car - self._taken)]
-        at = _take_common(room, at, self._taken, self._hashes, self._bounds, most, found)
-        self._count += len(found) - before
+        within_limit = view[: max(at, self._bounds.car - self._taken)]
+        at = _take_common(within_limit, at, self._taken, self._hashes, self._bounds, max_sections, sections)
+        self._count += len(sections) - before
         return at
 
-    def _require_room(self, end: int) -> None:
+    def _require_within_limit(self, end: int) -> None:
         if self._taken + end > self._bounds.car:
             raise BlockTooLarge(f"a CAR over {self._bounds.car} bytes")
 

@@ -26,7 +26,7 @@ from culm_models.dag.exchange.events import (
 )
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.node_wants import NodeWants
-from culm_models.dag.exchange.offers import FRAME_ROOM, first_message, in_pieces, link_size, offers_of
+from culm_models.dag.exchange.offers import FRAME_OVERHEAD, first_message, in_pieces, link_size, offers_of
 from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
@@ -49,7 +49,7 @@ from culm_models.dag.wire.messages import (
     DagWant,
 )
 
-_NODE_LINK_ROOM: Final = 44
+_NODE_LINK_OVERHEAD: Final = 44
 _FED_BYTES: Final = 65_536
 
 
@@ -82,10 +82,10 @@ class Exchange:
         self._spaces: dict[bytes, SpaceExchange] = {}
         self._nodes = NodeWants(store, settings.nodes_known_of)
         self._shards = ShardWants(
-            store, peer, settings.hashes, most=settings.shards_known_of, bytes_max=settings.wanted_bytes
+            store, peer, settings.hashes, max_shards=settings.shards_known_of, bytes_max=settings.wanted_bytes
         )
         self._serving = Serving(
-            store, self._not_served, most=settings.wants_in_flight, legacy=settings.legacy
+            store, self._not_served, max_queued=settings.wants_in_flight, legacy=settings.legacy
         )
         self._out: deque[DagMessage] = deque()
         self._held: deque[DagMessage] = deque()
@@ -400,7 +400,7 @@ class Exchange:
         room = self._settings.wants_in_flight - self._nodes.in_flight - self._shards.in_flight
         if room <= 0:
             return None
-        fitting = (self._max_frame - FRAME_ROOM) // _NODE_LINK_ROOM
+        fitting = (self._max_frame - FRAME_OVERHEAD) // _NODE_LINK_OVERHEAD
         if places := self._nodes.next_to_ask(min(room, fitting)):
             return DagWant(places[0][0], tuple(cid for _, cid in places), ())
         while step := self._shards.next_step(room):

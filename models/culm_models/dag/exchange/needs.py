@@ -41,17 +41,17 @@ def read_block(
     return decode_node(block, legacy=legacy, bounds=bounds)
 
 
-def needs_of(found: ReplicaNode | Ucan) -> tuple[Cid, ...]:
+def needs_of(node: ReplicaNode | Ucan) -> tuple[Cid, ...]:
     """Return the CIDs of the prior, forks, origin and proofs."""
-    if isinstance(found, Ucan):
-        return found.claims.proofs
-    change = found.change
+    if isinstance(node, Ucan):
+        return node.claims.proofs
+    change = node.change
     if not isinstance(change, PublishChange):
-        return found.parents
+        return node.parents
     # A leaf issued by the id itself needs no proof.
     claims = change.proof.claims
     proofs = () if claims.issuer == did_key(change.id) else claims.proofs
-    return (*found.parents, change.origin, *proofs)
+    return (*node.parents, change.origin, *proofs)
 
 
 def needs_of_block(

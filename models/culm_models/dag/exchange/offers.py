@@ -17,10 +17,10 @@ from culm_models.dag.wire.messages import (
     DagWant,
 )
 
-FRAME_ROOM: Final = 128
+FRAME_OVERHEAD: Final = 128
 """Bytes reserved in a frame for everything but the lists of the message."""
-_LINK_ROOM: Final = 8
-_SIZE_ROOM: Final = 6
+_LINK_OVERHEAD: Final = 8
+_SIZE_OVERHEAD: Final = 6
 _LINKS: Final = 256
 _BLOCKS: Final = 32
 """Links (`_LINKS`) or blocks (`_BLOCKS`) per piece when a long message is split."""
@@ -30,20 +30,20 @@ _T = TypeVar("_T")
 
 def link_size(cid: Cid) -> int:
     """Return the maximum size of a link in a list, in bytes."""
-    return len(cid.raw) + _LINK_ROOM
+    return len(cid.raw) + _LINK_OVERHEAD
 
 
 def in_frames(items: Iterable[_T], size_of: Callable[[_T], int], max_frame: int) -> Iterator[tuple[_T, ...]]:
     """Yield the items in batches that fit a frame. Yields nothing if there are no items."""
     batch: list[_T] = []
-    room = max_frame - FRAME_ROOM
+    capacity = max_frame - FRAME_OVERHEAD
     for item in items:
         size = size_of(item)
-        if batch and size > room:
+        if batch and size > capacity:
             yield tuple(batch)
-            batch, room = [], max_frame - FRAME_ROOM
+            batch, capacity = [], max_frame - FRAME_OVERHEAD
         batch.append(item)
-        room -= size
+        capacity -= size
     if batch:
         yield tuple(batch)
 
@@ -60,10 +60,10 @@ def offers_of(
     The shards come first and the heads last, so that a peer that knows the heads has received the whole
     offer.
     """
-    for batch in in_frames(shards, lambda one: link_size(one[0]) + _SIZE_ROOM, max_frame):
+    for batch in in_frames(shards, lambda shard: link_size(shard[0]) + _SIZE_OVERHEAD, max_frame):
         yield DagOffer(space, (), (), batch)
     heads = [(cid, False) for cid in dag_heads] + [(cid, True) for cid in publish_heads]
-    for marked in in_frames(heads, lambda one: link_size(one[0]), max_frame):
+    for marked in in_frames(heads, lambda head: link_size(head[0]), max_frame):
         yield DagOffer(
             space,
             tuple(cid for cid, is_publish in marked if not is_publish),
@@ -91,17 +91,17 @@ def in_pieces(messages: Iterable[DagMessage]) -> Iterator[DagMessage]:
     for message in messages:
         match message:
             case DagBlocks(space, blocks) if len(blocks) > _BLOCKS:
-                yield from (DagBlocks(space, some) for some in _cut(blocks, _BLOCKS))
+                yield from (DagBlocks(space, piece) for piece in _cut(blocks, _BLOCKS))
             case DagAck(space, results):
-                yield from (DagAck(space, some) for some in _cut(results))
+                yield from (DagAck(space, piece) for piece in _cut(results))
             case DagCancel(space, links):
-                yield from (DagCancel(space, some) for some in _cut(links))
+                yield from (DagCancel(space, piece) for piece in _cut(links))
             case DagOffer(space, dag_heads, publish_heads, shards):
                 lists = zip_longest(_cut(shards), _cut(dag_heads), _cut(publish_heads), fillvalue=())
-                yield from (DagOffer(space, dag, publish, some) for some, dag, publish in lists)
+                yield from (DagOffer(space, dag, publish, piece) for piece, dag, publish in lists)
             case DagWant(space, nodes, shards):
                 wants = zip_longest(_cut(nodes), _cut(shards), fillvalue=())
-                yield from (DagWant(space, some, other) for some, other in wants)
+                yield from (DagWant(space, piece, other) for piece, other in wants)
             case _:
                 yield message
 

@@ -33,16 +33,16 @@ def all_chunks(size: int) -> int:
 
 def ranges_of(bits: int, size: int) -> tuple[Range, ...]:
     """Convert the bits of chunks to ascending byte ranges in a shard of `size` bytes."""
-    found: list[Range] = []
+    ranges: list[Range] = []
     start = None
     for chunk in range(chunk_count(size) + 1):
         if bits >> chunk & 1:
             start = chunk if start is None else start
         elif start is not None:
             offset = start * CHUNK_SIZE
-            found.append((offset, min(chunk * CHUNK_SIZE, size) - offset))
+            ranges.append((offset, min(chunk * CHUNK_SIZE, size) - offset))
             start = None
-    return tuple(found)
+    return tuple(ranges)
 
 
 def bits_of(ranges: Iterable[Range], size: int) -> int | None:

@@ -16,9 +16,9 @@ from culm_models.dag.wire.messages import CHUNK_SIZE, DagBlocks, DagChunk
 
 _SENT_REMEMBERED: Final = 16_384
 _AHEAD_BYTES: Final = 262_144
-_FRAME_ROOM: Final = 256
+_FRAME_OVERHEAD: Final = 256
 """Bytes reserved in a message for everything but the block or chunk: head, space, CID, numbers."""
-_ITEM_ROOM: Final = 5
+_ITEM_OVERHEAD: Final = 5
 NotServed = Callable[[bytes, Cid, bool], None]
 """Receives a space and a link that cannot be sent: it is missing here, or (True) too large for a frame."""
 
@@ -31,12 +31,12 @@ class _ServedShard:
 
 
 class Serving:
-    """Queues of requested nodes and shards of one connection, up to a limit of links (`most`)."""
+    """Queues of requested nodes and shards of one connection, up to a limit of links (`max_queued`)."""
 
-    def __init__(self, store: ExchangeStore, not_served: NotServed, *, most: int, legacy: bool) -> None:
+    def __init__(self, store: ExchangeStore, not_served: NotServed, *, max_queued: int, legacy: bool) -> None:
         self._store = store
         self._not_served = not_served
-        self._most = most
+        self._max_queued = max_queued
         self._legacy = legacy
         self._nodes: OrderedDict[tuple[bytes, Cid], None] = OrderedDict()
         self._shards: OrderedDict[Cid, _ServedShard] = OrderedDict()
@@ -45,14 +45,14 @@ class Serving:
 
     def is_idle(self, space: bytes) -> bool:
         """Whether nothing is queued for a space."""
-        return not any(place[0] == space for place in self._nodes) and not any(
-            one.space == space for one in self._shards.values()
+        return not any(placed_node[0] == space for placed_node in self._nodes) and not any(
+            shard.space == space for shard in self._shards.values()
         )
 
     @property
     def is_full(self) -> bool:
         """Whether the queues have reached their limit."""
-        return len(self._nodes) + len(self._shards) >= self._most
+        return len(self._nodes) + len(self._shards) >= self._max_queued
 
     def want_node(self, space: bytes, cid: Cid) -> None:
         """Queue a node."""
@@ -60,14 +60,14 @@ class Serving:
 
     def want_shard(self, space: bytes, cid: Cid, size: int, bits: int) -> None:
         """Queue chunks of a shard in addition to the chunks already queued. `bits` of 0 means all chunks."""
-        found = self._shards.setdefault(cid, _ServedShard(space, size, 0))
-        found.bits |= bits or all_chunks(size)
+        served = self._shards.setdefault(cid, _ServedShard(space, size, 0))
+        served.bits |= bits or all_chunks(size)
 
     def cancel(self, space: bytes, cid: Cid) -> None:
         """Remove a node or shard from the queues."""
         self._nodes.pop((space, cid), None)
-        found = self._shards.get(cid)
-        if found is not None and found.space == space:
+        served = self._shards.get(cid)
+        if served is not None and served.space == space:
             del self._shards[cid]
 
     def other_end_has(self, space: bytes, cid: Cid) -> None:
@@ -78,31 +78,31 @@ class Serving:
         """Take as many queued nodes of one space as fit a frame, followed by ancestors in the rest of it."""
         while self._nodes:
             space = next(iter(self._nodes))[0]
-            blocks = self._nodes_of(space, max_frame - _FRAME_ROOM)
+            blocks = self._nodes_of(space, max_frame - _FRAME_OVERHEAD)
             if blocks:
                 return DagBlocks(space, tuple(blocks))
         return None
 
-    def _nodes_of(self, space: bytes, room: int) -> list[bytes]:
+    def _nodes_of(self, space: bytes, capacity: int) -> list[bytes]:
         blocks: list[bytes] = []
         sent: deque[tuple[Cid, bytes]] = deque()
-        for place in [one for one in self._nodes if one[0] == space]:
-            block = self._store.node(space, place[1])
-            if block is None or len(block) + _ITEM_ROOM > room:
+        for placed_node in [queued for queued in self._nodes if queued[0] == space]:
+            block = self._store.node(space, placed_node[1])
+            if block is None or len(block) + _ITEM_OVERHEAD > capacity:
                 if block is not None and blocks:
                     break
-                del self._nodes[place]
-                self._not_served(space, place[1], block is not None)
+                del self._nodes[placed_node]
+                self._not_served(space, placed_node[1], block is not None)
                 continue
-            del self._nodes[place]
-            self._known.add(place)
+            del self._nodes[placed_node]
+            self._known.add(placed_node)
             blocks.append(block)
-            sent.append((place[1], block))
-            room -= len(block) + _ITEM_ROOM
-        room = min(room, _AHEAD_BYTES)
+            sent.append((placed_node[1], block))
+            capacity -= len(block) + _ITEM_OVERHEAD
+        capacity = min(capacity, _AHEAD_BYTES)
         for cid, block in self._ahead(space, sent):
-            room -= len(block) + _ITEM_ROOM
-            if room < 0:
+            capacity -= len(block) + _ITEM_OVERHEAD
+            if capacity < 0:
                 break
             self._nodes.pop((space, cid), None)
             self._known.add((space, cid))
@@ -114,26 +114,26 @@ class Serving:
         while sent:
             cid, block = sent.popleft()
             for need in needs_of_block(cid, block, legacy=self._legacy):
-                place = (space, need)
-                if place in self._known or (found := self._store.node(space, need)) is None:
+                placed_node = (space, need)
+                if placed_node in self._known or (needed_block := self._store.node(space, need)) is None:
                     continue
-                yield need, found
-                sent.append((need, found))
+                yield need, needed_block
+                sent.append((need, needed_block))
 
     def next_chunk(self, max_frame: int) -> DagChunk | None:
         """Take the next chunk of the shard that was queued first."""
         while self._shards:
-            cid, one = next(iter(self._shards.items()))
-            offset = ((one.bits & -one.bits).bit_length() - 1) * CHUNK_SIZE
-            length = chunk_length(one.size, offset)
-            fits = length + _FRAME_ROOM <= max_frame
+            cid, served = next(iter(self._shards.items()))
+            offset = ((served.bits & -served.bits).bit_length() - 1) * CHUNK_SIZE
+            length = chunk_length(served.size, offset)
+            fits = length + _FRAME_OVERHEAD <= max_frame
             data = self._store.read_shard(cid, offset, length) if fits else b""
             if len(data) < length:
                 del self._shards[cid]
-                self._not_served(one.space, cid, not fits)
+                self._not_served(served.space, cid, not fits)
                 continue
-            one.bits &= ~chunk_bit(offset)
-            if not one.bits:
+            served.bits &= ~chunk_bit(offset)
+            if not served.bits:
                 del self._shards[cid]
-            return DagChunk(one.space, cid, one.size, offset, data)
+            return DagChunk(served.space, cid, served.size, offset, data)
         return None

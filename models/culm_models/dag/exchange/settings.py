@@ -37,12 +37,12 @@ class ExchangeSettings:
 
     policy: str
     verdict: bytes
-    """The sha2-256 of the record of verdict settings (R28)."""
+    """The sha2-256 of the record of validation rules (R28)."""
     spaces: tuple[bytes, ...] = ()
     """Spaces named in HELLO. Spaces that only the other end names are exchanged, too, if access allows it."""
     legacy: bool = False
     hashes: frozenset[int] = DEFAULT_HASHES
-    """Hash functions of the verdict settings. Shards with another hash function cannot be verified."""
+    """Hash functions of the validation rules. Shards with another hash function cannot be verified."""
     max_frame: int = FRAME_MAX
     takes_shards: bool = True
     """If false, only nodes are requested."""
@@ -66,26 +66,26 @@ _T = TypeVar("_T")
 
 
 class RecentSet(Generic[_T]):
-    """Set of the last `most` items that were added."""
+    """Set of the last `max_items` items that were added."""
 
-    __slots__ = ("_held", "_most")
+    __slots__ = ("_items", "_max_items")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: OrderedDict[_T, None] = OrderedDict()
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
+        self._items: OrderedDict[_T, None] = OrderedDict()
 
     def add(self, item: _T) -> None:
         """Add an item. Removes the oldest item if the set is full."""
-        self._held[item] = None
-        if len(self._held) > self._most:
-            self._held.popitem(last=False)
+        self._items[item] = None
+        if len(self._items) > self._max_items:
+            self._items.popitem(last=False)
 
     def discard(self, item: _T) -> None:
         """Remove an item if it is in the set."""
-        self._held.pop(item, None)
+        self._items.pop(item, None)
 
     def __contains__(self, item: object) -> bool:
-        return item in self._held
+        return item in self._items
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._items)

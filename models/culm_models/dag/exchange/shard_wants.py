@@ -59,19 +59,19 @@ class ShardWants:
     """The missing shards of all spaces of one connection."""
 
     def __init__(
-        self, store: ExchangeStore, peer: bytes, hashes: Collection[int], *, most: int, bytes_max: int
+        self, store: ExchangeStore, peer: bytes, hashes: Collection[int], *, max_shards: int, bytes_max: int
     ) -> None:
         self._store = store
         self._peer = peer
         self._hashes = hashes
-        self._most = most
+        self._max_shards = max_shards
         self._bytes_max = bytes_max
         self._transfers: dict[Cid, Transfer] = {}
         self._queue: deque[Cid] = deque()
         self._asked: set[Cid] = set()
         self._asked_bytes = 0
         self._unsettled: dict[Cid, Transfer] = {}
-        self._absent: RecentSet[Cid] = RecentSet(most)
+        self._absent: RecentSet[Cid] = RecentSet(max_shards)
         self._counts: dict[bytes, int] = {}
 
     @property
@@ -82,7 +82,7 @@ class ShardWants:
     @property
     def wanted(self) -> tuple[int, int]:
         """Number and total bytes of the shards that have not arrived."""
-        return len(self._transfers), sum(one.size for one in self._transfers.values())
+        return len(self._transfers), sum(transfer.size for transfer in self._transfers.values())
 
     def is_idle(self, space: bytes) -> bool:
         """Whether no shard of a space is missing, in flight or unsettled."""
@@ -96,7 +96,7 @@ class ShardWants:
             return
         if shard in self._absent or not self._may_be_shard(shard):
             return
-        if len(self._transfers) >= self._most or self._store.has_shard(shard):
+        if len(self._transfers) >= self._max_shards or self._store.has_shard(shard):
             return
         self._transfers[shard] = Transfer(space, size)
         self._queue.append(shard)
@@ -108,63 +108,63 @@ class ShardWants:
             return False
         return can_check(cid, self._hashes)
 
-    def next_step(self, room: int) -> ShardStep | None:
+    def next_step(self, max_links: int) -> ShardStep | None:
         """Take the next shard to request. Returns None if none is queued or the limits are reached.
 
-        `room` is the number of further links that may be in flight.
+        `max_links` is the number of further links that may be in flight.
         """
         while self._queue:
             shard = self._queue[0]
-            one = self._transfers.get(shard)
-            if one is None:
+            transfer = self._transfers.get(shard)
+            if transfer is None:
                 self._queue.popleft()
                 continue
-            if room <= 0 or (self._asked and self._asked_bytes + one.size > self._bytes_max):
+            if max_links <= 0 or (self._asked and self._asked_bytes + transfer.size > self._bytes_max):
                 return None
             self._queue.popleft()
-            if not one.is_begun:
-                reserved = self._store.reserve(self._peer, one.space, shard, one.size)
+            if not transfer.is_begun:
+                reserved = self._store.reserve(self._peer, transfer.space, shard, transfer.size)
                 if isinstance(reserved, NotReserved):
                     self._drop(shard)
-                    return ShardStep(shard, one.space, not_taken=reserved)
-                one.is_begun = True
-                one.missing = all_chunks(one.size) & ~reserved.bits
-                if not one.missing:
+                    return ShardStep(shard, transfer.space, not_taken=reserved)
+                transfer.is_begun = True
+                transfer.missing = all_chunks(transfer.size) & ~reserved.bits
+                if not transfer.missing:
                     # All chunks are here, but unverified: receiving the last one again triggers the check.
-                    one.missing = 1 << (chunk_count(one.size) - 1)
-            return ShardStep(shard, one.space, self._ask(shard, one))
+                    transfer.missing = 1 << (chunk_count(transfer.size) - 1)
+            return ShardStep(shard, transfer.space, self._ask(shard, transfer))
         return None
 
-    def _ask(self, shard: Cid, one: Transfer) -> tuple[Range, ...]:
-        ranges = ranges_of(one.missing, one.size)[:_RUNS_MAX]
-        one.asked = bits_of(ranges, one.size) or 0
-        one.asked_bytes = sum(length for _, length in ranges)
+    def _ask(self, shard: Cid, transfer: Transfer) -> tuple[Range, ...]:
+        ranges = ranges_of(transfer.missing, transfer.size)[:_RUNS_MAX]
+        transfer.asked = bits_of(ranges, transfer.size) or 0
+        transfer.asked_bytes = sum(length for _, length in ranges)
         self._asked.add(shard)
-        self._asked_bytes += one.asked_bytes
-        return () if one.asked == all_chunks(one.size) else ranges
+        self._asked_bytes += transfer.asked_bytes
+        return () if transfer.asked == all_chunks(transfer.size) else ranges
 
     def take(self, chunk: DagChunk) -> ChunkFate:
         """Store a received chunk. Raises `ShardSizeChanged` and `ChunkOverlap`."""
-        one = self._transfers.get(chunk.shard)
-        if one is None or not one.is_begun:
+        transfer = self._transfers.get(chunk.shard)
+        if transfer is None or not transfer.is_begun:
             return ChunkFate.UNASKED
-        _require_size(chunk.shard, one, chunk.size)
+        _require_size(chunk.shard, transfer, chunk.size)
         bit = chunk_bit(chunk.offset)
-        if not one.asked & bit:
-            if not one.missing & bit:
+        if not transfer.asked & bit:
+            if not transfer.missing & bit:
                 raise ChunkOverlap(f"the chunk of {chunk.shard} at {chunk.offset} is here")
             return ChunkFate.UNASKED
         if not self._store.spool(self._peer, chunk.shard, chunk.offset, chunk.data):
             self._drop(chunk.shard)
             return ChunkFate.NOT_KEPT
-        one.asked &= ~bit
-        one.missing &= ~bit
-        one.asked_bytes -= len(chunk.data)
+        transfer.asked &= ~bit
+        transfer.missing &= ~bit
+        transfer.asked_bytes -= len(chunk.data)
         self._asked_bytes -= len(chunk.data)
-        if one.asked:
+        if transfer.asked:
             return ChunkFate.KEPT
         self._asked.remove(chunk.shard)
-        if one.missing:
+        if transfer.missing:
             self._queue.append(chunk.shard)
             return ChunkFate.KEPT
         self._unsettled[chunk.shard] = self._transfers.pop(chunk.shard)
@@ -172,12 +172,12 @@ class ShardWants:
 
     def settle(self, shard: Cid, status: AckStatus) -> bool:
         """Record the result of a received shard. Returns False if the shard is not unsettled."""
-        one = self._unsettled.pop(shard, None)
-        if one is None:
+        transfer = self._unsettled.pop(shard, None)
+        if transfer is None:
             return False
         if status in (AckStatus.REFUSED, AckStatus.LATER):
             self._absent.add(shard)
-        self._count(one.space, -1)
+        self._count(transfer.space, -1)
         return True
 
     def drop(self, shard: Cid) -> bool:
@@ -188,13 +188,13 @@ class ShardWants:
         return was_asked
 
     def _drop(self, shard: Cid) -> None:
-        one = self._transfers.pop(shard)
-        if one.is_begun:
+        transfer = self._transfers.pop(shard)
+        if transfer.is_begun:
             self._store.release(self._peer, shard)
         self._asked.discard(shard)
-        self._asked_bytes -= one.asked_bytes
+        self._asked_bytes -= transfer.asked_bytes
         self._absent.add(shard)
-        self._count(one.space, -1)
+        self._count(transfer.space, -1)
 
     def close(self) -> None:
         """Stop all transfers, because the connection has ended."""
@@ -203,12 +203,12 @@ class ShardWants:
 
     def forget_absent(self) -> None:
         """Allow shards that were not sent or not accepted to be requested when they are offered again."""
-        self._absent = RecentSet(self._most)
+        self._absent = RecentSet(self._max_shards)
 
     def _count(self, space: bytes, change: int) -> None:
         self._counts[space] = self._counts.get(space, 0) + change
 
 
-def _require_size(shard: Cid, one: Transfer, size: int) -> None:
-    if one.size != size:
-        raise ShardSizeChanged(f"{shard} has {one.size} bytes, and has {size} bytes")
+def _require_size(shard: Cid, transfer: Transfer, size: int) -> None:
+    if transfer.size != size:
+        raise ShardSizeChanged(f"{shard} has {transfer.size} bytes, and has {size} bytes")

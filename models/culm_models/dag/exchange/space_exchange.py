@@ -8,13 +8,13 @@ from typing import Final
 
 from culm_models.dag.blocks.cid import IDENTITY, RAW, Cid, make_cid
 from culm_models.dag.errors import DagFrameTooLarge
-from culm_models.dag.exchange.offers import FRAME_ROOM, in_frames, link_size, offer_of_store, offers_of
+from culm_models.dag.exchange.offers import FRAME_OVERHEAD, in_frames, link_size, offer_of_store, offers_of
 from culm_models.dag.exchange.store import ExchangeStore
 from culm_models.dag.wire.messages import AckStatus, DagAck, DagDone, DagOffer
 
 WHOLE_SPACE: Final = make_cid(1, RAW, IDENTITY, b"")
 """Link that stands for the space itself in an ACK that refuses reading it."""
-_ACK_ROOM: Final = 8
+_ACK_OVERHEAD: Final = 8
 
 
 @dataclass(slots=True)
@@ -102,9 +102,9 @@ class SpaceExchange:
         if not self.is_done_due or not self.was_offered or self.offers or self.acks:
             return None
         self.is_done_due = False
-        heads = next(in_frames(store.dag_heads(self.space), link_size, max_frame - FRAME_ROOM), ())
+        heads = next(in_frames(store.dag_heads(self.space), link_size, max_frame - FRAME_OVERHEAD), ())
         return DagDone(self.space, heads, store.tip(self.space))
 
 
-def _ack_size(one: tuple[Cid, AckStatus, str | None]) -> int:
-    return link_size(one[0]) + _ACK_ROOM + len(one[2] or "")
+def _ack_size(ack: tuple[Cid, AckStatus, str | None]) -> int:
+    return link_size(ack[0]) + _ACK_OVERHEAD + len(ack[2] or "")

@@ -56,8 +56,8 @@ class ExchangeStore(Protocol):
         """Return the last publish in the order of the id `space`, or None if there is none."""
         ...
 
-    def missing_nodes(self, space: bytes, most: int) -> Sequence[Cid]:
-        """Return up to `most` missing priors, forks, origins and proofs that nodes of a space name."""
+    def missing_nodes(self, space: bytes, limit: int) -> Sequence[Cid]:
+        """Return up to `limit` missing priors, forks, origins and proofs that nodes of a space name."""
         ...
 
     def has_node(self, space: bytes, cid: Cid) -> bool:

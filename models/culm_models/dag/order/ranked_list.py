@@ -44,22 +44,22 @@ class RankedList:
             at = self._piece_of(rank)
             inside = _place(self._pieces[at], rank)
         self._pieces[at].insert(inside, rank)
-        place = sum(map(len, self._pieces[:at])) + inside
+        position = sum(map(len, self._pieces[:at])) + inside
         if len(self._pieces[at]) > 2 * _PIECE:
             piece = self._pieces[at]
             self._pieces[at : at + 1] = [piece[:_PIECE], piece[_PIECE:]]
-        return place
+        return position
 
-    def starting_at(self, place: int) -> list[Rank]:
+    def starting_at(self, position: int) -> list[Rank]:
         """Return all ranks from a position on."""
-        found: list[Rank] = []
+        ranks: list[Rank] = []
         before = self._length
         for piece in reversed(self._pieces):
             before -= len(piece)
-            found[:0] = piece[max(0, place - before) :]
-            if before <= place:
+            ranks[:0] = piece[max(0, position - before) :]
+            if before <= position:
                 break
-        return found
+        return ranks
 
     def _piece_of(self, rank: Rank) -> int:
         """Return the index of the first piece whose last rank sorts after this rank."""

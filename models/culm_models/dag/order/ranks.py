@@ -43,12 +43,12 @@ class Rank:
 
     def key(self) -> list[Cid]:
         """Return the elements of the key."""
-        found = []
+        elements = []
         at = self
         while at.depth:
-            found.append(at.cid)
+            elements.append(at.cid)
             at = at.below
-        return found[::-1]
+        return elements[::-1]
 
 
 def _root() -> Rank:
@@ -86,24 +86,24 @@ def rank_of(cid: Cid, prior: Rank) -> Rank:
     return rank
 
 
-def sorts_before(one: Rank, other: Rank) -> bool:
-    """Whether `one` sorts before `other`."""
-    if one.short is not None and other.short is not None:
-        return one.short < other.short
-    if one.depth > other.depth:
-        one = _climb(one, other.depth)
-        if one is other:
+def sorts_before(rank: Rank, other: Rank) -> bool:
+    """Whether `rank` sorts before `other`."""
+    if rank.short is not None and other.short is not None:
+        return rank.short < other.short
+    if rank.depth > other.depth:
+        rank = _climb(rank, other.depth)
+        if rank is other:
             return False
-    elif other.depth > one.depth:
-        other = _climb(other, one.depth)
-        if one is other:
+    elif other.depth > rank.depth:
+        other = _climb(other, rank.depth)
+        if rank is other:
             return True
-    while one.below is not other.below:
-        if one.jump is not other.jump:
-            one, other = one.jump, other.jump
+    while rank.below is not other.below:
+        if rank.jump is not other.jump:
+            rank, other = rank.jump, other.jump
         else:
-            one, other = one.below, other.below
-    return one.text < other.text
+            rank, other = rank.below, other.below
+    return rank.text < other.text
 
 
 def _climb(rank: Rank, depth: int) -> Rank:
@@ -112,15 +112,15 @@ def _climb(rank: Rank, depth: int) -> Rank:
     return rank
 
 
-def builds_on(one: Rank, other: Rank) -> bool:
-    """Whether `other` is `one` or an ancestor in its chain of priors."""
-    if one is other or one.prior is other:
+def builds_on(rank: Rank, other: Rank) -> bool:
+    """Whether `other` is `rank` or an ancestor in its chain of priors."""
+    if rank is other or rank.prior is other:
         return True
     depth = other.chain_depth
-    while one.chain_depth > depth:
-        far = _chain_jump(one)
-        one = far if far.chain_depth >= depth else one.prior
-    return one is other
+    while rank.chain_depth > depth:
+        far = _chain_jump(rank)
+        rank = far if far.chain_depth >= depth else rank.prior
+    return rank is other
 
 
 def _chain_jump(rank: Rank) -> Rank:
@@ -130,11 +130,11 @@ def _chain_jump(rank: Rank) -> Rank:
     while at.chain_jump is None:
         waiting.append(at)
         at = at.prior
-    found: Rank = at.chain_jump
-    for one in reversed(waiting):
-        # `found` is the jump of the prior; all ancestors of a rank with a jump have jumps, too.
-        prior, far = one.prior, found
+    jump: Rank = at.chain_jump
+    for ancestor in reversed(waiting):
+        # `jump` is the jump of the prior; all ancestors of a rank with a jump have jumps, too.
+        prior, far = ancestor.prior, jump
         beyond = far.chain_jump or far
         even = prior.chain_depth - far.chain_depth == far.chain_depth - beyond.chain_depth
-        one.chain_jump = found = beyond if even else prior
-    return found
+        ancestor.chain_jump = jump = beyond if even else prior
+    return jump

@@ -62,11 +62,11 @@ class TotalOrder:
             else:
                 ready = [cid]
                 while ready:
-                    one = ready.pop()
-                    place = self._admit(one)
-                    start = place if start is None else min(start, place)
-                    added.append(one)
-                    ready += self._waiting.pop(one, ())
+                    admitted = ready.pop()
+                    position = self._admit(admitted)
+                    start = position if start is None else min(start, position)
+                    added.append(admitted)
+                    ready += self._waiting.pop(admitted, ())
         if start is None:
             start = len(self._ranked)
         return OrderChange(tuple(added), start, len(self._ranked) - start, self._superseded(before))
@@ -106,9 +106,9 @@ class TotalOrder:
         """Yield the operations, last to first."""
         return (rank.cid for rank in reversed(self._ranked))
 
-    def builds_on(self, one: Cid, other: Cid) -> bool:
-        """Whether `other` is `one` or an ancestor of it. Both must be in the order."""
-        return builds_on(self._ranks[one], self._ranks[other])
+    def builds_on(self, cid: Cid, other: Cid) -> bool:
+        """Whether `other` is `cid` or an ancestor of it. Both must be in the order."""
+        return builds_on(self._ranks[cid], self._ranks[other])
 
     def heads(self) -> list[Cid]:
         """Return the operations in the order that no other operation builds on, ascending."""

@@ -68,8 +68,8 @@ def resolve_path(root: Cid, segments: Sequence[str], find: FindBlock) -> PathEnd
         try:
             next(steps)
         except StopIteration as end:
-            found: PathEnd = end.value
-            return found
+            path_end: PathEnd = end.value
+            return path_end
 
 
 def path_steps(root: Cid, segments: Sequence[str], find: FindBlock) -> Generator[None, None, PathEnd]:
@@ -117,12 +117,12 @@ def _open(cid: Cid, block: bytes) -> tuple[Any, UnixFsNode | None]:
 def _pb_value(node: PbNode) -> dict[str, Any]:
     links: list[dict[str, Any]] = []
     for link in node.links:
-        found: dict[str, Any] = {"Hash": link.cid}
+        fields: dict[str, Any] = {"Hash": link.cid}
         if link.name is not None:
-            found["Name"] = link.name
+            fields["Name"] = link.name
         if link.size is not None:
-            found["Tsize"] = link.size
-        links.append(found)
+            fields["Tsize"] = link.size
+        links.append(fields)
     value: dict[str, Any] = {} if node.data is None else {"Data": node.data}
     return {**value, "Links": links}
 
@@ -133,8 +133,8 @@ def _descend(cid: Cid, value: Any, rest: list[str]) -> Any:
         segment = rest.pop()
         if isinstance(value, dict) and segment in value:
             value = value[segment]
-        elif isinstance(value, list) and (place := _index(segment)) is not None and place < len(value):
-            value = value[place]
+        elif isinstance(value, list) and (index := _index(segment)) is not None and index < len(value):
+            value = value[index]
         else:
             raise PathUnknown(f"no {segment[:100]!r} in the block {cid}")
     return value

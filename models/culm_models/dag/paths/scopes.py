@@ -48,10 +48,10 @@ class EntityBytes:
 
 def parse_entity_bytes(text: str) -> EntityBytes:
     """Parse a range `from:to`, in which `to` may be `*`. Raises `EntityBytesMalformed`."""
-    found = _ENTITY_BYTES.fullmatch(text)
-    if found is None:
+    match = _ENTITY_BYTES.fullmatch(text)
+    if match is None:
         raise EntityBytesMalformed(f"{text[:60]!r} is not from:to")
-    first, last = int(found[1]), None if found[2] == "*" else int(found[2])
+    first, last = int(match[1]), None if match[2] == "*" else int(match[2])
     if last is not None and (first < 0) == (last < 0) and last < first:
         raise EntityBytesMalformed("a range that ends before it begins")
     return EntityBytes(first, last)
@@ -64,22 +64,22 @@ def blocks_of_end(
     entity_bytes: EntityBytes | None = None,
     *,
     repeats: bool = False,
-    most: int | None = None,
+    limit: int | None = None,
 ) -> Iterator[Cid]:
     """Yield the blocks that a client needs: those of the path, and then those of the scope.
 
     Each block is yielded once, or with `repeats` every time that the walk reaches it. Identity CIDs are
     skipped, because they contain their blocks. Raises `BlockMissing` at the position of a missing block, and
-    `TooManyLinks` after `most` blocks and links.
+    `TooManyLinks` after `limit` blocks and links.
     """
     for cid in end.passed:
         if not cid.is_identity:
             yield cid
-    below = _below(end, find, scope, entity_bytes, repeats, most)
+    below = _below(end, find, scope, entity_bytes, repeats, limit)
     # The end of the path was yielded already. The other blocks of the path are above it, never below.
     next(below, None)
     for count, cid in enumerate(below, len(end.passed) + 1):
-        _require_room(count, most)
+        _require_within_limit(count, limit)
         if not cid.is_identity:
             yield cid
 
@@ -90,11 +90,11 @@ def _below(
     scope: DagScope,
     entity_bytes: EntityBytes | None,
     repeats: bool,
-    most: int | None,
+    limit: int | None,
 ) -> Iterator[Cid]:
     """Yield the block in which a path ends and the blocks of the scope below it."""
     if scope == DagScope.ALL:
-        return _all(end.cid, find, repeats, most)
+        return _all(end.cid, find, repeats, limit)
     if scope == DagScope.ENTITY and end.kind == ContentKind.DIRECTORY:
         # A shard of a directory occurs only once: at another position its names would have other hashes.
         return directory_blocks(end.cid, find)
@@ -107,12 +107,12 @@ def _below(
     return iter(())
 
 
-def _require_room(count: int, most: int | None) -> None:
-    if most is not None and count > most:
-        raise TooManyLinks(f"more than {most} blocks and links at once")
+def _require_within_limit(count: int, limit: int | None) -> None:
+    if limit is not None and count > limit:
+        raise TooManyLinks(f"more than {limit} blocks and links at once")
 
 
-def _all(root: Cid, find: FindBlock, repeats: bool, most: int | None) -> Iterator[Cid]:
+def _all(root: Cid, find: FindBlock, repeats: bool, limit: int | None) -> Iterator[Cid]:
     """Yield all reachable blocks, depth first. A block whose links cannot be read is a leaf."""
     seen: set[Cid] = set()
     waiting = [root]
@@ -125,4 +125,4 @@ def _all(root: Cid, find: FindBlock, repeats: bool, most: int | None) -> Iterato
         block = block_of(cid, find)
         yield cid
         waiting += [link for link in reversed(links_of(cid, block) or []) if link not in seen]
-        _require_room(len(seen) + len(waiting), most)
+        _require_within_limit(len(seen) + len(waiting), limit)

@@ -11,7 +11,7 @@ from culm_models.dag.ucan.chain import ChainRefusal, Published, authorise
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.signing import verified_ucan, verify_signature
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 
 _NOT_FINAL: Final = (UcanNotYetValid, UcanExpired, UcanProofMissing)
 
@@ -26,7 +26,7 @@ class Authority:
 
     __slots__ = ("_leaves", "_policy", "_settings", "_ucans")
 
-    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT) -> None:
+    def __init__(self, settings: ValidationRules = DEFAULT_RULES) -> None:
         self._settings = settings
         self._policy = settings.chain_policy
         self._ucans: dict[Cid, Ucan | DagError] = {}
@@ -35,18 +35,18 @@ class Authority:
 
     def take(self, cid: Cid, data: bytes) -> DagError | None:
         """Add the block of a UCAN. Returns the error with which it is refused, or None."""
-        found = self._ucans.get(cid)
-        if found is None:
+        ucan = self._ucans.get(cid)
+        if ucan is None:
             try:
-                found = verified_ucan(cid, data, legacy=self._settings.legacy, bounds=self._settings.bounds)
+                ucan = verified_ucan(cid, data, legacy=self._settings.legacy, bounds=self._settings.bounds)
             except DagError as error:
-                found = error
-        return self.put(cid, found)
+                ucan = error
+        return self.put(cid, ucan)
 
     def put(self, cid: Cid, ucan: Ucan | DagError) -> DagError | None:
         """Add a UCAN that was verified or refused elsewhere. Returns the error, or None."""
-        found = self._ucans.setdefault(cid, ucan)
-        return found if isinstance(found, DagError) else None
+        known = self._ucans.setdefault(cid, ucan)
+        return known if isinstance(known, DagError) else None
 
     def put_leaf(self, cid: Cid) -> None:
         """Record that the signature of a leaf was verified elsewhere."""
@@ -79,7 +79,7 @@ class Authority:
 
 
 def is_authorised_alone(
-    prior: Cid | None, change: PublishChange, received: int, settings: VerdictSettings
+    prior: Cid | None, change: PublishChange, received: int, settings: ValidationRules
 ) -> bool:
     """Whether a leaf authorises its publish at a time of receipt without any other UCAN.
 

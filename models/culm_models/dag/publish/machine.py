@@ -22,7 +22,7 @@ from culm_models.dag.ucan.chain import ChainRefusal
 from culm_models.dag.ucan.claims import revoked_by
 from culm_models.dag.ucan.did_key import did_key
 from culm_models.dag.ucan.token import Ucan
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 from culm_models.dag.walk.shard_blocks import open_shard
 
 
@@ -56,7 +56,7 @@ class PublishMachine:
     miss it. With `keeps_all` it is kept and waits, as if it had arrived before its proofs.
     """
 
-    def __init__(self, settings: VerdictSettings = DEFAULT_VERDICT, *, keeps_all: bool = False) -> None:
+    def __init__(self, settings: ValidationRules = DEFAULT_RULES, *, keeps_all: bool = False) -> None:
         self._settings = settings
         self._keeps_all = keeps_all
         self._store = ReplicaStore(legacy=settings.legacy, bounds=settings.bounds)
@@ -238,7 +238,7 @@ class PublishMachine:
             start = order.add(node.cid, node.prior).start
             starts[change.id] = min(start, starts.get(change.id, start))
             children = self._store.children_of(node.cid)
-            ready += [self._store.nodes[one] for one in children if one in self._authorised]
+            ready += [self._store.nodes[child] for child in children if child in self._authorised]
         return {id: self._reordered(id, before[id], start) for id, start in starts.items()}
 
     def _reordered(self, id: bytes, before: Cid | None, start: int) -> Reordered:
@@ -286,7 +286,7 @@ class PublishMachine:
         `content` returns the state of a publish that is not revoked; the default is `content_state`.
         """
         content = content or self.content_state
-        found: dict[Cid, PublishState] = {}
+        states: dict[Cid, PublishState] = {}
         revoked: frozenset[Cid] = frozenset()
         for cid in self.order(id).order():
             node = self._store.nodes[cid]
@@ -298,8 +298,8 @@ class PublishMachine:
                 revoked |= frozenset(revoked_by(change.proof.claims))
             if state is None:
                 state = content(cid)
-            found[cid] = state
-        return found
+            states[cid] = state
+        return states
 
     def revokes(self, id: bytes) -> bool:
         """Whether a publish in the order of an id, issued by the id itself, revokes anything."""

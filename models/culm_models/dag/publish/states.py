@@ -9,7 +9,7 @@ from culm_models.dag.blocks.cid import Cid
 from culm_models.dag.errors import BlockMissing, DagError
 from culm_models.dag.replica.node import PublishChange
 from culm_models.dag.replica.store import DagState, ReplicaStore
-from culm_models.dag.verdict import DEFAULT_VERDICT, VerdictSettings
+from culm_models.dag.validation_rules import DEFAULT_RULES, ValidationRules
 from culm_models.dag.walk.reach import links_of, reach_by_links
 from culm_models.dag.walk.shard_blocks import ShardBlocks, ShardLinks, is_opaque, open_shard
 
@@ -32,12 +32,12 @@ def content_state(
     change: PublishChange,
     store: ReplicaStore,
     shards: Mapping[Cid, HeldShard],
-    settings: VerdictSettings = DEFAULT_VERDICT,
+    settings: ValidationRules = DEFAULT_RULES,
 ) -> PublishState:
     """Compute the state of a publish that is not revoked."""
     hashes = settings.hashes
     origin = store.state((change.origin,))
-    here = {cid: found for cid in origin.shards if (found := _shard(cid, shards, settings)) is not None}
+    here = {cid: held for cid in origin.shards if (held := _shard(cid, shards, settings)) is not None}
     opaque = any(is_opaque(cid, hashes) for cid in origin.shards)
     missing = bool(origin.missing) or any(
         cid not in here and not is_opaque(cid, hashes) for cid in origin.shards
@@ -58,17 +58,17 @@ def content_state(
     def links(cid: Cid) -> Sequence[Cid] | None:
         if cid.is_identity:
             return links_of(cid, cid.digest)
-        found = holding.get(cid)
-        if found is None:
+        containing = holding.get(cid)
+        if containing is None:
             raise BlockMissing(f"the block {cid} is in no shard of the origin")
-        return found.links(cid)
+        return containing.links(cid)
 
     missed = reach_by_links((change.link,), links).missing
     return PublishState.PARTIAL if missed else PublishState.COMPLETE
 
 
 def _is_broken(
-    change: PublishChange, origin: DagState, shards: Mapping[Cid, HeldShard], settings: VerdictSettings
+    change: PublishChange, origin: DagState, shards: Mapping[Cid, HeldShard], settings: ValidationRules
 ) -> bool:
     """Whether the shard that a publish names does not belong to its origin or does not hold the link."""
     if change.shard is None:
@@ -83,7 +83,7 @@ def _holds(shard: HeldShard, link: Cid) -> bool:
     return link.is_identity or link in shard
 
 
-def _shard(cid: Cid, shards: Mapping[Cid, HeldShard], settings: VerdictSettings) -> HeldShard | None:
+def _shard(cid: Cid, shards: Mapping[Cid, HeldShard], settings: ValidationRules) -> HeldShard | None:
     """Return a shard that is held, or None. A shard with an identity CID is always present."""
     if cid.is_identity and not is_opaque(cid, settings.hashes):
         try:

@@ -136,12 +136,12 @@ class ReplicaStore:
             for parent in parents:
                 if parent in self._refused:
                     raise PriorRefused(f"{parent} was refused")
-        here = [found for parent in parents if (found := self._nodes.get(parent)) is not None]
+        here = [held for parent in parents if (held := self._nodes.get(parent)) is not None]
         is_publish = node.is_publish
         if any(parent.is_publish != is_publish for parent in here):
             raise ChainMixed("publishes build on publishes, and nothing else does")
         if is_publish:
-            ids = {one.change.id for one in (node, *here) if isinstance(one.change, PublishChange)}
+            ids = {member.change.id for member in (node, *here) if isinstance(member.change, PublishChange)}
             if len(ids) > 1:
                 raise PublishIdChanged("the prior publishes to another id")
 

@@ -82,7 +82,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class ChainPolicy:
-    """The part of a deployment's verdict settings that applies to chains (R28)."""
+    """The part of a deployment's validation rules that applies to chains (R28)."""
 
     bound: bool = True
     services: frozenset[bytes] = frozenset()
@@ -189,20 +189,20 @@ class _Search:
             return self._fails(UcanAudience("the leaf is a delegation to somebody else"))
         if not claims.capabilities:
             return self._fails(UcanAbility("the leaf has no capability"))
-        fits = [self._leaf_fits(one) for one in claims.capabilities]
+        fits = [self._leaf_fits(capability) for capability in claims.capabilities]
         return any(fits) and self._entitled(leaf, 0)
 
-    def _leaf_fits(self, one: Capability) -> bool:
-        if one.can != self._ability:
+    def _leaf_fits(self, capability: Capability) -> bool:
+        if capability.can != self._ability:
             return self._fails(UcanAbility(f"the leaf has not the ability {self._ability}"))
-        if one.resource != self._did:
+        if capability.resource != self._did:
             return self._fails(UcanResource("the leaf is for another resource"))
-        if not self._is_bound(one):
+        if not self._is_bound(capability):
             return self._fails(UcanUnbound("the leaf does not name what is published"))
         return True
 
-    def _is_bound(self, one: Capability) -> bool:
-        named = one.nb or {}
+    def _is_bound(self, capability: Capability) -> bool:
+        named = capability.nb or {}
         if self._policy.bound and named.keys() != self._published.fields.keys():
             return False
         return self._names_only(named)
@@ -244,16 +244,16 @@ class _Search:
         self._looked_at.add((cid, depth))
         if not proof.claims.capabilities:
             return self._fails(UcanAbility("a proof has no capability"))
-        fits = [self._proof_fits(one) for one in proof.claims.capabilities]
+        fits = [self._proof_fits(capability) for capability in proof.claims.capabilities]
         return any(fits) and self._entitled(proof, depth)
 
-    def _proof_fits(self, one: Capability) -> bool:
-        namespace = one.can.endswith("/*") and self._ability.startswith(one.can[:-1])
-        if not (one.can in (self._ability, "*") or namespace):
+    def _proof_fits(self, capability: Capability) -> bool:
+        namespace = capability.can.endswith("/*") and self._ability.startswith(capability.can[:-1])
+        if not (capability.can in (self._ability, "*") or namespace):
             return self._fails(UcanAbility("a proof does not cover the ability"))
-        if one.resource not in (self._did, "ucan:*"):
+        if capability.resource not in (self._did, "ucan:*"):
             return self._fails(UcanResource("a proof does not cover the resource"))
-        if not self._names_only(one.nb or {}):
+        if not self._names_only(capability.nb or {}):
             return self._fails(UcanAttenuation("a proof allows less"))
         return True
 

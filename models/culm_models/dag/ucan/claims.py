@@ -45,7 +45,7 @@ def check_fields(fields: dict[str, Any], bounds: Bounds) -> None:
         isinstance(proofs, list) and len(proofs) <= bounds.proofs,
         f"prf is not a list of at most {bounds.proofs} links",
     )
-    _require(all(is_proof_link(one) for one in proofs), "a proof that is no link to a UCAN")
+    _require(all(is_proof_link(proof) for proof in proofs), "a proof that is no link to a UCAN")
 
 
 def check_keys(fields: dict[str, Any]) -> None:
@@ -68,7 +68,10 @@ def claims_of(version: str, fields: dict[str, Any]) -> Claims:
         version,
         fields["iss"],
         fields["aud"],
-        tuple(Capability(one["can"], one["with"], one.get("nb")) for one in fields["att"]),
+        tuple(
+            Capability(capability["can"], capability["with"], capability.get("nb"))
+            for capability in fields["att"]
+        ),
         fields["exp"],
         fields.get("nbf"),
         fields.get("nnc"),
@@ -82,13 +85,13 @@ def revoked_by(claims: Claims) -> tuple[Cid, ...]:
 
     Raises `NodeSchema` if the fact `dag/revoke` is malformed.
     """
-    found = [fact for fact in claims.facts if REVOKE in fact]
-    if not found:
+    revoking = [fact for fact in claims.facts if REVOKE in fact]
+    if not revoking:
         return ()
-    _require(len(found) == 1 and len(found[0]) == 1, "dag/revoke is not alone in one map")
-    links = found[0][REVOKE]
+    _require(len(revoking) == 1 and len(revoking[0]) == 1, "dag/revoke is not alone in one map")
+    links = revoking[0][REVOKE]
     _require(isinstance(links, list) and 0 < len(links) <= _REVOKED_MAX, "not 1 to 64 revoked UCANs")
-    _require(all(is_proof_link(one) for one in links), "what is revoked is no link to a UCAN")
+    _require(all(is_proof_link(link) for link in links), "what is revoked is no link to a UCAN")
     try:
         check_ascending(links)
     except DagError as error:
@@ -120,17 +123,17 @@ def _check_time(value: Any, name: str, least: int) -> None:
 
 def _check_capabilities(value: Any) -> None:
     _require(isinstance(value, list), "att is no list")
-    for one in value:
-        _require(isinstance(one, dict), "a capability is no map")
-        _require(_CAPABILITY_KEYS >= one.keys() >= {"can", "with"}, "a capability with other keys")
-        can, resource = one["can"], one["with"]
+    for capability in value:
+        _require(isinstance(capability, dict), "a capability is no map")
+        _require(_CAPABILITY_KEYS >= capability.keys() >= {"can", "with"}, "a capability with other keys")
+        can, resource = capability["can"], capability["with"]
         _require(isinstance(can, str) and is_ability(can), "can is no ability")
         _require(
             isinstance(resource, str) and _RESOURCE.fullmatch(resource) is not None, "with is no resource"
         )
-        if "nb" in one:
-            _require(isinstance(one["nb"], dict), "nb is no map")
-            _check_plain(one["nb"])
+        if "nb" in capability:
+            _require(isinstance(capability["nb"], dict), "nb is no map")
+            _check_plain(capability["nb"])
 
 
 def is_ability(text: str) -> bool:

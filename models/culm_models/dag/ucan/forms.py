@@ -42,13 +42,13 @@ _JWT_PARTS: Final = 3
 
 def ucan_from_block(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode the UCAN in a block of codec 0x71. Raises `DagError`."""
-    _require_room(len(data), bounds)
+    _require_within_limit(len(data), bounds)
     return ucan_from_map(decode_dag_cbor(data), data, legacy=legacy, bounds=bounds)
 
 
 def ucan_from_map(value: Any, data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode a UCAN from a map whose canonical bytes are `data`. Raises `DagError`."""
-    _require_room(len(data), bounds)
+    _require_within_limit(len(data), bounds)
     if not isinstance(value, dict):
         raise NodeSchema("a UCAN is a map")
     is_long = "v" not in value
@@ -82,9 +82,9 @@ def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
         data = text.encode("ascii")
     except UnicodeEncodeError:
         # The size limit counts characters that are not ASCII by their size in UTF-8.
-        _require_room(len(text.encode(errors="surrogatepass")), bounds)
+        _require_within_limit(len(text.encode(errors="surrogatepass")), bounds)
         raise JwtMalformed("letters that no JWT has") from None
-    _require_room(len(data), bounds)
+    _require_within_limit(len(data), bounds)
     written = data.split(b".")
     if len(written) != _JWT_PARTS:
         raise JwtMalformed("not exactly three parts")
@@ -110,7 +110,7 @@ def ucan_from_jwt(text: str, *, legacy: bool = False, bounds: Bounds = DEFAULT_B
 
 def ucan_from_raw(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT_BOUNDS) -> Ucan:
     """Decode the UCAN in a block of codec 0x55, which holds the text of a JWT. Raises `DagError`."""
-    _require_room(len(data), bounds)
+    _require_within_limit(len(data), bounds)
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -121,7 +121,7 @@ def ucan_from_raw(data: bytes, *, legacy: bool = False, bounds: Bounds = DEFAULT
 def signed_text(claims: Claims) -> bytes:
     """Return the text that a signature of these claims covers, in canonical formatting."""
     payload: dict[str, Any] = {
-        "att": [one.as_map() for one in claims.capabilities],
+        "att": [capability.as_map() for capability in claims.capabilities],
         "aud": did_text(claims.audience),
         "exp": claims.expires,
         "iss": did_text(claims.issuer),
@@ -158,7 +158,7 @@ def map_of(claims: Claims, signature: bytes) -> bytes:
         "s": _EDDSA + signature,
         "iss": claims.issuer,
         "aud": claims.audience,
-        "att": [one.as_map() for one in claims.capabilities],
+        "att": [capability.as_map() for capability in claims.capabilities],
         "exp": claims.expires,
         "prf": list(claims.proofs),
     }
@@ -220,6 +220,6 @@ def _fields_of(payload: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     return {**fields, "prf": links, **{name: did_from_text(text) for name, text in keys.items()}}
 
 
-def _require_room(size: int, bounds: Bounds) -> None:
+def _require_within_limit(size: int, bounds: Bounds) -> None:
     if size > bounds.ucan:
         raise BlockTooLarge(f"a UCAN over {bounds.ucan} bytes")

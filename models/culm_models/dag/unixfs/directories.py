@@ -31,16 +31,16 @@ class DirectoryEntry:
 
 def list_directory(cid: Cid, find: FindBlock) -> Iterator[DirectoryEntry]:
     """Yield the entries of a directory in stored order, the entries of a shard in the place of its link."""
-    for one in DirectoryWalk(cid, find).steps():
-        if isinstance(one, DirectoryEntry):
-            yield one
+    for step in DirectoryWalk(cid, find).steps():
+        if isinstance(step, DirectoryEntry):
+            yield step
 
 
 def directory_blocks(cid: Cid, find: FindBlock) -> Iterator[Cid]:
     """Yield the blocks that hold the names of a directory, each once."""
-    for one in DirectoryWalk(cid, find).steps():
-        if isinstance(one, Cid):
-            yield one
+    for step in DirectoryWalk(cid, find).steps():
+        if isinstance(step, Cid):
+            yield step
 
 
 def entry_steps(cid: Cid, name: str, find: FindBlock) -> Generator[None, None, tuple[Cid | None, list[Cid]]]:
@@ -82,8 +82,8 @@ def _named(node: PbNode, name: str) -> Cid | None:
     return next((link.cid for link in node.links if link.name == name), None)
 
 
-def _prefix(place: int, fanout: int) -> str:
-    return f"{place:0{_digits(fanout)}X}"
+def _prefix(bucket: int, fanout: int) -> str:
+    return f"{bucket:0{_digits(fanout)}X}"
 
 
 def _digits(fanout: int) -> int:
@@ -122,10 +122,10 @@ class _Level:
 class DirectoryWalk:
     """A walk over a directory, from its beginning or from the `place` of an earlier walk."""
 
-    def __init__(self, cid: Cid, find: FindBlock, place: Sequence[int] = ()) -> None:
+    def __init__(self, cid: Cid, find: FindBlock, position: Sequence[int] = ()) -> None:
         self._cid = cid
         self._find = find
-        self._start = tuple(place) or (0,)
+        self._start = tuple(position) or (0,)
         self._levels: list[_Level] = []
 
     @property

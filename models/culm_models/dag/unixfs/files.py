@@ -66,10 +66,10 @@ def read_file(cid: Cid, find: FindBlock, start: int = 0, stop: int | None = None
     stop = root.size if stop is None else min(stop, root.size)
     parts: list[tuple[FilePart | Cid, int, int, int]] = [(root, 0, root.size, 0)]
     while parts and start < stop:
-        one, at, size, depth = parts.pop()
+        unread, at, size, depth = parts.pop()
         if at >= stop or at + size <= start:
             continue
-        part = one if isinstance(one, FilePart) else file_part(one, find, size)
+        part = unread if isinstance(unread, FilePart) else file_part(unread, find, size)
         piece = part.data[max(0, start - at) : stop - at]
         if piece:
             yield piece
@@ -88,21 +88,21 @@ def file_blocks(
     root = file_part(cid, find)
     stop = root.size if stop is None else min(stop, root.size)
     yield cid
-    given: set[Cid] = {cid}
+    yielded: set[Cid] = {cid}
     whole: set[Cid] = set()
     parts: list[tuple[Cid, int, int, int]] = []
     if start < stop:
         _add(parts, root, 0, 0)
     while parts:
-        one, at, size, depth = parts.pop()
-        if at >= stop or at + size <= start or one in whole:
+        child, at, size, depth = parts.pop()
+        if at >= stop or at + size <= start or child in whole:
             continue
         if not repeats and start <= at and at + size <= stop:
-            whole.add(one)
-        part = file_part(one, find, size)
-        if repeats or one not in given:
-            given.add(one)
-            yield one
+            whole.add(child)
+        part = file_part(child, find, size)
+        if repeats or child not in yielded:
+            yielded.add(child)
+            yield child
         _add(parts, part, at, depth)
 
 
@@ -111,11 +111,11 @@ def _add(parts: list[Any], part: FilePart, at: int, depth: int) -> None:
     if part.links and depth == DEPTH_MAX:
         raise DagPbMalformed(f"a file of more than {DEPTH_MAX} levels")
     at += len(part.data)
-    found = []
+    below = []
     for link, size in zip(part.links, part.sizes, strict=True):
         if size:
-            found.append((link, at, size, depth + 1))
+            below.append((link, at, size, depth + 1))
             at += size
-    if len(parts) + len(found) > PENDING_MAX:
+    if len(parts) + len(below) > PENDING_MAX:
         raise DagPbMalformed(f"a file with more than {PENDING_MAX} parts side by side")
-    parts += found[::-1]
+    parts += below[::-1]

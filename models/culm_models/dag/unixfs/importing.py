@@ -34,23 +34,23 @@ def write_shards(entries: Iterable[PbLink], put: PutNode) -> PbLink:
 
 def _write(entries: list[tuple[int, PbLink]], shift: int, put: PutNode) -> PbLink:
     """Write a node and the nodes below it. `shift` is the lowest bit of a hash that this level uses."""
-    places: dict[int, list[tuple[int, PbLink]]] = {}
+    buckets: dict[int, list[tuple[int, PbLink]]] = {}
     for entry in entries:
-        places.setdefault(entry[0] >> shift & FANOUT - 1, []).append(entry)
+        buckets.setdefault(entry[0] >> shift & FANOUT - 1, []).append(entry)
     links = []
     bits = 0
-    for place in sorted(places):
-        bits |= 1 << place
-        first, *others = places[place]
+    for bucket in sorted(buckets):
+        bits |= 1 << bucket
+        first, *others = buckets[bucket]
         if not others:
             _, link = first
-            links.append(PbLink(link.cid, f"{place:02X}{link.name}", link.size))
+            links.append(PbLink(link.cid, f"{bucket:02X}{link.name}", link.size))
             continue
         if not shift:
-            names = ", ".join(repr((link.name or "")[:40]) for _, link in places[place][:2])
+            names = ", ".join(repr((link.name or "")[:40]) for _, link in buckets[bucket][:2])
             raise DirectoryTooLarge(f"a directory with names of the same hash: {names}")
-        below = _write(places[place], shift - _LEVEL_BITS, put)
-        links.append(PbLink(below.cid, f"{place:02X}", below.size))
+        below = _write(buckets[bucket], shift - _LEVEL_BITS, put)
+        links.append(PbLink(below.cid, f"{bucket:02X}", below.size))
     data = write_number(1, NodeKind.SHARDED_DIRECTORY)
     data += write_octets(2, bits.to_bytes((bits.bit_length() + 7) // 8, "big"))
     data += write_number(5, HAMT_HASH) + write_number(6, FANOUT)

@@ -52,10 +52,10 @@ def read_unixfs(node: PbNode) -> UnixFsNode | None:
     if node.data is None:
         return None
     try:
-        found = _read(node.data)
+        message = _read(node.data)
     except DagError:
         return None
-    return found if _fits(found, node) else None
+    return message if _fits(message, node) else None
 
 
 def symlink_target(block: bytes) -> bytes:
@@ -96,22 +96,22 @@ def _read(data: bytes) -> UnixFsNode:
                     raise DagPbMalformed(f"field {number} of another wire type")
     if kind is None:
         raise DagPbMalformed("a node of UnixFS without kind")
-    found = UnixFsNode(kind, inline, tuple(sizes), fanout)
+    message = UnixFsNode(kind, inline, tuple(sizes), fanout)
     if kind == NodeKind.SHARDED_DIRECTORY:
         fits = hash_code == HAMT_HASH and 8 <= fanout <= FANOUT_MAX and not fanout & (fanout - 1)
         if not fits:
             raise DagPbMalformed("a sharded directory of another hash function or fan-out")
-    elif kind in (NodeKind.FILE, NodeKind.RAW) and size is not None and size != found.size:
+    elif kind in (NodeKind.FILE, NodeKind.RAW) and size is not None and size != message.size:
         raise DagPbMalformed("a file of another size than its parts")
-    return found
+    return message
 
 
 _KINDS: Final = frozenset(NodeKind)
 _WIRES: Final = {1: NUMBER, 2: OCTETS, 3: NUMBER, 5: NUMBER, 6: NUMBER}
 
 
-def _fits(found: UnixFsNode, node: PbNode) -> bool:
+def _fits(message: UnixFsNode, node: PbNode) -> bool:
     """Whether the links of the node agree with the message."""
-    if found.kind in (NodeKind.FILE, NodeKind.RAW):
-        return len(found.block_sizes) == len(node.links)
-    return found.kind != NodeKind.SYMLINK or not node.links
+    if message.kind in (NodeKind.FILE, NodeKind.RAW):
+        return len(message.block_sizes) == len(node.links)
+    return message.kind != NodeKind.SYMLINK or not node.links

@@ -78,7 +78,7 @@ def reach(roots: Iterable[Cid], find: FindBlock) -> Reach:
 
 def reach_by_links(roots: Iterable[Cid], find_links: FindLinks) -> Reach:
     """Walk all blocks that can be reached from roots, given a function that returns links."""
-    found = Reach()
+    reach = Reach()
     seen: set[Cid] = set()
     stack = list(roots)[::-1]
     while stack:
@@ -89,11 +89,11 @@ def reach_by_links(roots: Iterable[Cid], find_links: FindLinks) -> Reach:
         try:
             links = find_links(cid)
         except BlockMissing:
-            found.missing.add(cid)
+            reach.missing.add(cid)
             continue
-        found.have.append(cid)
+        reach.have.append(cid)
         if links is None:
-            found.opaque.add(cid)
+            reach.opaque.add(cid)
         else:
             stack += reversed(links)
-    return found
+    return reach

@@ -124,7 +124,7 @@ def open_with_places(
     if cid.codec != CAR:
         return open_shard(cid, data, hashes=hashes, bounds=bounds), _places_in_map(data)
     car = read_car(data, hashes=hashes, bounds=bounds)
-    return _of_car(car), [(one.cid, one.offset, len(one.data)) for one in car.sections]
+    return _of_car(car), [(section.cid, section.offset, len(section.data)) for section in car.sections]
 
 
 def block_places(

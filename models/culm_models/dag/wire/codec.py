@@ -70,24 +70,24 @@ class FrameReader:
         if self._error is not None:
             raise self._error
         self._buffer += data
-        found: list[DagMessage] = []
+        messages: list[DagMessage] = []
         if len(self._buffer) < self._needed:
-            return found
+            return messages
         at = 0
         try:
             while (frame := self._frame(at)) is not None:
                 start, end = frame
-                found.append(decode_message(bytes(self._buffer[start:end])))
+                messages.append(decode_message(bytes(self._buffer[start:end])))
                 self.used += end - at
                 at = end
         except DagError as error:
             self._error = error
             self._buffer = bytearray()
-            if not found:
+            if not messages:
                 raise
-            return found
+            return messages
         del self._buffer[:at]
-        return found
+        return messages
 
     def _frame(self, at: int) -> tuple[int, int] | None:
         """Return the offsets of the content of the frame at `at`, or None if the frame is not complete."""
@@ -245,9 +245,9 @@ def _fields(value: Any, count: int) -> list[Any]:
     return value
 
 
-def _integer(value: Any, least: int = 0, most: int = _INTEGER_MAX) -> int:
-    if type(value) is not int or not least <= value <= most:
-        raise NodeSchema(f"not an integer from {least} to {most}")
+def _integer(value: Any, least: int = 0, limit: int = _INTEGER_MAX) -> int:
+    if type(value) is not int or not least <= value <= limit:
+        raise NodeSchema(f"not an integer from {least} to {limit}")
     return value
 
 

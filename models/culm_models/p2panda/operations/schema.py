@@ -108,10 +108,10 @@ def _fitting_types(value: Value) -> frozenset[FieldType]:
         return frozenset({"bytes", "relation"} if _is_id(value) else {"bytes"})
     if not value:
         return frozenset({"relation_list", "pinned_relation_list"})
-    ids = [one for one in value if isinstance(one, bytes)]
+    ids = [element for element in value if isinstance(element, bytes)]
     if len(ids) == len(value):
         return frozenset({"relation_list", "pinned_relation"} if _is_view(tuple(ids)) else {"relation_list"})
-    views = [one for one in value if isinstance(one, tuple)]
+    views = [element for element in value if isinstance(element, tuple)]
     return frozenset({"pinned_relation_list"} if all(map(_is_view, views)) else ())
 
 
@@ -138,12 +138,12 @@ def _field_type(text: str) -> FieldType | None:
     """Return the type in a field definition: `int`, or `relation(SCHEMA_ID)`; None for other texts."""
     name, parenthesis, rest = text.partition("(")
     if not parenthesis:
-        return next((one for one in _SCALARS if one == name), None)
+        return next((field_type for field_type in _SCALARS if field_type == name), None)
     try:
         is_canonical = f"{identifiers.canonical_text(rest[:-1])})" == rest
     except SchemaIdError:
         return None
-    return next((one for one in _RELATIONS if one == name and is_canonical), None)
+    return next((field_type for field_type in _RELATIONS if field_type == name and is_canonical), None)
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[object], bool]:

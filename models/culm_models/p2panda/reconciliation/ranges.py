@@ -38,11 +38,11 @@ def highest(log_heights: Iterable[LogHeight]) -> dict[LogKey, int]:
 
 
 def missing(
-    session_id: int, held: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
+    session_id: int, held_heights: Iterable[LogHeight], remote_heights: Mapping[LogKey, int]
 ) -> list[EntryRange]:
-    """Return the parts of held logs that a remote with these heights is missing, in the order of `held`."""
+    """Return the parts of held logs that a remote with these heights is missing, in their order."""
     parts: list[EntryRange] = []
-    for public_key, log_id, seq_num in held:
+    for public_key, log_id, seq_num in held_heights:
         remote_height = remote_heights.get((public_key, log_id), 0)
         if remote_height < seq_num:
             parts.append(EntryRange(session_id, public_key, log_id, remote_height + 1, seq_num))
@@ -75,8 +75,8 @@ def in_slices(
         wanted = {rank, _LAST} if rank == ranks[-1] else {rank}
         source = iter(parts())
         while listed := list(islice(source, SORTED_AT_ONCE)):
-            found = _ranks(store, listed)
-            yield [part for part, its_rank in zip(listed, found, strict=True) if its_rank in wanted]
+            listed_ranks = _ranks(store, listed)
+            yield [part for part, its_rank in zip(listed, listed_ranks, strict=True) if its_rank in wanted]
 
 
 def _ranks(store: LogStore, parts: Sequence[EntryRange]) -> list[int]:

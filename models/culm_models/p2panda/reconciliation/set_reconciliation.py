@@ -157,7 +157,7 @@ class SetReconciliation:
             limits=Limits(items_per_run=settings.max_run_items),
             session_id=session_id,
             reply=self._reply,
-            place=None if short is None else short.place,
+            move_cuts=None if short is None else short.move_cuts,
         )
         # Whether the remote states that it holds no entry of a log that it was shown.
         self._names_absence = offer is not None and offer.absence

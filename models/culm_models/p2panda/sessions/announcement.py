@@ -90,8 +90,8 @@ def with_offer(ours: Announce, offer: Offer | None) -> Announce:
     """Return our announcement as it is sent, with the offer as an additional schema id."""
     if offer is None:
         return ours
-    told = identifiers.normalise((*ours.schema_ids, messages.offer_marker(offer)))
-    return Announce(ours.version, ours.timestamp, told)
+    schema_ids = identifiers.normalise((*ours.schema_ids, messages.offer_marker(offer)))
+    return Announce(ours.version, ours.timestamp, schema_ids)
 
 
 def without_offer(received: Announce) -> tuple[Announce, Offer | None]:

@@ -25,7 +25,7 @@ class Ledger:
     __slots__ = (
         "_equal",
         "_heights",
-        "_held",
+        "_own_heights",
         "_queued",
         "_session_id",
         "_settled",
@@ -34,8 +34,8 @@ class Ledger:
         "differing",
     )
 
-    def __init__(self, held: OrderedSet[LogHeight, bytes], session_id: int) -> None:
-        self._held = held
+    def __init__(self, own_heights: OrderedSet[LogHeight, bytes], session_id: int) -> None:
+        self._own_heights = own_heights
         self._session_id = session_id
         self.differing = 0
         # Heights that the remote named and that belong to no closed range yet; 0 for a log that it does not
@@ -43,9 +43,9 @@ class Ledger:
         self._shown: dict[LogKey, int] = {}
         self._heights: list[LogHeight] = []
         # Excludes equal logs until the end.
-        self._settled = Ranks(len(held))
-        self._equal = Ranks(len(held))
-        self._silent = Ranks(len(held))
+        self._settled = Ranks(len(own_heights))
+        self._equal = Ranks(len(own_heights))
+        self._silent = Ranks(len(own_heights))
         self._queued: set[LogKey] = set()
 
     def show(self, items: Iterable[LogHeight]) -> None:
@@ -67,28 +67,28 @@ class Ledger:
         """
         if not self._shown:
             spans = [span for span in spans if span[1] <= _LOOK_UP]
-        found: list[EntryRange] = []
+        ranges: list[EntryRange] = []
         for span in spans:
-            for log_height in self._held.items(*span):
-                found += self._compare(log_height, self._shown.pop(log_height[:2], 0))
+            for log_height in self._own_heights.items(*span):
+                ranges += self._compare(log_height, self._shown.pop(log_height[:2], 0))
         self._settled.update(spans)
-        return found
+        return ranges
 
     def answered(self, spans: Iterable[Span]) -> list[EntryRange]:
         """Note spans that we showed and the remote answered completely; returns what it is missing.
 
         Logs that it did not name wait for `close`, which knows the meaning of silence.
         """
-        found: list[EntryRange] = []
+        ranges: list[EntryRange] = []
         for start, size in spans:
-            for rank, log_height in enumerate(self._held.items(start, size), start):
+            for rank, log_height in enumerate(self._own_heights.items(start, size), start):
                 remote_height = self._shown.pop(log_height[:2], None)
                 if remote_height is None:
-                    self._silent.add((rank % len(self._held), 1))
+                    self._silent.add((rank % len(self._own_heights), 1))
                 else:
-                    found += self._compare(log_height, remote_height)
-                    self._settled.add((rank % len(self._held), 1))
-        return found
+                    ranges += self._compare(log_height, remote_height)
+                    self._settled.add((rank % len(self._own_heights), 1))
+        return ranges
 
     def close_ranges(self) -> None:
         """Count the named logs that are left: all ranges are processed, so these are not held here."""
@@ -105,7 +105,7 @@ class Ledger:
         if silence_is_equal:
             self.equal((start, end - start) for start, end in self._silent.runs())
         self._settled.update((start, end - start) for start, end in self._equal.runs())
-        count = len(self._held) - len(self._settled)
+        count = len(self._own_heights) - len(self._settled)
         self.differing += count
         return count
 
@@ -113,14 +113,16 @@ class Ledger:
         """Yield the logs that were never mentioned, in the order of the set, looked up a few at a time."""
         for start, end in self._settled.gaps():
             for first in range(start, end, _LOOK_UP):
-                for public_key, log_id, height in self._held.items(first, min(_LOOK_UP, end - first)):
+                for public_key, log_id, height in self._own_heights.items(first, min(_LOOK_UP, end - first)):
                     yield EntryRange(self._session_id, public_key, log_id, 1, height)
 
-    def equal_heights(self, most: int) -> list[LogHeight]:
-        """Return the logs that were found equal in ranges; an empty list if there are more than `most`."""
-        if len(self._equal) > most:
+    def equal_heights(self, limit: int) -> list[LogHeight]:
+        """Return the logs that were found equal in ranges; an empty list if there are more than `limit`."""
+        if len(self._equal) > limit:
             return []
-        return [item for start, end in self._equal.runs() for item in self._held.items(start, end - start)]
+        return [
+            item for start, end in self._equal.runs() for item in self._own_heights.items(start, end - start)
+        ]
 
     def _compare(self, log_height: LogHeight, remote_height: int) -> Iterator[EntryRange]:
         public_key, log_id, height = log_height

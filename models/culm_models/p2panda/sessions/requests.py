@@ -35,16 +35,16 @@ def fitting(
     """
     if mode != MODE_LOG_HEIGHT:
         return [(mode, wanted)]
-    found = split(peer.store, wanted, peer.settings.max_sent_bytes)
-    requests = [(mode, part) for part in found.parts]
-    if found.parts == (wanted,):
+    parts = split(peer.store, wanted, peer.settings.max_sent_bytes)
+    requests = [(mode, part) for part in parts.parts]
+    if parts.parts == (wanted,):
         return requests
     if auto.can_have(MODE_SET_RECONCILIATION, offer):
         return [(MODE_SET_RECONCILIATION, wanted)]
-    if found.too_large:
+    if parts.too_large:
         if auto.can_try(MODE_SET_RECONCILIATION, offer):
-            return [*requests, (MODE_SET_RECONCILIATION, found.too_large)]
-        error = _too_large(found.too_large)
+            return [*requests, (MODE_SET_RECONCILIATION, parts.too_large)]
+        error = _too_large(parts.too_large)
         if not requests:
             raise error
         peer.events.ignored(remote, error)
@@ -61,18 +61,18 @@ class SchemaParts:
 
 def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) -> SchemaParts:
     """Split schemas into parts whose heights fit in one message, merging neighbours."""
-    most = have_codec.room(max_message_bytes)
-    if have_codec.size_within(store.log_heights(schema_ids), most) is not None:
+    limit = have_codec.room(max_message_bytes)
+    if have_codec.size_within(store.log_heights(schema_ids), limit) is not None:
         return SchemaParts((tuple(schema_ids),))
     parts: list[list[str]] = []
     too_large: list[str] = []
-    taken = most
+    taken = limit
     for schema in schema_ids:
-        size = have_codec.size_within(store.log_heights((schema,)), most)
+        size = have_codec.size_within(store.log_heights((schema,)), limit)
         if size is None:
             too_large.append(schema)
             continue
-        if taken + size > most or not parts:
+        if taken + size > limit or not parts:
             parts.append([])
             taken = 0
         parts[-1].append(schema)
@@ -82,12 +82,12 @@ def split(store: LogStore, schema_ids: Sequence[str], max_message_bytes: int) ->
 
 def have(peer: PeerState, session_id: int, schema_ids: Sequence[str]) -> Have:
     """Return our heights of these schemas. Raises `HaveTooLargeError`."""
-    held = have_codec.within(
+    log_heights = have_codec.within(
         peer.store.log_heights(schema_ids), have_codec.room(peer.settings.max_sent_bytes)
     )
-    if held is None:
+    if log_heights is None:
         raise _too_large(schema_ids)
-    return Have(session_id, held)
+    return Have(session_id, log_heights)
 
 
 def _too_large(schema_ids: Sequence[str]) -> HaveTooLargeError:

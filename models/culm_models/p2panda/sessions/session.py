@@ -145,21 +145,21 @@ class Session:
         """
         self.check_first_have()
         self.planned = True
-        held = tuple(store.log_heights(self.schema_ids))
-        brought = [(*key, seq_num) for key, seq_num in self._brought.items()]
+        own_heights = tuple(store.log_heights(self.schema_ids))
+        received_heights = [(*key, seq_num) for key, seq_num in self._brought.items()]
         self._brought.clear()
-        remote_heights = highest([*log_heights, *brought])
-        lacking = missing(self.session_id, held, remote_heights)
+        remote_heights = highest([*log_heights, *received_heights])
+        missing_ranges = missing(self.session_id, own_heights, remote_heights)
         plan: list[Message | EntryRange] = []
-        if at_once or len(lacking) <= ranges.SORTED_AT_ONCE:
-            plan += in_order(store, lacking)
+        if at_once or len(missing_ranges) <= ranges.SORTED_AT_ONCE:
+            plan += in_order(store, missing_ranges)
             plan.append(self.all_planned(live_mode=live_mode))
         else:
             self.state = SessionState.ESTABLISHED
-            self.rest = in_slices(store, self.schema_ids, lambda: lacking)
+            self.rest = in_slices(store, self.schema_ids, lambda: missing_ranges)
         known = tuple(
             (public_key, log_id, remote_heights[public_key, log_id])
-            for public_key, log_id, _ in held
+            for public_key, log_id, _ in own_heights
             if (public_key, log_id) in remote_heights
         )
         return plan, known

@@ -245,18 +245,18 @@ class MessageStream:
             raise self.error
         if self._left:
             data, self._left = self._left + data, b""
-        found: list[Message] = []
+        messages: list[Message] = []
         try:
-            self._cut(data, found, max_decoded)
+            self._cut(data, messages, max_decoded)
         except CborError as error:
             self.error = _named(error)
         except CulmError as error:
             self.error = error.with_traceback(None)
         if self.error is not None:
             self._scanner = ItemScanner(1)
-            if not found:
+            if not messages:
                 raise self.error
-        return found
+        return messages
 
     def end(self) -> None:
         """Process the end of the stream.
@@ -268,12 +268,12 @@ class MessageStream:
         if self.error is not None:
             raise self.error
 
-    def _cut(self, data: bytes, found: list[Message], max_decoded: int | None) -> None:
+    def _cut(self, data: bytes, messages: list[Message], max_decoded: int | None) -> None:
         """Read usual messages in one go; read all other and unfinished ones with the strict scanner."""
         at = decoded = 0
         while at < len(data):
             if not self._scanner.pending:
-                at = usual_messages.read(data, at, self._scanner.max_bytes, found, self._count)
+                at = usual_messages.read(data, at, self._scanner.max_bytes, messages, self._count)
                 if at == len(data):
                     return
             if decoded == max_decoded:
@@ -284,7 +284,7 @@ class MessageStream:
                 decoded += 1
                 self.items_taken = self._scanner.items_taken
                 message = decode(item)
-                found.append(message)
+                messages.append(message)
                 if isinstance(message, ReconciliationMessage):
                     self._count(message.session_id, len(item))
 

@@ -84,15 +84,15 @@ class ShortBounds:
             for rank, other, item in zip(ranks, before, own, strict=True)
         ]
 
-    def place(self, ranks: Sequence[int], rooms: Sequence[int]) -> list[int]:
-        """Return how far to move cuts at these ranks, at most by `rooms`, to separate two authors."""
+    def move_cuts(self, ranks: Sequence[int], max_moves: Sequence[int]) -> list[int]:
+        """Return how far to move cuts at these ranks, at most by `max_moves`, to separate two authors."""
         moves = [0] * len(ranks)
         before = self._whole.bounds([max(rank - 1, 0) for rank in ranks])
         own = self._whole.bounds(ranks)
         within = [
             index
-            for index, room in enumerate(rooms)
-            if room and ranks[index] and before[index][0] == own[index][0]
+            for index, max_move in enumerate(max_moves)
+            if max_move and ranks[index] and before[index][0] == own[index][0]
         ]
         if not within:
             return moves
@@ -100,8 +100,8 @@ class ShortBounds:
         lasts = self._whole.ranks([(own[index][0], MAX_U64, MAX_U64) for index in within])
         for index, first, last in zip(within, firsts, lasts, strict=True):
             rank = ranks[index]
-            near = [place - rank for place in (first, last) if 0 < place < len(self._whole)]
+            near = [cut - rank for cut in (first, last) if 0 < cut < len(self._whole)]
             move = min(near, key=abs, default=0)
-            if abs(move) <= rooms[index]:
+            if abs(move) <= max_moves[index]:
                 moves[index] = move
         return moves

@@ -69,7 +69,7 @@ class _UnusualError(Exception):
 
 
 def read(
-    data: bytes, start: int, max_bytes: int, found: list[Message], count_bytes: Callable[[int, int], None]
+    data: bytes, start: int, max_bytes: int, messages: list[Message], count_bytes: Callable[[int, int], None]
 ) -> int:
     """Append the messages that begin at `start`, of at most `max_bytes` each; return where they end.
 
@@ -149,7 +149,7 @@ def read(
                 break
             if at > size or at - start > max_bytes:
                 break
-            found.append(message)
+            messages.append(message)
             if session_id != run_id or kind == TYPE_ENTRY:
                 if run_start < start:
                     count_bytes(run_id, start - run_start)

@@ -37,18 +37,18 @@ def room(max_message_bytes: int) -> int:
     return max_message_bytes - _HAVE_HEAD_BYTES
 
 
-def size_within(log_heights: Iterable[LogHeight], most: int) -> int | None:
-    """Return the size of log heights in a written `Have`, in bytes; None if it exceeds `most`."""
+def size_within(log_heights: Iterable[LogHeight], max_bytes: int) -> int | None:
+    """Return the size of log heights in a written `Have`, in bytes; None if it exceeds `max_bytes`."""
     size = 0
     for _, log_id, seq_num in log_heights:
         size += _HEX_KEY_BYTES + _number_bytes(log_id) + _number_bytes(seq_num)
-        if size > most:
+        if size > max_bytes:
             return None
     return size
 
 
-def within(log_heights: Iterable[LogHeight], most: int) -> tuple[LogHeight, ...] | None:
-    """Return the log heights unchanged; None if they exceed `most` bytes. Reads no more than fit."""
+def within(log_heights: Iterable[LogHeight], max_bytes: int) -> tuple[LogHeight, ...] | None:
+    """Return the log heights unchanged; None if they exceed `max_bytes` bytes. Reads no more than fit."""
     taken: list[LogHeight] = []
 
     def looked_at() -> Iterator[LogHeight]:
@@ -56,7 +56,7 @@ def within(log_heights: Iterable[LogHeight], most: int) -> tuple[LogHeight, ...]
             taken.append(log_height)
             yield log_height
 
-    return None if size_within(looked_at(), most) is None else tuple(taken)
+    return None if size_within(looked_at(), max_bytes) is None else tuple(taken)
 
 
 def _number_bytes(number: int) -> int:
@@ -104,7 +104,7 @@ def _decode_one(items: Any) -> LogHeight:
 
 
 def _decode_grouped(items: list[Any]) -> tuple[LogHeight, ...]:
-    found: list[LogHeight] = []
+    log_heights: list[LogHeight] = []
     for item in items:
         public_key, logs = array(item, 2, "a public key with its logs")
         key_from_bytes(public_key)
@@ -112,14 +112,14 @@ def _decode_grouped(items: list[Any]) -> tuple[LogHeight, ...]:
             raise ItemKindError(f"the logs of a public key are an array, not {type(logs).__name__}")
         for log in logs:
             log_id, seq_num = array(log, 2, "a log id with its height")
-            found.append(
+            log_heights.append(
                 (
                     public_key,
                     u64(_from_text(log_id), "a log id"),
                     u64(_from_text(seq_num), "a sequence number", 1),
                 )
             )
-    return tuple(found)
+    return tuple(log_heights)
 
 
 def _from_text(value: Any) -> Any:

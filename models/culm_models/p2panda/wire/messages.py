@@ -185,11 +185,11 @@ def _read_offer(schema_id: str) -> Offer | None:
 
 
 def _bits(numbers: Iterable[int], size: int) -> int:
-    found = 0
+    bits = 0
     for number in numbers:
         assert 0 <= number < size, f"{number} has no bit among {size}"
-        found |= 1 << number
-    return found
+        bits |= 1 << number
+    return bits
 
 
 def _set_bits(bits: int) -> frozenset[int]:

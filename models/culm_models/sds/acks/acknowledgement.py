@@ -58,11 +58,11 @@ class _Waiting:
 class Acknowledgements:
     """The evidence for the messages that wait for acknowledgement."""
 
-    def __init__(self, *, threshold: int, most_misses: int = 4_096) -> None:
+    def __init__(self, *, threshold: int, max_misses: int = 4_096) -> None:
         assert threshold >= 1, "an acknowledgement needs evidence"
-        assert most_misses >= 1, "a review looks at something"
+        assert max_misses >= 1, "a review looks at something"
         self._threshold = threshold
-        self._most_misses = most_misses
+        self._max_misses = max_misses
         self._waiting: dict[str, _Waiting] = {}
         # Messages of the same evidence form a group, so that those of a sender's earlier hits are skipped at
         # once. Both orders rotate: messages that a review looked up without a hit go to the end.
@@ -133,7 +133,7 @@ class Acknowledgements:
     def _hits(self, sender_id: str, filter: Filter) -> list[_Waiting]:
         """Return the messages that are newly contained in this sender's filter, in the order of sending."""
         hits: list[_Waiting] = []
-        left = self._most_misses
+        left = self._max_misses
         groups = self._groups
         for _ in range(len(groups)):
             if left <= 0:

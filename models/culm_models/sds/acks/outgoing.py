@@ -123,11 +123,11 @@ class OutgoingBuffer:
     ) -> list[AckEvent]:
         """Review the waiting messages with a received message, as `Acknowledgements.review` does."""
         events = self._acknowledgements.review(sender_id, history_ids, filter)
-        for place, event in enumerate(events):
+        for index, event in enumerate(events):
             slot = self._slots[event.message_id]
             if isinstance(event, Acknowledged):
                 if slot.attempts:
-                    events[place] = replace(event, attempts=slot.attempts)
+                    events[index] = replace(event, attempts=slot.attempts)
                 self._drop(slot)
             elif not slot.shown:
                 self._timers[slot.shown].drop(slot.message_id)
@@ -138,12 +138,12 @@ class OutgoingBuffer:
                 self._enter(slot)
         return events
 
-    def due(self, now_ms: int, most: int = 256) -> Due:
-        """Return at most `most` messages due by `now_ms`: those without evidence first, then by time."""
+    def due(self, now_ms: int, limit: int = 256) -> Due:
+        """Return at most `limit` messages due by `now_ms`: those without evidence first, then by time."""
         resend: list[Pending] = []
         gave_up: list[Pending] = []
         for timers in self._timers:
-            while len(resend) + len(gave_up) < most:
+            while len(resend) + len(gave_up) < limit:
                 message_id = timers.take(now_ms)
                 if message_id is None:
                     break
@@ -236,19 +236,21 @@ class OutgoingBuffer:
             outgoing._number = number
             ids: dict[int, str] = {}
             for item in slots:
-                place, participant_id, message_id, first, second, shown, attempts, due_ms, wire = item[:9]
+                slot_number, participant_id, message_id, first, second, shown, attempts, due_ms, wire = item[
+                    :9
+                ]
                 if wire is None and stripped is None:
                     raise ValueError("the wire bytes were left out")
                 kept = Stripped(*wire) if stripped is None else stripped(message_id)
-                slot = _Slot(place, participant_id, message_id, (first, second), kept)
+                slot = _Slot(slot_number, participant_id, message_id, (first, second), kept)
                 slot.shown, slot.attempts, slot.due_ms = shown, attempts, due_ms
-                ids[place] = message_id
+                ids[slot_number] = message_id
                 outgoing._put(slot)
                 outgoing._enter(slot)
                 # Filters were added to format 1 later.
                 outgoing._acknowledgements.restore_filters(message_id, item[9] if item[9:] else ())
             outgoing._acknowledgements.restore(
-                (evidence, [ids[place] for place in places]) for evidence, places in groups
+                (evidence, [ids[slot_number] for slot_number in places]) for evidence, places in groups
             )
         return outgoing
 

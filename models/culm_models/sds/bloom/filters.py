@@ -140,10 +140,10 @@ class ReceivedFilter:
         """
         kind = LAYOUTS[layout]
         if kind.contained:
-            found = unwrapped(value)
-            if found is None:
+            unwrapped_filter = unwrapped(value)
+            if unwrapped_filter is None:
                 return None
-            bits, hash_count, bit_count = found
+            bits, hash_count, bit_count = unwrapped_filter
             return cls(bits, kind.byte_flip, hash_count, bit_count)
         shape = BloomShape.sized(capacity, error_rate)
         if len(value) != shape.byte_count:
@@ -201,12 +201,12 @@ _SPARE_PAIRS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Rollover:
-    """The rule by which a filter of more than `most` ids starts over with the newest `kept` of them.
+    """The rule by which a filter of more than `limit` ids starts over with the newest `kept` of them.
 
     `first` is its shape before the first rollover, `later` the shape from then on.
     """
 
-    most: int
+    limit: int
     kept: int
     first: BloomShape
     later: BloomShape
@@ -219,8 +219,8 @@ class Rollover:
         """
         first = BloomShape.sized(capacity, error_rate)
         if layout == "nim":
-            most, kept = int(capacity * 120.0 / 100.0), int(capacity * 80.0 / 100.0)
-            return cls(most, max(kept, 1), first, BloomShape.sized(most, error_rate))
+            filled, kept = int(capacity * 120.0 / 100.0), int(capacity * 80.0 / 100.0)
+            return cls(filled, max(kept, 1), first, BloomShape.sized(filled, error_rate))
         return cls(capacity, max(capacity // 2, 1), first, first)
 
     @property
@@ -230,13 +230,13 @@ class Rollover:
 
     def held(self, mark: int) -> int:
         """Return how many of the newest ids the filter holds after `mark` ids."""
-        if mark <= self.most:
+        if mark <= self.limit:
             return mark
-        return self.kept + (mark - self.most - 1) % (self.most - self.kept + 1)
+        return self.kept + (mark - self.limit - 1) % (self.limit - self.kept + 1)
 
     def shape(self, mark: int) -> BloomShape:
         """Return the filter's shape after `mark` ids."""
-        return self.first if mark <= self.most else self.later
+        return self.first if mark <= self.limit else self.later
 
 
 class RollingFilter:
@@ -260,7 +260,7 @@ class RollingFilter:
         self._pairs.extend(pair)
         self._value = None
         self._held += 1
-        if self._held > self._rollover.most:
+        if self._held > self._rollover.limit:
             self._start_over()
         else:
             set_bits(self._bits, self._kind, self._shape, (pair,))
@@ -285,9 +285,9 @@ class RollingFilter:
         """Return the number of ids that the filter holds now."""
         return self._held
 
-    def within(self, found: ReceivedFilter) -> bool:
+    def within(self, received: ReceivedFilter) -> bool:
         """Whether the sender of a filter holds everything that this filter holds, as far as bits show."""
-        return found.covers(self._bits, self._shape)
+        return received.covers(self._bits, self._shape)
 
     def value(self) -> bytes:
         """Return the message field's bytes now. A message's own id is not in its field: add it afterwards."""

@@ -36,19 +36,23 @@ def hash_pairs(layout: LayoutName, message_ids: Sequence[str]) -> Pairs:
 def _hash_piece(kind: Layout, ids: Sequence[str], pairs: Pairs) -> None:
     joined = "".join(ids)
     size = len(ids[0])
-    if joined.isascii() and len(joined) == size * len(ids) and all(len(one) == size for one in ids):
+    if (
+        joined.isascii()
+        and len(joined) == size * len(ids)
+        and all(len(message_id) == size for message_id in ids)
+    ):
         _hash_rows(kind, joined.encode(), size, pairs)
         return
     by_size: dict[int, list[int]] = {}
-    for index, one in enumerate(ids):
-        if kind.name == "js" and not one.isascii():
-            pairs[index] = kind.hash_pair(one)
+    for index, message_id in enumerate(ids):
+        if kind.name == "js" and not message_id.isascii():
+            pairs[index] = kind.hash_pair(message_id)
         else:
-            by_size.setdefault(len(one.encode()), []).append(index)
+            by_size.setdefault(len(message_id.encode()), []).append(index)
     for size, indexes in by_size.items():
-        found = np.empty((len(indexes), 2), pairs.dtype)
-        _hash_rows(kind, b"".join(ids[index].encode() for index in indexes), size, found)
-        pairs[indexes] = found
+        hash_pairs = np.empty((len(indexes), 2), pairs.dtype)
+        _hash_rows(kind, b"".join(ids[index].encode() for index in indexes), size, hash_pairs)
+        pairs[indexes] = hash_pairs
 
 
 def _hash_rows(kind: Layout, data: bytes, size: int, pairs: Pairs) -> None:
@@ -150,17 +154,17 @@ def contains_many(layout: LayoutName, shape: BloomShape, bits: bytes, pairs: Pai
 
 def absent_of(bits: bytes, flip: int, hash_count: int, bit_count: int, pairs: array[int]) -> list[int]:
     """Return the positions of ids not in a filter; `pairs` has alternating first and second hashes."""
-    found = _contained(np.frombuffer(bits, np.uint8), flip, hash_count, bit_count, _viewed(pairs))
-    places: list[int] = np.flatnonzero(~found).tolist()
-    return places
+    contained = _contained(np.frombuffer(bits, np.uint8), flip, hash_count, bit_count, _viewed(pairs))
+    positions: list[int] = np.flatnonzero(~contained).tolist()
+    return positions
 
 
 def _contained(
     octets: NDArray[np.uint8], flip: int, hash_count: int, bit_count: int, pairs: Pairs
 ) -> NDArray[np.bool_]:
-    found = np.ones(len(pairs), np.bool_)
+    contained = np.ones(len(pairs), np.bool_)
     for start in range(0, len(pairs), _PIECE):
-        places = _positions(hash_count, bit_count, pairs[start : start + _PIECE])
-        hit = octets[(places >> 3) ^ flip] >> (places & 7).astype(np.uint8) & 1
-        found[start : start + _PIECE] = hit.all(axis=0)
-    return found
+        positions = _positions(hash_count, bit_count, pairs[start : start + _PIECE])
+        hit = octets[(positions >> 3) ^ flip] >> (positions & 7).astype(np.uint8) & 1
+        contained[start : start + _PIECE] = hit.all(axis=0)
+    return contained

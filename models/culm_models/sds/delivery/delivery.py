@@ -42,9 +42,9 @@ from culm_models.sds.state.journal import (
 from culm_models.sds.wire.codec import encode_entry
 from culm_models.sds.wire.messages import HistoryEntry, WireProfile, message_digest
 
-FETCH_ENTRIES_MOST: Final = 256
+FETCH_ENTRIES_MAX: Final = 256
 _DEPENDENCY_BYTES: Final = 64
-_MOST_DOUBLINGS: Final = 10
+_MAX_DOUBLINGS: Final = 10
 
 
 class Delivery:
@@ -82,14 +82,16 @@ class Delivery:
         self.repair = repair
         self.quarantine = quarantine
         self.lamport = facts.lamport_now(now_ms)
-        self.log = MessageLog(facts.name, window=settings.causal_history_size, most=settings.max_log_entries)
+        self.log = MessageLog(
+            facts.name, window=settings.causal_history_size, max_entries=settings.max_log_entries
+        )
         self.old = OldIds(settings.max_known_ids)
         self.filter = RollingFilter(facts.bloom_layout, settings.bloom_capacity, settings.bloom_error_rate)
         self.recent = Recent(facts.bloom_layout, self.filter.least_held)
         self.waiting = WaitingRoom(
-            most=settings.max_waiting,
-            most_bytes=settings.max_waiting_bytes,
-            most_edges=settings.max_waiting_dependencies,
+            max_messages=settings.max_waiting,
+            max_bytes=settings.max_waiting_bytes,
+            max_edges=settings.max_waiting_dependencies,
         )
         # For each id: how often it was given up, and when last.
         self.lost: OrderedDict[str, tuple[int, int]] = OrderedDict()
@@ -102,10 +104,10 @@ class Delivery:
 
     def encoded(self, message_id: str) -> bytes | None:
         """Return a held message, waiting or logged, as an entry of a causal history; None if not held."""
-        held = self.waiting.get(message_id)
-        if held is None:
+        message = self.waiting.get(message_id)
+        if message is None:
             return self.log.encoded(message_id)
-        entry = HistoryEntry(message_id, held.retrieval_hint, held.sender_id or None)
+        entry = HistoryEntry(message_id, message.retrieval_hint, message.sender_id or None)
         return encode_entry(entry, self.facts.name)
 
     def unmet(self, history: Iterable[HistoryEntry], own_id: str) -> list[HistoryEntry]:
@@ -119,31 +121,31 @@ class Delivery:
         return [entry for entry in once.values() if entry.message_id not in self.old]
 
     def take(
-        self, held: Held, history: Iterable[HistoryEntry], now_ms: int, collected: Collected
+        self, message: Held, history: Iterable[HistoryEntry], now_ms: int, collected: Collected
     ) -> HashPair:
         """Take an unknown message: deliver it or let it wait. Returns its hashes."""
-        message_id = held.message_id
+        message_id = message.message_id
         pair = self.filter.add(message_id)
         self.missing.got(message_id)
         self.repair.got(message_id)
         self.lost.pop(message_id, None)
-        collected.events.append(content_received(message_id, held.sender_id, held.lamport_timestamp))
+        collected.events.append(content_received(message_id, message.sender_id, message.lamport_timestamp))
         unmet = named = self.unmet(history, message_id)
         if unmet and self.lost:
             # Nobody waits for them again, but the participant that names them may have them.
-            held.gap = [entry.message_id for entry in unmet if entry.message_id in self.lost]
+            message.gap = [entry.message_id for entry in unmet if entry.message_id in self.lost]
             unmet = [entry for entry in unmet if entry.message_id not in self.lost]
         if not unmet:
-            self._deliver([held], collected)
+            self._deliver([message], collected)
             if named:
-                self.want(message_id, held.sender_id, named, now_ms, collected)
+                self.want(message_id, message.sender_id, named, now_ms, collected)
             return pair
-        held.unmet = {entry.message_id: None for entry in unmet}
-        self.waiting.put(held)
-        self.note(held.record(), len(held.content) + _DEPENDENCY_BYTES * len(held.unmet))
+        message.unmet = {entry.message_id: None for entry in unmet}
+        self.waiting.put(message)
+        self.note(message.record(), len(message.content) + _DEPENDENCY_BYTES * len(message.unmet))
         if self.stuck_check_ms is None and self.settings.lost_timeout_ms is not None:
             self.stuck_check_ms = now_ms + self.settings.lost_timeout_ms
-        self.want(message_id, held.sender_id, named, now_ms, collected)
+        self.want(message_id, message.sender_id, named, now_ms, collected)
         self._drop_excess(now_ms, collected)
         return pair
 
@@ -231,18 +233,18 @@ class Delivery:
         gone = self.log.cut(latest)
         for entry in gone:
             self.recent.drop(entry.message_id)
-        for held in [held for held in self.waiting if held.lamport_timestamp > latest]:
-            self.waiting.take(held.message_id)
+        for message in [message for message in self.waiting if message.lamport_timestamp > latest]:
+            self.waiting.take(message.message_id)
         self.note((WITHDRAWN, latest))
         return gone
 
     def dispute(self, message_id: str, sender_id: str, content: bytes) -> tuple[bool, bool]:
         """Compare a copy with the known message. Returns whether it differs, and is the first to differ."""
-        held = self.waiting.get(message_id)
-        if held is not None:
-            differs = (held.sender_id, held.content) != (sender_id, content)
-            is_first = differs and not held.is_disputed
-            held.is_disputed |= differs
+        message = self.waiting.get(message_id)
+        if message is not None:
+            differs = (message.sender_id, message.content) != (sender_id, content)
+            is_first = differs and not message.is_disputed
+            message.is_disputed |= differs
         else:
             entry = self.log.by_id.get(message_id)
             digest = message_digest(sender_id, content)
@@ -269,27 +271,31 @@ class Delivery:
         """Put messages that wait for nothing into the log, and those that this frees, in their order."""
         if not free:
             return
-        ready = [(held.key, held) for held in free]
+        ready = [(message.key, message) for message in free]
         heapify(ready)
         while ready:
-            held = heappop(ready)[1]
-            self.lamport = self.facts.lamport_after(self.lamport, held.lamport_timestamp)
-            digest = b"" if held.is_disputed else message_digest(held.sender_id, held.content)
+            message = heappop(ready)[1]
+            self.lamport = self.facts.lamport_after(self.lamport, message.lamport_timestamp)
+            digest = b"" if message.is_disputed else message_digest(message.sender_id, message.content)
             position = self._log(
-                held.message_id, held.lamport_timestamp, held.sender_id, held.retrieval_hint, digest
+                message.message_id,
+                message.lamport_timestamp,
+                message.sender_id,
+                message.retrieval_hint,
+                digest,
             )
             collected.events.append(
                 content_delivered(
-                    held.message_id,
-                    held.sender_id,
-                    held.content,
-                    held.lamport_timestamp,
+                    message.message_id,
+                    message.sender_id,
+                    message.content,
+                    message.lamport_timestamp,
                     position,
-                    tuple(held.gap),
-                    held.retrieval_hint,
+                    tuple(message.gap),
+                    message.retrieval_hint,
                 )
             )
-            for freed in self.waiting.met(held.message_id):
+            for freed in self.waiting.met(message.message_id):
                 heappush(ready, (freed.key, freed))
 
     def _log(self, message_id: str, lamport: int, sender_id: str, hint: bytes | None, digest: bytes) -> int:
@@ -306,8 +312,8 @@ class Delivery:
         for wanted in fetched:
             by_attempt.setdefault(wanted.attempts, []).append(wanted.entry)
         for attempt, entries in sorted(by_attempt.items()):
-            for at in range(0, len(entries), FETCH_ENTRIES_MOST):
-                collected.fetch.append(Fetch(tuple(entries[at : at + FETCH_ENTRIES_MOST]), attempt))
+            for at in range(0, len(entries), FETCH_ENTRIES_MAX):
+                collected.fetch.append(Fetch(tuple(entries[at : at + FETCH_ENTRIES_MAX]), attempt))
             if attempt > 1:
                 self._report_missing(entries, attempt, collected)
 
@@ -323,7 +329,7 @@ class Delivery:
         times, lost_ms = self.lost.get(message_id, (0, 0))
         if times < 2 or self.settings.lost_timeout_ms is None:
             return True
-        searches = (1 << min(times - 1, _MOST_DOUBLINGS)) - 1
+        searches = (1 << min(times - 1, _MAX_DOUBLINGS)) - 1
         return now_ms >= lost_ms + searches * self.settings.lost_timeout_ms
 
     def _give_up(self, message_id: str, now_ms: int, collected: Collected) -> list[Held]:
@@ -352,24 +358,24 @@ class Delivery:
         """Deliver, with gaps, messages that long waited in a cycle or for messages not searched for."""
         timeout_ms = self.settings.lost_timeout_ms or 0
         stuck = [
-            held
-            for held in self.waiting.stuck(lambda key: key in self.missing or key in self.quarantine)
-            if held.since_ms + timeout_ms <= now_ms
+            message
+            for message in self.waiting.stuck(lambda key: key in self.missing or key in self.quarantine)
+            if message.since_ms + timeout_ms <= now_ms
         ]
-        for held in sorted(stuck, key=lambda held: held.key):
-            if held.message_id in self.waiting:
-                self.waiting.take(held.message_id)
-                held.gap += held.unmet
-                self._deliver([held], collected)
+        for message in sorted(stuck, key=lambda message: message.key):
+            if message.message_id in self.waiting:
+                self.waiting.take(message.message_id)
+                message.gap += message.unmet
+                self._deliver([message], collected)
         self.stuck_check_ms = now_ms + timeout_ms if len(self.waiting) else None
 
     def _drop_excess(self, now_ms: int, collected: Collected) -> None:
         """Drop the latest waiting messages above the limits; search again for those that others need."""
-        for held in self.waiting.take_excess():
-            self.note((DROPPED, held.message_id))
+        for message in self.waiting.take_excess():
+            self.note((DROPPED, message.message_id))
             collected.events.append(
-                Rejected(held.message_id, None, WaitingFullError.code, "too much waits", held.sender_id)
+                Rejected(message.message_id, None, WaitingFullError.code, "too much waits", message.sender_id)
             )
-            if self.waiting.awaited(held.message_id):
-                entry = HistoryEntry(held.message_id, held.retrieval_hint, held.sender_id or None)
-                self.missing.want(entry, now_ms, held.sender_id)
+            if self.waiting.awaited(message.message_id):
+                entry = HistoryEntry(message.message_id, message.retrieval_hint, message.sender_id or None)
+                self.missing.want(entry, now_ms, message.sender_id)

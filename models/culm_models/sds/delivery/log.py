@@ -52,16 +52,16 @@ class MessageLog:
         "_first",
         "_keys",
         "_left",
-        "_most",
+        "_max_entries",
         "_profile",
         "_senders",
         "_window",
     )
 
-    def __init__(self, profile: Profile, *, window: int, most: int) -> None:
+    def __init__(self, profile: Profile, *, window: int, max_entries: int) -> None:
         self._profile: Profile = profile
         self._window = window
-        self._most = most
+        self._max_entries = max_entries
         # Ids compare by code points, which is also the order of their UTF-8 bytes.
         self._keys: list[tuple[int, str]] = []
         # Parallel to the keys: encoded entries for causal histories, made on demand and kept for the window
@@ -133,7 +133,7 @@ class MessageLog:
     def trim(self) -> list[str]:
         """Remove the oldest entries above the limit; return their ids."""
         gone: list[str] = []
-        while len(self._entries) > self._most:
+        while len(self._entries) > self._max_entries:
             message_id = self._keys[self._first][1]
             self._drop(message_id)
             gone.append(message_id)
@@ -210,12 +210,12 @@ _DIGEST_BYTES: Final = 16
 
 
 class OldIds:
-    """The newest `most` ids that were added, as digests."""
+    """The newest `max_messages` ids that were added, as digests."""
 
-    __slots__ = ("_digests", "_most", "_order")
+    __slots__ = ("_digests", "_max_messages", "_order")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_messages: int) -> None:
+        self._max_messages = max_messages
         self._digests: set[bytes] = set()
         self._order: deque[bytes] = deque()
 
@@ -245,7 +245,7 @@ class OldIds:
             return
         self._digests.add(digest)
         self._order.append(digest)
-        if len(self._order) > self._most:
+        if len(self._order) > self._max_messages:
             self._digests.remove(self._order.popleft())
 
 
@@ -254,12 +254,12 @@ def _digest(message_id: str) -> bytes:
 
 
 class WireCache:
-    """The newest messages that fit into `most_bytes`; no messages if that is 0."""
+    """The newest messages that fit into `max_bytes`; no messages if that is 0."""
 
-    __slots__ = ("_bytes", "_most_bytes", "_wires")
+    __slots__ = ("_bytes", "_max_bytes", "_wires")
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         # An OrderedDict, since entries leave at the front: iterating over a dict would cross their holes.
         self._wires: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self._bytes = 0
@@ -272,44 +272,44 @@ class WireCache:
 
     def put(self, message_id: str, writer_id: str, wire: bytes) -> None:
         """Keep a message with its writer; the oldest messages are dropped for it."""
-        if len(wire) > self._most_bytes or message_id in self._wires:
+        if len(wire) > self._max_bytes or message_id in self._wires:
             return
         self._wires[message_id] = (writer_id, wire)
         self._bytes += len(wire)
-        while self._bytes > self._most_bytes:
+        while self._bytes > self._max_bytes:
             self._bytes -= len(self._wires.popitem(last=False)[1][1])
 
     def get(self, message_id: str) -> bytes | None:
         """Return the message's bytes, or None if they are not kept."""
-        found = self._wires.get(message_id)
-        return None if found is None else found[1]
+        writer_and_wire = self._wires.get(message_id)
+        return None if writer_and_wire is None else writer_and_wire[1]
 
     def take(self, message_id: str) -> bytes | None:
         """Remove and return a message's bytes; None if they are not kept."""
-        found = self._wires.pop(message_id, None)
-        if found is None:
+        writer_and_wire = self._wires.pop(message_id, None)
+        if writer_and_wire is None:
             return None
-        self._bytes -= len(found[1])
-        return found[1]
+        self._bytes -= len(writer_and_wire[1])
+        return writer_and_wire[1]
 
     def writer(self, message_id: str) -> str | None:
         """Return the writer of a kept message, else None."""
-        found = self._wires.get(message_id)
-        return None if found is None else found[0]
+        writer_and_wire = self._wires.get(message_id)
+        return None if writer_and_wire is None else writer_and_wire[0]
 
 
-_MOST_RECENT: Final = 512
+_MAX_RECENT: Final = 512
 
 
 class Recent:
     """The newest ids of the log: at most 512, and no more than a filter of the channel always holds."""
 
-    __slots__ = ("_gone", "_held", "_ids", "_kind", "_most", "_pairs")
+    __slots__ = ("_gone", "_held", "_ids", "_kind", "_limit", "_pairs")
 
-    def __init__(self, layout: LayoutName, held: int) -> None:
-        """Make an empty list; `held` is the number of newest ids that every filter of the channel holds."""
+    def __init__(self, layout: LayoutName, ids_in_filters: int) -> None:
+        """Create an empty list; every filter of the channel holds the newest `ids_in_filters` ids."""
         self._kind = LAYOUTS[layout]
-        self._most = min(_MOST_RECENT, held)
+        self._limit = min(_MAX_RECENT, ids_in_filters)
         # Removed ids stay at the front for a while, so that not every new id moves all others.
         self._ids: list[str] = []
         self._gone = 0
@@ -318,18 +318,18 @@ class Recent:
         self._pairs = array(self._kind.pair_code)
 
     @property
-    def most(self) -> int:
+    def limit(self) -> int:
         """The largest number of ids."""
-        return self._most
+        return self._limit
 
     def add(self, message_id: str) -> None:
         """Add an id that entered the log."""
         self._ids.append(message_id)
         self._held.add(message_id)
-        if len(self._ids) - self._gone > self._most:
+        if len(self._ids) - self._gone > self._limit:
             self._held.remove(self._ids[self._gone])
             self._gone += 1
-            if self._gone > self._most:
+            if self._gone > self._limit:
                 del self._ids[: self._gone]
                 del self._pairs[: 2 * self._gone]
                 self._gone = 0
@@ -342,18 +342,21 @@ class Recent:
     def drop(self, message_id: str) -> None:
         """Remove an id that left the log."""
         if message_id in self._held:
-            place = self._ids.index(message_id, self._gone)
+            index = self._ids.index(message_id, self._gone)
             self._held.remove(message_id)
-            del self._ids[place]
-            del self._pairs[2 * place : 2 * place + 2]
+            del self._ids[index]
+            del self._pairs[2 * index : 2 * index + 2]
 
     def ids(self) -> list[str]:
         """Return the ids, oldest first."""
         return self._ids[self._gone :]
 
-    def absent(self, found: ReceivedFilter, *, but: int = 0) -> list[str]:
+    def absent(self, received_filter: ReceivedFilter, *, but: int = 0) -> list[str]:
         """Return the ids that are not in a filter, oldest first; the newest `but` ids are not checked."""
         for message_id in self._ids[len(self._pairs) // 2 :]:
             self._pairs.extend(self._kind.hash_pair(message_id))
         first, end = self._gone, max(len(self._ids) - but, self._gone)
-        return [self._ids[first + place] for place in found.absent(self._pairs[2 * first : 2 * end])]
+        return [
+            self._ids[first + position]
+            for position in received_filter.absent(self._pairs[2 * first : 2 * end])
+        ]

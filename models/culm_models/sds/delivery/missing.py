@@ -170,11 +170,11 @@ class Missing:
         self._namers.drop(message_id)
         return self._wanted.pop(message_id, None) is not None
 
-    def due(self, now_ms: int, most: int = 256, *, gives_up: bool = True) -> MissingDue:
-        """Return at most `most` messages due by `now_ms`, earliest first; without `gives_up` only fetches."""
+    def due(self, now_ms: int, limit: int = 256, *, gives_up: bool = True) -> MissingDue:
+        """Return up to `limit` messages due by `now_ms`, earliest first; without `gives_up` only fetches."""
         fetch: list[Wanted] = []
         lost: list[Wanted] = []
-        while len(fetch) + len(lost) < most and (message_id := self._times.take(now_ms)) is not None:
+        while len(fetch) + len(lost) < limit and (message_id := self._times.take(now_ms)) is not None:
             wanted = self._wanted[message_id]
             if wanted.lost_at_ms is not None and wanted.lost_at_ms <= now_ms:
                 lost.append(wanted)

@@ -64,10 +64,10 @@ class Held:
 class WaitingRoom:
     """The waiting messages, in the order of arrival."""
 
-    __slots__ = ("_bytes", "_edges", "_held", "_most", "_most_bytes", "_most_edges", "_waiters")
+    __slots__ = ("_bytes", "_edges", "_held", "_max_bytes", "_max_edges", "_max_messages", "_waiters")
 
-    def __init__(self, *, most: int, most_bytes: int, most_edges: int) -> None:
-        self._most, self._most_bytes, self._most_edges = most, most_bytes, most_edges
+    def __init__(self, *, max_messages: int, max_bytes: int, max_edges: int) -> None:
+        self._max_messages, self._max_bytes, self._max_edges = max_messages, max_bytes, max_edges
         self._held: dict[str, Held] = {}
         self._waiters: dict[str, dict[str, None]] = {}
         self._bytes = self._edges = 0
@@ -85,13 +85,13 @@ class WaitingRoom:
         """Return a waiting message; None if it does not wait."""
         return self._held.get(message_id)
 
-    def put(self, held: Held) -> None:
+    def put(self, message: Held) -> None:
         """Keep a message that waits for at least one other."""
-        self._held[held.message_id] = held
-        self._bytes += len(held.content)
-        self._edges += len(held.unmet)
-        for message_id in held.unmet:
-            self._waiters.setdefault(message_id, {})[held.message_id] = None
+        self._held[message.message_id] = message
+        self._bytes += len(message.content)
+        self._edges += len(message.unmet)
+        for message_id in message.unmet:
+            self._waiters.setdefault(message_id, {})[message.message_id] = None
 
     def waiters(self, message_id: str) -> tuple[str, ...]:
         """Return the ids of the messages that wait for this one."""
@@ -109,34 +109,36 @@ class WaitingRoom:
         free: list[Held] = []
         self._edges -= len(waiters)
         for waiter in waiters:
-            held = self._held[waiter]
-            del held.unmet[message_id]
+            message = self._held[waiter]
+            del message.unmet[message_id]
             if lost:
-                held.gap.append(message_id)
-            if not held.unmet:
+                message.gap.append(message_id)
+            if not message.unmet:
                 free.append(self.take(waiter))
         return free
 
     def take(self, message_id: str) -> Held:
         """Remove and return a waiting message, with its unmet dependencies."""
-        held = self._held.pop(message_id)
-        self._bytes -= len(held.content)
-        self._edges -= len(held.unmet)
-        for unmet in held.unmet:
+        message = self._held.pop(message_id)
+        self._bytes -= len(message.content)
+        self._edges -= len(message.unmet)
+        for unmet in message.unmet:
             waiters = self._waiters[unmet]
             del waiters[message_id]
             if not waiters:
                 del self._waiters[unmet]
-        return held
+        return message
 
     def take_excess(self) -> list[Held]:
         """Remove and return the latest messages in log order until the limits hold."""
         gone: list[Held] = []
         while (
-            len(self._held) > self._most or self._bytes > self._most_bytes or self._edges > self._most_edges
+            len(self._held) > self._max_messages
+            or self._bytes > self._max_bytes
+            or self._edges > self._max_edges
         ):
-            latest = sorted(self._held.values(), key=lambda held: held.key, reverse=True)
-            gone += [self.take(held.message_id) for held in latest[: len(latest) // _SHARE + 1]]
+            latest = sorted(self._held.values(), key=lambda message: message.key, reverse=True)
+            gone += [self.take(message.message_id) for message in latest[: len(latest) // _SHARE + 1]]
         return gone
 
     def stuck(self, is_missing: Callable[[str], bool]) -> list[Held]:
@@ -148,7 +150,7 @@ class WaitingRoom:
                 if waiter not in freed:
                     freed.add(waiter)
                     edge.append(waiter)
-        return [held for held in self._held.values() if held.message_id not in freed]
+        return [message for message in self._held.values() if message.message_id not in freed]
 
 
 _LONGEST_MS: Final = 86_400_000
@@ -192,10 +194,10 @@ class Quarantined:
 class Quarantine:
     """The quarantined messages, by their time of release."""
 
-    __slots__ = ("_by_id", "_bytes", "_due", "_most", "_most_bytes")
+    __slots__ = ("_by_id", "_bytes", "_due", "_max_bytes", "_max_messages")
 
-    def __init__(self, *, most: int, most_bytes: int) -> None:
-        self._most, self._most_bytes = most, most_bytes
+    def __init__(self, *, max_messages: int, max_bytes: int) -> None:
+        self._max_messages, self._max_bytes = max_messages, max_bytes
         self._by_id: dict[str, Quarantined] = {}
         self._due: list[tuple[int, str]] = []
         self._bytes = 0
@@ -214,8 +216,8 @@ class Quarantine:
         size = message.size
         if (
             message.due_ms - clock_ms > _LONGEST_MS
-            or len(self._by_id) >= self._most
-            or self._bytes + size > self._most_bytes
+            or len(self._by_id) >= self._max_messages
+            or self._bytes + size > self._max_bytes
             or message.message_id in self._by_id
         ):
             return False
@@ -230,10 +232,10 @@ class Quarantine:
 
     def take_due(self, clock_ms: int) -> list[Quarantined]:
         """Remove and return the messages whose time has come, earliest first."""
-        found: list[Quarantined] = []
+        due: list[Quarantined] = []
         while self._due and self._due[0][0] <= clock_ms:
-            found.append(self._remove(heappop(self._due)[1]))
-        return found
+            due.append(self._remove(heappop(self._due)[1]))
+        return due
 
     def take(self, message_id: str) -> None:
         """Remove one message, as recorded in a journal."""

@@ -87,10 +87,10 @@ def _optional(check: Check) -> Check:
     return lambda item: None if item is None else check(item)
 
 
-def _tuple_of(check: Check, most: int) -> Check:
+def _tuple_of(check: Check, max_items: int) -> Check:
     def check_all(items: Any) -> tuple[Any, ...]:
-        if type(items) is not list or len(items) > most:
-            raise _Wrong(f"an array of at most {most}")
+        if type(items) is not list or len(items) > max_items:
+            raise _Wrong(f"an array of at most {max_items}")
         return tuple(check(item) for item in items)
 
     return check_all
@@ -105,12 +105,12 @@ def _row(*checks: Check) -> Check:
     return check_row
 
 
-def _map(most: int, check: Check) -> Check:
+def _map(max_members: int, check: Check) -> Check:
     check_name = _text(frames.MAX_NAME_BYTES)
 
     def check_map(items: Any) -> Mapping[str, Any]:
-        if type(items) is not dict or len(items) > most:
-            raise _Wrong(f"a map of at most {most}")
+        if type(items) is not dict or len(items) > max_members:
+            raise _Wrong(f"a map of at most {max_members}")
         return {check_name(name): check(item) for name, item in items.items()}
 
     return check_map
@@ -219,10 +219,10 @@ def decode(body: bytes) -> Frame:
         raise FrameContentError(f"{error.code}: {error}") from error
     if type(items) is not list or not items or type(items[0]) is not int:
         raise FrameShapeError("a frame is an array that begins with its kind")
-    found = _KINDS.get(items[0])
-    if found is None:
+    kind_and_checks = _KINDS.get(items[0])
+    if kind_and_checks is None:
         raise FrameKindError(f"there is no frame of the kind {items[0]}")
-    kind, checks = found
+    kind, checks = kind_and_checks
     if len(items) - 1 != len(checks):
         raise FrameShapeError(f"{kind.__name__} has {len(checks)} fields, not {len(items) - 1}")
     values = []

@@ -35,11 +35,11 @@ _ITEMS: Final = 5
 # Items that were added to format 1 later: the pauses, who named each id, and how often each was answered.
 _APPENDED: Final = 3
 # Of many hosted participants only so many take part: one would suffice, more only spread better.
-_MOST_SPEAKERS: Final = 16
+_MAX_SPEAKERS: Final = 16
 # Requests of one received message that are processed; the implementations send three.
-_MOST_REQUESTS: Final = 16
+_MAX_REQUESTS: Final = 16
 _LEAST_PUT_OFF: Final = 3
-_MOST_DOUBLINGS: Final = 20
+_MAX_DOUBLINGS: Final = 20
 _MS_PER_MIN: Final = 60_000
 
 
@@ -108,7 +108,7 @@ class RepairBook:
     def host(self, participants: Sequence[str]) -> None:
         """Set the hosted participants; the first 16 send. Without any, nothing new is planned."""
         self._hosts = frozenset(participants)
-        self._speakers = tuple(islice(participants, _MOST_SPEAKERS))
+        self._speakers = tuple(islice(participants, _MAX_SPEAKERS))
 
     def want(self, entry: HistoryEntry, now_ms: int, namer_id: str = "") -> bool:
         """Plan a request for a missing message that `namer_id` named.
@@ -176,7 +176,7 @@ class RepairBook:
         if sender_id in self._hosts:
             return planned
         most_put_off = max(_LEAST_PUT_OFF, senders)
-        for entry in islice(entries, _MOST_REQUESTS):
+        for entry in islice(entries, _MAX_REQUESTS):
             message_id = entry.message_id
             request = self._wanted.get(message_id)
             if request is not None and request.put_off < most_put_off:
@@ -291,8 +291,8 @@ class RepairBook:
             for message_id, speaker, due_ms, number in answers:
                 book._answers[message_id] = speaker
                 book._answer_times.put(message_id, due_ms, number)
-            for place, (message_id, answered_ms) in enumerate(answered):
-                book._answered[message_id] = answered_ms, times[place] if times else 1
+            for index, (message_id, answered_ms) in enumerate(answered):
+                book._answered[message_id] = answered_ms, times[index] if times else 1
             book._vain, book._put_off, book._answers_from_ms = pauses or (0, 0, 0)
         return book
 
@@ -315,7 +315,7 @@ class RepairBook:
 
     def _asked(self, now_ms: int) -> None:
         self._asked_ms = now_ms
-        self._vain = min(self._vain + 1, _MOST_DOUBLINGS)
+        self._vain = min(self._vain + 1, _MAX_DOUBLINGS)
 
     def _ask_later(self, request: _Request, now_ms: int) -> None:
         message_id = request.entry.message_id
@@ -328,7 +328,7 @@ class RepairBook:
         self._plan(self._request_times, message_id, now_ms + self._spread(nominal_ms, request.offset_ms))
 
     def _nominal_ms(self, period_ms: int, doublings: int, longest_ms: int) -> int:
-        return min(period_ms << min(doublings, _MOST_DOUBLINGS), max(period_ms, longest_ms))
+        return min(period_ms << min(doublings, _MAX_DOUBLINGS), max(period_ms, longest_ms))
 
     def _spread(self, nominal_ms: int, offset_ms: int) -> int:
         """Return a wait whose second half is spread over the participants, as T_req is."""

@@ -74,17 +74,17 @@ WITHDRAWN: Final = 9
 """[9, Lamport]: later messages have left the log and the waiting messages."""
 Record: TypeAlias = tuple[Any, ...]
 
-_MOST_BYTES: Final = 16 * 1024 * 1024
+_MAX_BYTES: Final = 16 * 1024 * 1024
 _RECORD_BYTES: Final = 200
 
 
 class Journal:
     """The newest records; all are dropped if they are too many or too large for a driver that never asks."""
 
-    __slots__ = ("_base", "_base_filter_mark", "_bytes", "_filter_marks", "_most", "_records")
+    __slots__ = ("_base", "_base_filter_mark", "_bytes", "_filter_marks", "_max_records", "_records")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_records: int) -> None:
+        self._max_records = max_records
         self._base = self._base_filter_mark = self._bytes = 0
         self._records: list[Record] = []
         self._filter_marks: list[int] = []
@@ -104,7 +104,7 @@ class Journal:
         self._records.append(record)
         self._filter_marks.append(filter_mark)
         self._bytes += size + _RECORD_BYTES
-        if len(self._records) > self._most or self._bytes > _MOST_BYTES:
+        if len(self._records) > self._max_records or self._bytes > _MAX_BYTES:
             self.forget(self.mark, filter_mark)
 
     def forget(self, mark: int, filter_mark: int) -> None:

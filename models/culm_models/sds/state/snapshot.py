@@ -67,13 +67,13 @@ def journal_whole(parts: ChannelState) -> bytes:
             )
             for entry in delivery.log
         ),
-        *(held.record() for held in delivery.waiting),
-        *((DISPUTED, held.message_id) for held in delivery.waiting if held.is_disputed),
+        *(message.record() for message in delivery.waiting),
+        *((DISPUTED, message.message_id) for message in delivery.waiting if message.is_disputed),
         *(aside.record() for aside in parts.quarantine),
         *(pending.stripped.record(pending.message_id) for pending in parts.outgoing),
     ]
-    places = {message_id: place for place, (_, message_id) in enumerate(delivery.log.keys())}
-    recent = [places[message_id] for message_id in delivery.recent.ids()]
+    positions = {message_id: position for position, (_, message_id) in enumerate(delivery.log.keys())}
+    recent = [positions[message_id] for message_id in delivery.recent.ids()]
     before = [delivery.log.left, delivery.old.pack(), recent]
     pairs = delivery.filter.pack_since(delivery.filter.needed_for(parts.least_filter_mark()))
     return _chunk(parts, _WHOLE, 0, pairs, records, before)
@@ -155,9 +155,9 @@ def _kept_wires(parts: ChannelState) -> Callable[[str], Stripped]:
     former = parts.outgoing
 
     def stripped(message_id: str) -> Stripped:
-        found = parts.unclaimed.get(message_id)
-        if found is not None:
-            return found
+        unclaimed = parts.unclaimed.get(message_id)
+        if unclaimed is not None:
+            return unclaimed
         pending = former.get(message_id)
         if pending is None:
             raise SnapshotError(f"the journal has no bytes of the message {message_id!r}")
@@ -173,7 +173,7 @@ def _apply_log(
     parts.delivery.old.extend_packed(old)
     entries = [LogEntry(*details) for number, *details in records if number == LOGGED]
     parts.delivery.log.extend(entries, left)
-    parts.delivery.recent.extend(entries[place].message_id for place in recent)
+    parts.delivery.recent.extend(entries[position].message_id for position in recent)
     return [record for record in records if record[0] != LOGGED]
 
 
@@ -250,9 +250,9 @@ def _released(parts: ChannelState, message_id: str) -> None:
 
 
 def _disputed(parts: ChannelState, message_id: str) -> None:
-    held = parts.delivery.waiting.get(message_id)
-    if held is not None:
-        held.is_disputed = True
+    message = parts.delivery.waiting.get(message_id)
+    if message is not None:
+        message.is_disputed = True
     elif message_id in parts.delivery.log:
         parts.delivery.log.note_disputed(message_id)
 

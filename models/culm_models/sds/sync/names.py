@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Any, Final
 
-MOST_NAMED: Final = 256
+MAX_NAMED: Final = 256
 """Limit of ids that one sync names before its regular causal history."""
-MOST_REPEATED: Final = 128
-_MOST_LACKING: Final = 64
-_MOST_NAMINGS: Final = 4
+MAX_REPEATED: Final = 128
+_MAX_LACKING: Final = 64
+_MAX_NAMINGS: Final = 4
 _NAMED_FOR: Final = 16
-_MOST_COUNTED: Final = 1_024
-_MOST_UNNAMED: Final = 64
+_MAX_COUNTED: Final = 1_024
+_MAX_UNNAMED: Final = 64
 _TIMES: Final = 2
 
 
@@ -59,7 +59,7 @@ class SyncNames:
 
     def repeated(self, message_id: str, writer_id: str) -> bool:
         """Add known content that was sent again. Returns whether it is new here and there is capacity."""
-        if message_id in self._repeated or len(self._repeated) == MOST_REPEATED:
+        if message_id in self._repeated or len(self._repeated) == MAX_REPEATED:
             return False
         self._repeated[message_id] = writer_id
         return True
@@ -68,9 +68,9 @@ class SyncNames:
         """Add ids that another participant is missing. Returns whether any was not named often enough."""
         is_new = False
         for message_id in message_ids:
-            if self._namings.get(message_id, 0) < _MOST_NAMINGS:
+            if self._namings.get(message_id, 0) < _MAX_NAMINGS:
                 is_new = True
-                if len(self._lacking) < _MOST_LACKING:
+                if len(self._lacking) < _MAX_LACKING:
                     self._lacking[message_id] = None
         return is_new
 
@@ -97,7 +97,7 @@ class SyncNames:
                 del self._lacking[message_id]
                 self._namings[message_id] = self._namings.pop(message_id, 0) + 1
         self._said += 1
-        while len(self._namings) > _MOST_COUNTED:
+        while len(self._namings) > _MAX_COUNTED:
             del self._namings[next(iter(self._namings))]
 
     def urgent(self) -> tuple[str, ...]:
@@ -106,8 +106,10 @@ class SyncNames:
 
     def names(self) -> tuple[str, ...]:
         """Return the ids that the next sync names: the urgent ones, then unnamed ones."""
-        shown = (message_id for message_id, (_, said, _) in self._unnamed.items() if said < self._said)
-        return tuple(islice(dict.fromkeys(chain(self._repeated, self._lacking, shown)), MOST_NAMED))
+        shown = (
+            message_id for message_id, (_, named_at, _) in self._unnamed.items() if named_at < self._said
+        )
+        return tuple(islice(dict.fromkeys(chain(self._repeated, self._lacking, shown)), MAX_NAMED))
 
     def clear(self) -> None:
         """Remove all ids."""
@@ -123,7 +125,7 @@ class SyncNames:
             list(self._repeated.items()),
             list(self._lacking),
             list(self._namings.items()),
-            [[message_id, *one] for message_id, one in self._unnamed.items()],
+            [[message_id, *unnamed] for message_id, unnamed in self._unnamed.items()],
         ]
 
     @classmethod
@@ -134,13 +136,13 @@ class SyncNames:
         names._repeated = dict(repeated)
         names._lacking = dict.fromkeys(lacking)
         names._namings = dict(namings)
-        names._unnamed = {one[0]: (one[1], one[2], one[3]) for one in unnamed}
+        names._unnamed = {entry[0]: (entry[1], entry[2], entry[3]) for entry in unnamed}
         return names
 
     def _name(self, message_id: str, writer_id: str, times: int) -> None:
         """Let an id be named so many times, by messages after this side's next one."""
         # Ids that were never named need the capacity more.
-        if times == _TIMES or (times and len(self._unnamed) < _MOST_UNNAMED // 2):
+        if times == _TIMES or (times and len(self._unnamed) < _MAX_UNNAMED // 2):
             self._unnamed[message_id] = (writer_id, self._said, times)
-            if len(self._unnamed) > _MOST_UNNAMED:
+            if len(self._unnamed) > _MAX_UNNAMED:
                 del self._unnamed[next(iter(self._unnamed))]

@@ -24,7 +24,7 @@ from typing import Final, Self
 
 from culm_models.sds.acks.acknowledgement import Filter, HashPair
 from culm_models.sds.state.journal import pack, unpacked
-from culm_models.sds.sync.names import MOST_NAMED, SyncNames
+from culm_models.sds.sync.names import MAX_NAMED, SyncNames
 from culm_models.sds.timing import Draw, early_share, share
 
 _COUNTED: Final = 1_024
@@ -34,16 +34,16 @@ _RANGE: Final = 1 << (8 * _HASH_BYTES)
 
 
 class GroupSize:
-    """Counts distinct senders, up to `most`, in bounded memory.
+    """Counts distinct senders, up to `max_senders`, in bounded memory.
 
     It keeps the smallest 1,024 hashes of all senders. Up to that number the count is exact; beyond it the
     count follows from their density, within a few percent.
     """
 
-    __slots__ = ("_hashes", "_last", "_most", "_seen")
+    __slots__ = ("_hashes", "_last", "_max_senders", "_seen")
 
-    def __init__(self, most: int, hashes: Iterable[int] = ()) -> None:
-        self._most = most
+    def __init__(self, max_senders: int, hashes: Iterable[int] = ()) -> None:
+        self._max_senders = max_senders
         # The last sender, whose repetition changes nothing.
         self._last: str | None = None
         self._hashes = sorted(hashes)
@@ -65,8 +65,8 @@ class GroupSize:
     def count(self) -> int:
         """Return the number of senders, exact up to 1,024."""
         if len(self._hashes) < _COUNTED:
-            return min(len(self._hashes), self._most)
-        return min(max(_COUNTED, (_COUNTED - 1) * _RANGE // self._hashes[-1]), self._most)
+            return min(len(self._hashes), self._max_senders)
+        return min(max(_COUNTED, (_COUNTED - 1) * _RANGE // self._hashes[-1]), self._max_senders)
 
     def hashes(self) -> list[int]:
         """Return the state, with which a new counter can continue."""
@@ -103,9 +103,9 @@ class RecentSenders:
 
         Returns None if no other sender is known.
         """
-        writer, place = _hash(writer_id), _hash(message_id)
+        writer, target = _hash(writer_id), _hash(message_id)
         others = [number for number in self._senders if number != writer]
-        return self._senders[min(others, key=place.__xor__)] if others else None
+        return self._senders[min(others, key=target.__xor__)] if others else None
 
     def items(self) -> list[tuple[int, bool]]:
         """Return the state, from which a new object can be made."""
@@ -121,7 +121,7 @@ _ITEMS: Final = 12
 # Items that were added to format 1 later: when content is answered, and the recent senders.
 _APPENDED: Final = 2
 # Limit of received content remembered as unacknowledged; older content counts as acknowledged.
-_MOST_OWED: Final = 16
+_MAX_OWED: Final = 16
 # With fewer senders the spread does not grow.
 _SMALL_GROUP: Final = 16
 # Repeated content is answered within the floor divided by this, times the size of the group divided by this.
@@ -206,7 +206,7 @@ class SyncSchedule:
         if self._owed_due_ms is None:
             self._owed_due_ms = now_ms + self._wait_ms() // 2
         self._owed[message_id] = (writer_id, pair)
-        if len(self._owed) > _MOST_OWED:
+        if len(self._owed) > _MAX_OWED:
             del self._owed[next(iter(self._owed))]
         if soon:
             self._plan_ack(message_id, writer_id, now_ms)
@@ -232,7 +232,7 @@ class SyncSchedule:
         """Return the ids that the next sync names before its regular causal history (see `SyncNames`)."""
         if self._ack_due_ms is None:
             return self._names.names()
-        return tuple(dict.fromkeys((*self._owed, *self._names.names())))[:MOST_NAMED]
+        return tuple(dict.fromkeys((*self._owed, *self._names.names())))[:MAX_NAMED]
 
     def urgent_names(self) -> tuple[str, ...]:
         """Return the ids of these that a content message also names if it is sent earlier."""

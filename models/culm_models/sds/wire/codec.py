@@ -77,7 +77,7 @@ class Decoder:
         """Decode a message. Raises MessageError for malformed bytes."""
         if len(data) > self._max_bytes:
             raise MessageTooLargeError(f"{len(data)} bytes, at most {self._max_bytes} are taken")
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         entries: dict[str, list[HistoryEntry]] = {"causal_history": [], "repair_request": []}
         names = self._names
         size = len(data)
@@ -99,7 +99,7 @@ class Decoder:
             if name is None:
                 position = self._pass(data, position, field_tag)
             elif name == "lamport_timestamp":
-                found[name], position = read_varint(data, position, self._strict)
+                values[name], position = read_varint(data, position, self._strict)
             else:
                 if position < size and (length := data[position]) < 0x80:
                     start = position + 1
@@ -110,12 +110,12 @@ class Decoder:
                     start, position = read_length(data, position, self._strict)
                 value = data[start:position]
                 if name in TEXT_FIELDS:
-                    found[name] = read_id(value)
+                    values[name] = read_id(value)
                 elif name in entries:
                     self._reader.read_one(value, entries[name])
                 else:
-                    found[name] = value
-        return self._checked(found, entries)
+                    values[name] = value
+        return self._checked(values, entries)
 
     def _pass(self, data: bytes, position: int, field_tag: int) -> int:
         number = field_tag >> 3
@@ -125,25 +125,25 @@ class Decoder:
             raise WireTypeError(f"field {number} has the wire type {field_tag & 7}")
         return skip(data, position, field_tag, self._strict)
 
-    def _checked(self, found: dict[str, Any], entries: dict[str, list[HistoryEntry]]) -> Message:
+    def _checked(self, values: dict[str, Any], entries: dict[str, list[HistoryEntry]]) -> Message:
         facts = self._facts
-        if not facts.required <= found.keys() or not all(map(found.get, facts.required_filled)):
+        if not facts.required <= values.keys() or not all(map(values.get, facts.required_filled)):
             raise FieldMissingError(f"a message of profile {facts.name} has {', '.join(facts.required)}")
-        lamport = found.get("lamport_timestamp")
-        content = found.get("content")
-        bloom_filter = found.get("bloom_filter")
+        lamport = values.get("lamport_timestamp")
+        content = values.get("content")
+        bloom_filter = values.get("bloom_filter")
         if lamport is None:
             if not content:
                 raise MessageKindError("neither a Lamport timestamp nor content")
-        elif lamport > facts.lamport_most:
-            raise LamportRangeError(f"the Lamport timestamp is larger than {facts.lamport_most}")
+        elif lamport > facts.lamport_max:
+            raise LamportRangeError(f"the Lamport timestamp is larger than {facts.lamport_max}")
         if facts.empty_is_absent:
             content = content or None
             bloom_filter = bloom_filter or None
         message = _UnfrozenMessage(
-            found.get("sender_id", ""),
-            found.get("message_id", ""),
-            found.get("channel_id", ""),
+            values.get("sender_id", ""),
+            values.get("message_id", ""),
+            values.get("channel_id", ""),
             lamport,
             tuple(entries["causal_history"]),
             bloom_filter,
@@ -231,8 +231,8 @@ def _lamport_field(facts: WireProfile, tag_bytes: bytes, lamport: int | None) ->
         if "lamport_timestamp" in facts.required:
             raise FieldMissingError(f"profile {facts.name} has no message without a Lamport timestamp")
         return b""
-    if not 0 <= lamport <= facts.lamport_most:
-        raise LamportRangeError(f"the Lamport timestamp {lamport} is not between 0 and {facts.lamport_most}")
+    if not 0 <= lamport <= facts.lamport_max:
+        raise LamportRangeError(f"the Lamport timestamp {lamport} is not between 0 and {facts.lamport_max}")
     return tag_bytes + write_varint(lamport)
 
 

@@ -42,11 +42,11 @@ START_GROUP: Final = 3
 END_GROUP: Final = 4
 FIXED32: Final = 5
 
-_U64_MOST: Final = (1 << 64) - 1
-_TAG_MOST: Final = (1 << 32) - 1
-_TAG_BYTES_MOST: Final = 5
-_VARINT_BYTES_MOST: Final = 10
-_GROUP_DEPTH_MOST: Final = 32
+_U64_MAX: Final = (1 << 64) - 1
+_TAG_MAX: Final = (1 << 32) - 1
+_TAG_BYTES_MAX: Final = 5
+_VARINT_BYTES_MAX: Final = 10
+_GROUP_DEPTH_MAX: Final = 32
 
 
 def with_length(tag_bytes: bytes, value: bytes) -> bytes:
@@ -58,17 +58,17 @@ def read_varint(data: bytes, position: int, strict: bool = False) -> tuple[int, 
     """Return the number at a position, and the position behind it."""
     if position < len(data) and (octet := data[position]) < 0x80:
         return octet, position + 1
-    return _read(data, position, _VARINT_BYTES_MOST, _U64_MOST, strict)
+    return _read(data, position, _VARINT_BYTES_MAX, _U64_MAX, strict)
 
 
 def read_tag(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
     """Return the tag at a position, and the position behind it; its field number is not 0."""
     if position < len(data) and 8 <= (octet := data[position]) < 0x80:
         return octet, position + 1
-    found, position = _read(data, position, _TAG_BYTES_MOST, _TAG_MOST, strict)
-    if found < 8:
+    tag, position = _read(data, position, _TAG_BYTES_MAX, _TAG_MAX, strict)
+    if tag < 8:
         raise MalformedMessageError("a field has the number 0")
-    return found, position
+    return tag, position
 
 
 def read_length(data: bytes, position: int, strict: bool = False) -> tuple[int, int]:
@@ -97,8 +97,8 @@ def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> in
             raise MalformedMessageError(f"the wire type {wire_type} is not known")
         elif wire_type == START_GROUP:
             open_groups.append(number)
-            if len(open_groups) > _GROUP_DEPTH_MOST:
-                raise MalformedMessageError(f"groups are nested deeper than {_GROUP_DEPTH_MOST}")
+            if len(open_groups) > _GROUP_DEPTH_MAX:
+                raise MalformedMessageError(f"groups are nested deeper than {_GROUP_DEPTH_MAX}")
         elif wire_type != END_GROUP:
             raise MalformedMessageError(f"the wire type {wire_type} does not exist")
         elif not open_groups or open_groups.pop() != number:
@@ -108,15 +108,15 @@ def skip(data: bytes, position: int, found_tag: int, strict: bool = False) -> in
         found_tag, position = read_tag(data, position)
 
 
-def _read(data: bytes, position: int, bytes_most: int, most: int, strict: bool) -> tuple[int, int]:
+def _read(data: bytes, position: int, max_bytes: int, max_value: int, strict: bool) -> tuple[int, int]:
     try:
-        value, end = varints.read_varint(data, position, bytes_most)
+        value, end = varints.read_varint(data, position, max_bytes)
     except VarintCutOff:
         raise TruncatedMessageError("the message ends inside a number") from None
     except VarintTooLong:
-        raise MalformedMessageError(f"a number is spelled with more than {bytes_most} bytes") from None
-    if value > most:
-        raise MalformedMessageError(f"a number is larger than {most}")
+        raise MalformedMessageError(f"a number is spelled with more than {max_bytes} bytes") from None
+    if value > max_value:
+        raise MalformedMessageError(f"a number is larger than {max_value}")
     if strict and not is_shortest(value, end - position):
         raise MalformedMessageError("a number is spelled with more bytes than it needs")
     return value, end
@@ -270,7 +270,7 @@ def _fitting(data: bytes) -> bytes:
 _REMEMBERED_ENTRY_BYTES: Final = 512
 _REMEMBERED_RUN_BYTES: Final = 1 << 17
 # Limit of entries of the last run that may be absent at the beginning of the next one.
-_STEPS_MOST: Final = 8
+_STEPS_MAX: Final = 8
 # Remembered entries: at least so many, or as many as in so many runs of the last one's length.
 _ENTRIES_LEAST: Final = 64
 _RUNS: Final = 4
@@ -330,7 +330,7 @@ class EntryReader:
         """Copy the entries that this run repeats of the last one, except for its first few entries."""
         run = self._run
         start = 0
-        for steps in range(min(_STEPS_MOST, len(self._entries))):
+        for steps in range(min(_STEPS_MAX, len(self._entries))):
             _, end = read_length(run, start + 1)
             if data.startswith(run[start:end], position):
                 repeated = run[start:]

@@ -116,7 +116,7 @@ class WireProfile:
     `strict`: refuses numbers that are not in their shortest form, and groups, which protobuf allows.
     `empty_is_absent`: empty strings and bytes mean "none", so fields that have no other way to be absent
     (nim's content and filter) are always written, and empty hints and senders never. `kinds`: the kinds of
-    messages of this dialect. `lamport_most`: the largest Lamport timestamp; `lamport_unit_ms`: the length of
+    messages of this dialect. `lamport_max`: the largest Lamport timestamp; `lamport_unit_ms`: the length of
     its unit in milliseconds; `lamport_receipt_step`: the number added to max(own, received) on receipt.
     """
 
@@ -129,7 +129,7 @@ class WireProfile:
     strict: bool
     empty_is_absent: bool
     kinds: frozenset[MessageKind]
-    lamport_most: int
+    lamport_max: int
     lamport_unit_ms: int
     lamport_receipt_step: int
     bloom_layout: BloomLayout
@@ -183,7 +183,7 @@ _SPEC: Final = WireProfile(
     strict=False,
     empty_is_absent=False,
     kinds=_ALL_KINDS,
-    lamport_most=(1 << 64) - 1,
+    lamport_max=(1 << 64) - 1,
     lamport_unit_ms=1,
     lamport_receipt_step=0,
     bloom_layout="spec",
@@ -204,7 +204,7 @@ PROFILES: Final[Mapping[Profile, WireProfile]] = MappingProxyType(
             strict=True,
             empty_is_absent=True,
             kinds=frozenset({"content"}),
-            lamport_most=(1 << 63) - 1,
+            lamport_max=(1 << 63) - 1,
             lamport_unit_ms=1_000,
             lamport_receipt_step=1,
             bloom_layout="nim",

@@ -115,10 +115,10 @@ class DataWitness:
         at, touched = 0, set[int]()
         while at < len(data):
             after_tag = data[at + 1 : at + 3]
-            found = decode_data(data, at, self.flavour, lambda: after_tag == self.flavour.prefix)  # noqa: B023
-            if found is None:
+            decoded = decode_data(data, at, self.flavour, lambda: after_tag == self.flavour.prefix)  # noqa: B023
+            if decoded is None:
                 raise InvariantError("a turn ends inside a message")
-            message, at = found
+            message, at = decoded
             if isinstance(message, Switch):
                 self._current = message.id
                 continue

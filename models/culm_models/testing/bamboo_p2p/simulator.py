@@ -26,7 +26,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Connection
 from culm_models.bamboo_p2p.errors import CallRefused, RangeViolated
 from culm_models.bamboo_p2p.memory_store import MemoryStore
-from culm_models.bamboo_p2p.peer import GivenEntry, Peer
+from culm_models.bamboo_p2p.peer import NewEntry, Peer
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings, Policy, PolicyAnswer
 from culm_models.bamboo_p2p.wire.messages import MAX_SIZE, Adjust, CancelCode, Eagerness
@@ -69,7 +69,8 @@ class BambooP2pSimulation(Simulation[Node]):
     def _join(self, peers: Sequence[Peer]) -> None:
         """Replace the nodes by these peers, in a row."""
         sizes = [
-            (len(one.payload), len(other.payload)) for one, other in zip(self._log, self._branch, strict=True)
+            (len(main_entry.payload), len(branch_entry.payload))
+            for main_entry, branch_entry in zip(self._log, self._branch, strict=True)
         ]
         self.nodes, self.links = {}, []
         for number, peer in enumerate(peers):
@@ -102,26 +103,26 @@ class BambooP2pSimulation(Simulation[Node]):
             policy=policy,
         )
 
-    def _beginning(self, log: Sequence[LoggedEntry]) -> list[GivenEntry]:
+    def _beginning(self, log: Sequence[LoggedEntry]) -> list[NewEntry]:
         """Return a prefix of the log, or scattered entries with their lower pools; some without payloads."""
         rng = self.rng
         if rng.random() < 0.5:
-            held = set(range(1, rng.randint(1, LENGTH + 1)))
+            seq_nums = set(range(1, rng.randint(1, LENGTH + 1)))
         else:
             scattered = rng.sample(range(1, LENGTH + 1), rng.randint(0, 25))
-            held = {number for seq_num in scattered for number in lower_pool(seq_num)}
-        given = []
-        for seq_num in sorted(held):
-            one = log[seq_num - 1]
+            seq_nums = {number for seq_num in scattered for number in lower_pool(seq_num)}
+        entries = []
+        for seq_num in sorted(seq_nums):
+            logged = log[seq_num - 1]
             has_payload = rng.random() < 0.7
             parts: tuple[tuple[int, bytes], ...] = ()
-            if not has_payload and self._greedy and len(one.payload) > 1 and rng.random() < 0.6:
-                cut = rng.randint(1, len(one.payload) - 1)
-                start, end = rng.choice(((0, cut), (cut, len(one.payload))))
-                part = one.payload[start:end]
+            if not has_payload and self._greedy and len(logged.payload) > 1 and rng.random() < 0.6:
+                cut = rng.randint(1, len(logged.payload) - 1)
+                start, end = rng.choice(((0, cut), (cut, len(logged.payload))))
+                part = logged.payload[start:end]
                 parts = ((start, bytes(len(part)) if rng.random() < 0.3 else part),)
-            given.append(GivenEntry(one.entry_bytes, one.payload if has_payload else None, parts))
-        return given
+            entries.append(NewEntry(logged.entry_bytes, logged.payload if has_payload else None, parts))
+        return entries
 
     # Random actions.
 
@@ -155,8 +156,8 @@ class BambooP2pSimulation(Simulation[Node]):
         rng = self.rng
         start = rng.randint(1, LENGTH)
         last = rng.choice((None, rng.randint(start, LENGTH)))
-        held = peer.store.entry(LOG, start)
-        offset = rng.randint(0, held.entry.payload_size) if held and rng.random() < 0.2 else None
+        stored = peer.store.entry(LOG, start)
+        offset = rng.randint(0, stored.entry.payload_size) if stored and rng.random() < 0.2 else None
         eagerness = rng.choice((Eagerness.ALL,) * 3 + (Eagerness.NOTIFY, Eagerness.THRESHOLD))
         return RequestedRange(
             *LOG,
@@ -195,9 +196,9 @@ class BambooP2pSimulation(Simulation[Node]):
         connection.adjust(message)
 
     def _publish(self, peer: Peer) -> None:
-        one = self.rng.choice(self._branch if peer is self._last else self._log)
-        if all(peer.store.entry(LOG, number) for number in lower_pool(one.seq_num)[1:]):
-            peer.add([GivenEntry(one.entry_bytes, self.rng.choice((None, one.payload)))])
+        logged = self.rng.choice(self._branch if peer is self._last else self._log)
+        if all(peer.store.entry(LOG, number) for number in lower_pool(logged.seq_num)[1:]):
+            peer.add([NewEntry(logged.entry_bytes, self.rng.choice((None, logged.payload)))])
 
     # The end.
 
@@ -239,18 +240,18 @@ class BambooP2pSimulation(Simulation[Node]):
                     raise InvariantError(f"credit is lost: {credit} and {granted}")
 
     def _check_held(self, peer: Peer) -> None:
-        for one, other in zip(self._log, self._branch, strict=True):
-            held = peer.store.entry(LOG, one.seq_num)
-            if held is None:
+        for logged, other in zip(self._log, self._branch, strict=True):
+            stored = peer.store.entry(LOG, logged.seq_num)
+            if stored is None:
                 continue
-            written = next((each for each in (one, other) if each.entry_bytes == held.entry_bytes), None)
+            written = next((each for each in (logged, other) if each.entry_bytes == stored.entry_bytes), None)
             if written is None:
-                raise InvariantError(f"a wrong entry {one.seq_num} is held")
+                raise InvariantError(f"a wrong entry {logged.seq_num} is held")
             if (
-                peer.store.has_payload(LOG, one.seq_num)
-                and peer.store.read_payload(LOG, one.seq_num, 0, 10_000) != written.payload
+                peer.store.has_payload(LOG, logged.seq_num)
+                and peer.store.read_payload(LOG, logged.seq_num, 0, 10_000) != written.payload
             ):
-                raise InvariantError(f"a wrong payload {one.seq_num} is held")
+                raise InvariantError(f"a wrong payload {logged.seq_num} is held")
         if peer.store.fork_proof(LOG) is not None and not self._is_forked:
             raise InvariantError("a log is called forked that is not")
 
@@ -262,15 +263,16 @@ class BambooP2pSimulation(Simulation[Node]):
         self.stepped("0")
         self.settle()
         reached = source.store.end_of_held_entries(LOG, 1)
-        for one in self._log[: reached - 1]:
-            if source.store.unverified(LOG, one.seq_num):
+        for logged in self._log[: reached - 1]:
+            if source.store.unverified(LOG, logged.seq_num):
                 # More of it may arrive, so it is neither sent nor skipped (R65).
                 break
-            lacks = target.store.entry(LOG, one.seq_num) is None or (
-                source.store.has_payload(LOG, one.seq_num) and not target.store.has_payload(LOG, one.seq_num)
+            is_missing = target.store.entry(LOG, logged.seq_num) is None or (
+                source.store.has_payload(LOG, logged.seq_num)
+                and not target.store.has_payload(LOG, logged.seq_num)
             )
-            if lacks:
-                raise InvariantError(f"entry {one.seq_num} was asked for, and did not come")
+            if is_missing:
+                raise InvariantError(f"entry {logged.seq_num} was asked for, and did not come")
 
 
 LENGTH = 40

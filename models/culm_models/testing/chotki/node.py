@@ -177,15 +177,15 @@ class Node(SimulatedNode):
     def _set(self, target: Id, number: int) -> bytes:
         chosen = sorted(self._rng.sample(("", "a", "ab", "b", "ß"), self._rng.randint(1, 3)))
         sign = self._rng.choice((1, 1, -1))
-        return b"".join(record("S", _stamp(sign * self._revision), one.encode()) for one in chosen)
+        return b"".join(record("S", _stamp(sign * self._revision), text.encode()) for text in chosen)
 
     def _map(self, target: Id, number: int) -> bytes:
-        found = b""
+        pairs = b""
         for key in sorted(self._rng.sample(("", "a", "ab", "b", "ß"), self._rng.randint(1, 3))):
             value = self._rng.choice(("", "v", "other"))
             stamp = _stamp(self._revision)
-            found += record("S", stamp, key.encode()) + record("S", stamp, value.encode())
-        return found
+            pairs += record("S", stamp, key.encode()) + record("S", stamp, value.encode())
+        return pairs
 
     def _vector(self, target: Id, number: int) -> bytes:
         return record("V", pack_pair(self._rng.randrange(5), self._rng.randrange(1 << 30)))

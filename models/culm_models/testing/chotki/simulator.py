@@ -186,8 +186,8 @@ class ChotkiSimulation(Simulation[Node]):
         """Check that every store holds all changes."""
         expected = self.ledger.values()
         for name, node in self.nodes.items():
-            held = node.replica.store.values()
-            if held != expected:
-                keys = sorted(key for key in held.keys() | expected if held.get(key) != expected.get(key))
-                shown = [(key.hex(), held.get(key), expected.get(key)) for key in keys[:3]]
+            stored = node.replica.store.values()
+            if stored != expected:
+                keys = sorted(key for key in stored.keys() | expected if stored.get(key) != expected.get(key))
+                shown = [(key.hex(), stored.get(key), expected.get(key)) for key in keys[:3]]
                 raise InvariantError(f"node {name} differs in {len(keys)} keys: {shown}")

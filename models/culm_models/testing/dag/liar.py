@@ -32,7 +32,7 @@ def lie(rng: random.Random, message: DagMessage) -> list[DagMessage]:
             return _lie_in_offer(rng, message, kind)
         case DagBlocks():
             garbage = rng.randbytes(rng.randint(1, 300))
-            blocks = tuple(_flipped(rng, one) if rng.random() < 0.5 else one for one in message.blocks)
+            blocks = tuple(_flipped(rng, block) if rng.random() < 0.5 else block for block in message.blocks)
             return [replace(message, blocks=(garbage, *blocks))]
         case DagChunk():
             return _lie_in_chunk(rng, message, kind)
@@ -67,7 +67,7 @@ def _lie_in_chunk(rng: random.Random, message: DagChunk, kind: int) -> list[DagM
 
 
 def _status(rng: random.Random) -> int:
-    return rng.choice([int(one) for one in AckStatus if one is not AckStatus.REFUSED])
+    return rng.choice([int(status) for status in AckStatus if status is not AckStatus.REFUSED])
 
 
 def _flipped(rng: random.Random, data: bytes) -> bytes:

@@ -106,10 +106,10 @@ class MemoryReplica:
         order = self.machine.order(space)
         return order.order(len(order) - 1)[0] if len(order) else None
 
-    def missing_nodes(self, space: bytes, most: int) -> Sequence[Cid]:
-        """Return nodes that held blocks need and that are not held, at most `most`."""
+    def missing_nodes(self, space: bytes, limit: int) -> Sequence[Cid]:
+        """Return nodes that held blocks need and that are not held, at most `limit`."""
         needs = {need for cid in self.places.get(space, ()) for need in self._needs[cid]}
-        return sorted(need for need in needs if not self.has_node(space, need))[:most]
+        return sorted(need for need in needs if not self.has_node(space, need))[:limit]
 
     def has_node(self, space: bytes, cid: Cid) -> bool:
         """Whether a node need not be requested: it is held or refused."""
@@ -161,11 +161,11 @@ class MemoryReplica:
         """Store one chunk; returns False without a spool."""
         if (peer, shard) not in self.spools:
             return False
-        held, bits = self.spools[peer, shard]
-        held[offset : offset + len(data)] = data
-        self.spools[peer, shard] = (held, bits | chunk_bit(offset))
+        content, bits = self.spools[peer, shard]
+        content[offset : offset + len(data)] = data
+        self.spools[peer, shard] = (content, bits | chunk_bit(offset))
         return True
 
     def _is_whole(self, peer: bytes, shard: Cid) -> bool:
-        held, bits = self.spools.get((peer, shard), (b"", 0))
-        return bool(held) and bits == all_chunks(len(held))
+        content, bits = self.spools.get((peer, shard), (b"", 0))
+        return bool(content) and bits == all_chunks(len(content))

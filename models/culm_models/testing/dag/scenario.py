@@ -44,18 +44,18 @@ def _shard(blocks: list[bytes]) -> tuple[Cid, bytes]:
 
 def draw_scenario(rng: random.Random) -> DagScenario:
     """Draw one to three spaces, each with a DAG of appends and joins, and with publishes."""
-    found = DagScenario(spaces=SPACES[: rng.choice((1, 1, 2, 3))])
-    for number, space in enumerate(found.spaces):
-        origins = _draw_dag(rng, found, space)
-        if found.shards and rng.random() < 0.3:
+    scenario = DagScenario(spaces=SPACES[: rng.choice((1, 1, 2, 3))])
+    for number, space in enumerate(scenario.spaces):
+        origins = _draw_dag(rng, scenario, space)
+        if scenario.shards and rng.random() < 0.3:
             # A shard that was received in one space is named in another.
-            borrowed = encode_append([rng.choice(found.shards)[1]])
-            found.nodes.append((space, borrowed.cid, borrowed.data))
-        _draw_publishes(rng, found, number, origins)
-    return found
+            borrowed = encode_append([rng.choice(scenario.shards)[1]])
+            scenario.nodes.append((space, borrowed.cid, borrowed.data))
+        _draw_publishes(rng, scenario, number, origins)
+    return scenario
 
 
-def _draw_dag(rng: random.Random, found: DagScenario, space: bytes) -> list[Cid]:
+def _draw_dag(rng: random.Random, scenario: DagScenario, space: bytes) -> list[Cid]:
     made: list[Cid] = []
     heads: set[Cid] = set()
     for _ in range(rng.randint(1, 12)):
@@ -64,13 +64,13 @@ def _draw_dag(rng: random.Random, found: DagScenario, space: bytes) -> list[Cid]
             heads = set()
         else:
             shards = [_draw_shard(rng) for _ in range(rng.choice((0, 1, 1, 2)))]
-            found.shards += [(space, cid, data) for cid, data in shards]
+            scenario.shards += [(space, cid, data) for cid, data in shards]
             prior = rng.choice(made) if made and rng.random() < 0.8 else None
             node = encode_append([cid for cid, _ in shards], prior)
             heads.discard(prior or node.cid)
         heads.add(node.cid)
         made.append(node.cid)
-        found.nodes.append((space, node.cid, node.data))
+        scenario.nodes.append((space, node.cid, node.data))
     return made
 
 
@@ -80,14 +80,14 @@ def _draw_shard(rng: random.Random) -> tuple[Cid, bytes]:
     return _shard([rng.randbytes(rng.randint(1, 200)) for _ in range(rng.randint(1, 3))])
 
 
-def _draw_publishes(rng: random.Random, found: DagScenario, number: int, origins: list[Cid]) -> None:
+def _draw_publishes(rng: random.Random, scenario: DagScenario, number: int, origins: list[Cid]) -> None:
     made: list[Cid] = []
     for _ in range(rng.randint(0, 4)):
         origin = rng.choice(origins)
         link = cid_of(RAW, rng.randbytes(4))
         prior = rng.choice(made) if made and rng.random() < 0.8 else None
         named = {"link": link, "origin": origin, **({} if prior is None else {"prior": prior})}
-        proof = _draw_proof(rng, found, number, named)
+        proof = _draw_proof(rng, scenario, number, named)
         change = {
             "type": "publish",
             "id": SPACES[number],
@@ -96,11 +96,11 @@ def _draw_publishes(rng: random.Random, found: DagScenario, number: int, origins
             "proof": proof_value(proof),
         }
         node = encode_node(change, prior)
-        found.nodes.append((SPACES[number], node.cid, node.data))
+        scenario.nodes.append((SPACES[number], node.cid, node.data))
         made.append(node.cid)
 
 
-def _draw_proof(rng: random.Random, found: DagScenario, id: int, named: dict[str, Any]) -> Ucan:
+def _draw_proof(rng: random.Random, scenario: DagScenario, id: int, named: dict[str, Any]) -> Ucan:
     """Draw a leaf of the id itself, or of another key to which the right was delegated."""
     did = did_text(did_key(SPACES[id]))
     others = [other for other in range(len(SEEDS)) if other != id]
@@ -108,7 +108,7 @@ def _draw_proof(rng: random.Random, found: DagScenario, id: int, named: dict[str
     proofs: list[Cid] = []
     for issuer, audience in pairwise(chain):
         parent = _issue(issuer, audience, [{"can": "dag/*", "with": did}], proofs)
-        found.nodes.append((SPACES[id], parent.cid, parent.block))
+        scenario.nodes.append((SPACES[id], parent.cid, parent.block))
         proofs = [parent.cid]
     return _issue(chain[-1], id, [{"can": "dag/publish", "with": did, "nb": named}], proofs)
 

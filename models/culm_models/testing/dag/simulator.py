@@ -47,8 +47,8 @@ class DagSimulation(Simulation[Node]):
         self.replicas = [MemoryReplica() for _ in range(rng.choice((2, 2, 3, 4)))]
         self._names = count()
         self._keys = [KeyPair(bytes([n + 1]) * 32).public_key for n in range(len(self.replicas) + 1)]
-        self._items = [(True, *one) for one in self.scenario.nodes]
-        self._items += [(False, *one) for one in self.scenario.shards]
+        self._items = [(True, *placed) for placed in self.scenario.nodes]
+        self._items += [(False, *placed) for placed in self.scenario.shards]
         rng.shuffle(self._items)
 
     # Random actions.
@@ -97,10 +97,10 @@ class DagSimulation(Simulation[Node]):
             max_frame=self.rng.choice(_FRAMES),
         )
 
-    def _connect(self, one: int, other: int) -> Link:
+    def _connect(self, first: int, second: int) -> Link:
         """Connect two replicas; the index after the last replica is a liar that has everything."""
         names = []
-        for at, far in ((one, other), (other, one)):
+        for at, far in ((first, second), (second, first)):
             is_liar = at == len(self.replicas)
             names.append(f"{'liar' if is_liar else at}, end {next(self._names)}")
             self.nodes[names[-1]] = Node(
@@ -148,8 +148,8 @@ class DagSimulation(Simulation[Node]):
         pairs = list(pairwise(range(len(self.replicas))))
         # A proof is requested once the publish that names it is known, so one more pass is needed than there
         # and back.
-        for one, other in (*pairs, *reversed(pairs), *pairs):
-            link = self._connect(one, other)
+        for first, second in (*pairs, *reversed(pairs), *pairs):
+            link = self._connect(first, second)
             self.settle(_QUIET_MS)
             self._end_dropped()
             if not all(self.nodes[end].is_done for end in link.ends):

@@ -80,7 +80,7 @@ def written() -> tuple[tuple[CheckedOperation, ...], ...]:
 @cache
 def forked() -> tuple[CheckedOperation, ...]:
     """Return both branches of the liar's own logs."""
-    found: list[CheckedOperation] = []
+    branches: list[CheckedOperation] = []
     for number, schema in enumerate(SCHEMAS):
         key_pair = KeyPair.generate(b"the liar of the simulations, some 32 bytes long")
         writer = LogWriter(key_pair, number, schema)
@@ -89,8 +89,8 @@ def forked() -> tuple[CheckedOperation, ...]:
         branch = writer.fork(3)
         for _ in range(3):
             branch.append({"branch": True})
-        found += writer.entries + branch.entries
-    return tuple(found)
+        branches += writer.entries + branch.entries
+    return tuple(branches)
 
 
 def check_contiguous(store: LogStore, schema_ids: Iterable[str]) -> None:
@@ -129,5 +129,11 @@ def differences(
     store: LogStore, schema_ids: Iterable[str], expected: Mapping[LogKey, int]
 ) -> list[LogHeight]:
     """Return the logs that a store does not hold at the expected height, with the height that it holds."""
-    held = {(public_key, log_id): seq_num for public_key, log_id, seq_num in store.log_heights(schema_ids)}
-    return [(*key, held.get(key, 0)) for key, height in expected.items() if held.get(key, 0) != height]
+    own_heights = {
+        (public_key, log_id): seq_num for public_key, log_id, seq_num in store.log_heights(schema_ids)
+    }
+    return [
+        (*key, own_heights.get(key, 0))
+        for key, height in expected.items()
+        if own_heights.get(key, 0) != height
+    ]

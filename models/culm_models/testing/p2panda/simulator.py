@@ -123,9 +123,9 @@ class P2pandaSimulation(Simulation[Node | LiarNode]):
         for number, name in enumerate(names[1:], 1):
             self.add_link(*rng.sample((name, rng.choice(names[:number])), 2))
         for _ in range(rng.randrange(3)):
-            one, other = rng.sample(names, 2)
-            if self.link(one, other) is None:
-                self.add_link(one, other)
+            first, second = rng.sample(names, 2)
+            if self.link(first, second) is None:
+                self.add_link(first, second)
 
     # Faults.
 

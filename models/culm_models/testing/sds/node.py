@@ -48,7 +48,7 @@ class SdsNode(SimulatedNode):
     @property
     def participants(self) -> tuple[str, ...]:
         """Ids of the participants that the node hosts."""
-        return tuple(f"node-{self.number}/{one}" for one in range(self.scenario.hosted[self.number]))
+        return tuple(f"node-{self.number}/{index}" for index in range(self.scenario.hosted[self.number]))
 
     def local_ms(self, now_ms: int) -> int:
         """Convert a true time to this node's clock."""

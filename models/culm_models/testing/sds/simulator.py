@@ -105,8 +105,10 @@ class SdsSimulation(Simulation[SdsNode]):
         """Compare with the newest messages of the store, as a driver does on connecting."""
         head: list[tuple[int, str]] = []
         if self.scenario.store:
-            messages = (one for one in self.ledger.messages.values() if one.kind == "content")
-            head = sorted((one.lamport_timestamp or 0, one.message_id) for one in messages)[-_HEAD:]
+            messages = (message for message in self.ledger.messages.values() if message.kind == "content")
+            head = sorted((message.lamport_timestamp or 0, message.message_id) for message in messages)[
+                -_HEAD:
+            ]
         node = self.nodes[name]
         node.take(node.channel.compare_head(head, node.local_ms(self.now_ms)), self.now_ms)
         self.stepped(name)

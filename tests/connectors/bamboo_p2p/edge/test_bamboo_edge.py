@@ -23,7 +23,7 @@ from culm_models.bamboo.certificate_pool import lower_pool
 from culm_models.bamboo.entry import sign_entry
 from culm_models.bamboo.hashes import YAMF, YASMF
 from culm_models.bamboo_p2p.errors import DataInvalid, EvidenceBogus
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction
 from culm_models.bamboo_p2p.wire.control import encode_control
@@ -103,7 +103,7 @@ async def test_entries_beyond_a_gap_go_to_fragments_and_join_when_it_is_closed(
             BambooPeer.open(tmp_path / "sparse", flavour=YAMF) as sparse,
             sparse.connect(address(one)) as remote,
         ):
-            given = [GivenEntry(bytes_of[number], b"payload 22" if number == 23 else None) for number in pool]
+            given = [NewEntry(bytes_of[number], b"payload 22" if number == 23 else None) for number in pool]
             await sparse.add(given)
             await remote.propose(
                 RequestedRange(

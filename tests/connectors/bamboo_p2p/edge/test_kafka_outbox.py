@@ -20,7 +20,7 @@ from culm_connectors.protocols import LOG_PAYLOADS, load
 from culm_models.bamboo.hashes import YAMF, YASMF, HashFlavour
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.connection import Changes
-from culm_models.bamboo_p2p.peer import GivenEntry
+from culm_models.bamboo_p2p.peer import NewEntry
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import Direction, PeerSettings
 from culm_models.bamboo_p2p.store import HeldEntry
@@ -215,7 +215,7 @@ class Relay:
         settings = PeerSettings(expects_payload=lambda log, seq_num: (log, seq_num) in self.expected)
         self.pair = Pair(settings)
         first, second, third = ENTRIES
-        self.pair.peers[0].add([first, GivenEntry(second.entry_bytes), third])
+        self.pair.peers[0].add([first, NewEntry(second.entry_bytes), third])
         self.expected.expect(LOG, 2)
         self.pair.talk()
         self.pair.ends[1].propose(RequestedRange(*LOG, 1, end=3, upper=3, direction=Direction.PULL))

@@ -14,7 +14,7 @@ from culm_connectors.dag.http.settings import DagHttpSettings
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.protocol import DagProtocol
 from culm_connectors.dag.store.folder import DagFolder
-from culm_models.dag.errors import VerdictDiffers
+from culm_models.dag.errors import RulesDiffer
 from culm_models.dag.replica.codec import encode_append
 from culm_models.testing.dag.replica import NOW
 from culm_models.testing.dag.scenario import large_shard
@@ -77,7 +77,7 @@ async def test_a_connector_of_other_verdict_settings_does_not_start(
     async with dag_connector(tmp_path / "one", kafka):
         found = read_verdict(kafka)
         assert found is not None and found.policy == "bound"
-    with pytest.raises(VerdictDiffers, match="policy"):
+    with pytest.raises(RulesDiffer, match="policy"):
         async with dag_connector(tmp_path / "other", kafka, policy="bearer"):
             pass
 

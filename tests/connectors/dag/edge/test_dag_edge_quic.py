@@ -21,7 +21,7 @@ from culm_connectors.transport import Identity, TransportSettings, serve
 from culm_connectors.transport.interface import Address
 from culm_models.dag.replica.codec import encode_append
 from culm_models.dag.ucan.did_key import did_key, did_text
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_models.keys import KeyPair
 from culm_models.testing.dag.replica import NOW
@@ -175,7 +175,7 @@ async def test_what_one_peer_brings_another_one_is_offered_at_once(tmp_path: Pat
 async def test_who_may_not_append_is_told_so_and_a_ucan_opens(tmp_path: Path) -> None:
     topics = ListedTopics()
     service = did_key(KEYS[5])
-    verdict = VerdictSettings(services=(service,))
+    verdict = ValidationRules(services=(service,))
     settings: dict[str, Any] = {"append": "ucan", "read": "ucan", "services": (did_text(service),)}
     # The folder judges by the deployment's rules, as whoever shows a UCAN counts on.
     async with (

@@ -1,4 +1,4 @@
-"""DAG replication in a connector: opened where an address is set, behind the verdict settings, measured."""
+"""DAG replication in a connector: opened where an address is set, behind the validation rules, measured."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from culm_connectors.edge.access import AccessWatch
 from culm_connectors.edge.doors import QuicDoor
 from culm_connectors.edge.protocol import EdgeContext
 from culm_connectors.settings import ConnectorSettings
-from culm_models.dag.errors import VerdictDiffers
-from culm_models.dag.verdict import VerdictSettings, require_verdict
+from culm_models.dag.errors import RulesDiffer
+from culm_models.dag.validation_rules import ValidationRules, require_same_rules
 from culm_models.keys import KeyPair
 from culm_models.p2panda.operations.operation import peek
 from culm_topics.kafka import admin
@@ -33,10 +33,10 @@ class _State:
 
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., EdgeContext]:
-    """Of a connector whose Kafka has the verdict settings that are the defaults."""
+    """Of a connector whose Kafka has the validation rules that are the defaults."""
 
-    def agree(kafka: KafkaSettings, own: VerdictSettings) -> VerdictSettings:
-        require_verdict(own, VerdictSettings())
+    def agree(kafka: KafkaSettings, own: ValidationRules) -> ValidationRules:
+        require_same_rules(own, ValidationRules())
         return own
 
     monkeypatch.setattr(protocol, "ask_origin", lambda administration, names: ORIGIN)
@@ -82,7 +82,7 @@ async def test_nothing_is_opened_where_the_verdict_settings_differ(
 ) -> None:
     opening = protocol.open_dag(context(listen="127.0.0.1:4477", policy="bearer"))
     assert opening is not None
-    with pytest.raises(VerdictDiffers, match="policy"):
+    with pytest.raises(RulesDiffer, match="policy"):
         async with opening:
             pass
 

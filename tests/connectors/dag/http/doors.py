@@ -19,7 +19,7 @@ from culm_connectors.dag.store.settings import DagFolderSettings
 from culm_models.dag.blocks.cid import CAR, DAG_CBOR, RAW, Cid, cid_of
 from culm_models.dag.car.writer import write_car
 from culm_models.dag.ucan.did_key import did_key
-from culm_models.dag.verdict import VerdictSettings
+from culm_models.dag.validation_rules import ValidationRules
 from culm_models.testing.dag.replica import NOW
 from tests.models.dag.signers import KEYS
 
@@ -47,7 +47,7 @@ class OpenDoor:
 async def open_door(folder: Path, verify: Any = True, **settings: Any) -> AsyncIterator[OpenDoor]:
     """A door of a new folder; everybody may do everything unless settings say otherwise."""
     given = DagHttpSettings(**{"append": "anyone", "read": "anyone", **settings})
-    verdict = VerdictSettings(services=(did_key(KEYS[SERVICE]),))
+    verdict = ValidationRules(services=(did_key(KEYS[SERVICE]),))
     store = DagFolder(folder, DagFolderSettings(verdict=verdict), create=True)
     try:
         async with DagService(store, lambda: NOW) as service:

@@ -81,10 +81,10 @@ def test_cuts_are_moved_to_the_nearest_place_between_two_authors(
     items = [(*log, 1) for log in sorted(logs)]
     short = ShortBounds(SyncRange(items, lifts.DEFAULT))
     ranks = data.draw(st.lists(st.integers(0, len(items) - 1), max_size=10))
-    rooms = data.draw(st.lists(st.integers(0, 9), min_size=len(ranks), max_size=len(ranks)))
+    max_moves = data.draw(st.lists(st.integers(0, 9), min_size=len(ranks), max_size=len(ranks)))
     between = [rank for rank in range(1, len(items)) if items[rank - 1][0] != items[rank][0]]
-    for rank, room, move in zip(ranks, rooms, short.place(ranks, rooms), strict=True):
-        near = [abs(place - rank) for place in between if abs(place - rank) <= room]
+    for rank, max_move, move in zip(ranks, max_moves, short.move_cuts(ranks, max_moves), strict=True):
+        near = [abs(cut - rank) for cut in between if abs(cut - rank) <= max_move]
         if rank and near:
             assert rank + move in between and abs(move) == min(near)
         else:
@@ -97,7 +97,7 @@ def test_two_sides_with_short_bounds_meet(
 ) -> None:
     sets = sorted(ours | theirs), sorted(theirs)
     first, second = (
-        Reconciler(short, threshold=threshold, division=division, place=short.place)
+        Reconciler(short, threshold=threshold, division=division, move_cuts=short.move_cuts)
         for short in (ShortBounds(SyncRange([(*log, 1) for log in logs], lifts.DEFAULT)) for logs in sets)
     )
     said, turn, other = first.start(), second, first

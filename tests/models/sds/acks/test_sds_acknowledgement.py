@@ -17,9 +17,9 @@ def pair(number: int) -> HashPair:
     return number, number + 1
 
 
-def waiting(count: int, *, threshold: int = 2, most_misses: int = 4_096) -> Acknowledgements:
+def waiting(count: int, *, threshold: int = 2, max_misses: int = 4_096) -> Acknowledgements:
     """Messages m0, m1, … of alice."""
-    acknowledgements = Acknowledgements(threshold=threshold, most_misses=most_misses)
+    acknowledgements = Acknowledgements(threshold=threshold, max_misses=max_misses)
     for number in range(count):
         acknowledgements.add(number, "alice", f"m{number}", pair(number))
     return acknowledgements
@@ -105,15 +105,15 @@ def test_a_sender_is_not_asked_again_about_what_it_has_shown() -> None:
 
 
 def test_a_review_looks_in_vain_a_bounded_number_of_times() -> None:
-    acknowledgements = waiting(1_000, most_misses=100)
+    acknowledgements = waiting(1_000, max_misses=100)
     nothing = showing([])
     acknowledgements.review("bob", [], nothing)
     assert nothing.asked <= 100
 
 
-@pytest.mark.parametrize("most_misses", [2, 7, 100])
-def test_the_next_review_goes_on_where_the_last_one_stopped(most_misses: int) -> None:
-    acknowledgements = waiting(300, most_misses=most_misses)
+@pytest.mark.parametrize("max_misses", [2, 7, 100])
+def test_the_next_review_goes_on_where_the_last_one_stopped(max_misses: int) -> None:
+    acknowledgements = waiting(300, max_misses=max_misses)
     acknowledgements.review("carol", [], showing(range(0, 300, 3)))
     shown: set[str] = set()
     # Each review looks at one message at least, of one of at most three groups.

@@ -106,9 +106,9 @@ def test_unacknowledged_messages_go_first() -> None:
 
 def test_a_call_gives_at_most_what_was_asked_for_and_the_rest_stays_due() -> None:
     outgoing = sent("m1", "m2", "m3")
-    assert resent(outgoing.due(5_000, most=2)) == ["m1", "m2"]
+    assert resent(outgoing.due(5_000, limit=2)) == ["m1", "m2"]
     assert outgoing.next_due_ms() == 1_000
-    assert resent(outgoing.due(5_000, most=2)) == ["m3"]
+    assert resent(outgoing.due(5_000, limit=2)) == ["m3"]
 
 
 def test_a_participant_with_too_many_messages_sends_no_more() -> None:

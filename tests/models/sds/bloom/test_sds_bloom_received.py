@@ -168,4 +168,4 @@ def test_exactly_what_a_filter_does_not_hold_is_absent(
 def test_no_more_ids_are_kept_than_filters_hold(held: int) -> None:
     recent = Recent("js", held)
     recent.extend(str(number) for number in range(2_000))
-    assert len(recent.ids()) == recent.most == min(held, 512)
+    assert len(recent.ids()) == recent.limit == min(held, 512)

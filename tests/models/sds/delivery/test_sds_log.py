@@ -18,7 +18,7 @@ KEYS = st.lists(
 
 @given(keys=KEYS, window=st.integers(0, 4), most=st.integers(1, 8))
 def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int, most: int) -> None:
-    log, model, left = MessageLog("spec", window=window, most=most), list[tuple[int, bytes]](), 0
+    log, model, left = MessageLog("spec", window=window, max_entries=most), list[tuple[int, bytes]](), 0
     for lamport, message_id in keys:
         key = (lamport, message_id.encode())
         position = log.insert(LogEntry(message_id, lamport, "s", None))
@@ -38,7 +38,7 @@ def test_the_log_does_as_a_sorted_list(keys: list[tuple[int, str]], window: int,
 
 def test_a_long_log_keeps_its_order_and_positions() -> None:
     random = Random(3)
-    log = MessageLog("js", window=3, most=2_000)
+    log = MessageLog("js", window=3, max_entries=2_000)
     numbers = list(range(10_000))
     for start in range(0, 10_000, 20):
         part = numbers[start : start + 20]
@@ -52,7 +52,7 @@ def test_a_long_log_keeps_its_order_and_positions() -> None:
 
 
 def test_a_filled_log_is_one_that_grew() -> None:
-    grown, filled = MessageLog("spec", window=2, most=10), MessageLog("spec", window=2, most=10)
+    grown, filled = MessageLog("spec", window=2, max_entries=10), MessageLog("spec", window=2, max_entries=10)
     entries = [LogEntry(f"m{number}", number, "s", b"h") for number in range(5)]
     for entry in entries:
         grown.insert(entry)

@@ -8,7 +8,7 @@ import pytest
 
 from culm_models.sds.bloom import filter_of
 from culm_models.sds.settings import SdsSettings
-from culm_models.sds.sync.names import MOST_REPEATED, SyncNames
+from culm_models.sds.sync.names import MAX_REPEATED, SyncNames
 from culm_models.sds.wire.messages import Profile
 from culm_models.testing.sds.network import SdsNetwork
 from tests.models.sds.channels_for_tests import NOW, Peer, made, read
@@ -85,7 +85,7 @@ def test_everything_is_bounded() -> None:
     names.lacks(f"l{number}" for number in range(10_000))
     for number in range(10_000):
         names.repeated(f"r{number}", "bob")
-    assert len(names.names()) == MOST_REPEATED + 64 + 64
+    assert len(names.names()) == MAX_REPEATED + 64 + 64
 
 
 def test_what_was_never_named_goes_before_what_is_named_again() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from culm_models.sds.errors import SnapshotError
-from culm_models.sds.sync.names import MOST_NAMED, MOST_REPEATED
+from culm_models.sds.sync.names import MAX_NAMED, MAX_REPEATED
 from culm_models.sds.sync.schedule import GroupSize, SyncRule, SyncSchedule
 from culm_models.sds.timing import draw
 from tests.models.sds.acks.filters_for_tests import ExactFilter
@@ -167,7 +167,7 @@ def test_a_bounded_number_of_repeated_messages_is_named() -> None:
     answering = schedule()
     for number in range(1_000):
         answering.repeated(f"m{number}", "bob", 0)
-    assert answering.names() == tuple(f"m{number}" for number in range(MOST_REPEATED))
+    assert answering.names() == tuple(f"m{number}" for number in range(MAX_REPEATED))
 
 
 def test_what_its_writer_names_is_not_acknowledged() -> None:
@@ -384,7 +384,7 @@ class ASyncSchedule(RuleBasedStateMachine):
 
     @invariant()
     def names_are_bounded(self) -> None:
-        assert len(self.schedule.names()) <= MOST_NAMED
+        assert len(self.schedule.names()) <= MAX_NAMED
 
 
 TestASyncSchedule = ASyncSchedule.TestCase

@@ -23,7 +23,7 @@ def entries(profile: Profile) -> st.SearchStrategy[HistoryEntry]:
 def messages(profile: Profile) -> st.SearchStrategy[Message]:
     """Messages of a profile, of every kind that it has."""
     lists = st.lists(entries(profile), max_size=4).map(tuple)
-    lamports = st.integers(0, 300) | st.integers(0, PROFILES[profile].lamport_most)
+    lamports = st.integers(0, 300) | st.integers(0, PROFILES[profile].lamport_max)
     ids = TEXTS.filter(bool) if profile == "spec" else TEXTS
     if profile == "nim":
         maybe = OCTETS.map(lambda octets: octets or None)

@@ -178,7 +178,7 @@ async def answer_car(reading: Reading, form: CarForm, root: Cid, segments: list[
     headers |= {"Content-Disposition": disposition("attachment", name), "Accept-Ranges": "none"}
 
     def read(find: FindBlock) -> Iterator[bytes]:
-        cids = blocks_of_end(end, find, scope, entity, repeats=form.repeats, most=reading.walk_blocks)
+        cids = blocks_of_end(end, find, scope, entity, repeats=form.repeats, limit=reading.walk_blocks)
         return _car(root, cids, find)
 
     kind = f"{CAR_TYPE}; version=1; order=dfs; dups={'y' if form.repeats else 'n'}"

@@ -1,4 +1,4 @@
-"""The verdict settings of a deployment (R28): one encoding, and a process that differs says in what."""
+"""The validation rules of a deployment (R28): one encoding, and a process that differs says in what."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
 from culm_models.dag.blocks.multihash import BLAKE3, DEFAULT_HASHES
 from culm_models.dag.bounds import DEFAULT_BOUNDS
-from culm_models.dag.errors import VerdictDiffers, VerdictMalformed, VerdictUnsupported
+from culm_models.dag.errors import RulesDiffer, RulesMalformed, RulesUnsupported
 from culm_models.dag.ucan.did_key import did_key
-from culm_models.dag.verdict import (
-    DEFAULT_VERDICT,
-    VerdictSettings,
-    decode_verdict,
-    require_verdict,
-    verdict_differences,
+from culm_models.dag.validation_rules import (
+    DEFAULT_RULES,
+    ValidationRules,
+    decode_rules,
+    require_same_rules,
+    rule_differences,
 )
 from tests.models.dag.recorded import recorded
 from tests.models.dag.signers import KEYS
@@ -28,19 +28,19 @@ A, B = did_key(KEYS[0]), did_key(KEYS[1])
 
 def test_the_default_is_the_recorded_one() -> None:
     known = recorded("nodes")["verdict"]
-    data = DEFAULT_VERDICT.encode()
+    data = DEFAULT_RULES.encode()
     assert (data.hex(), len(data)) == (known["hex"], 195)
-    assert DEFAULT_VERDICT.digest.hex() == known["sha256"]
-    assert hashlib.sha256(data).digest() == DEFAULT_VERDICT.digest
-    assert decode_verdict(data) == DEFAULT_VERDICT
+    assert DEFAULT_RULES.digest.hex() == known["sha256"]
+    assert hashlib.sha256(data).digest() == DEFAULT_RULES.digest
+    assert decode_rules(data) == DEFAULT_RULES
 
 
 def test_what_means_the_same_has_the_same_bytes() -> None:
-    one = VerdictSettings(services=(A, B, A), hashes=(18, 0, 18))
-    other = VerdictSettings(services=(B, A), hashes=(0, 18))
+    one = ValidationRules(services=(A, B, A), hashes=(18, 0, 18))
+    other = ValidationRules(services=(B, A), hashes=(0, 18))
     assert one == other
     assert one.encode() == other.encode()
-    assert decode_verdict(one.encode()) == one
+    assert decode_rules(one.encode()) == one
 
 
 def test_every_field_changes_the_record_and_is_named() -> None:
@@ -52,33 +52,31 @@ def test_every_field_changes_the_record_and_is_named() -> None:
         "hashes": (*DEFAULT_HASHES, BLAKE3),
     }
     for name, value in changes.items():
-        other = replace(DEFAULT_VERDICT, **{name: value})
-        assert verdict_differences(DEFAULT_VERDICT, other) == (name,)
-        assert other.digest != DEFAULT_VERDICT.digest
-        with pytest.raises(VerdictDiffers, match=name) as caught:
-            require_verdict(DEFAULT_VERDICT, other)
+        other = replace(DEFAULT_RULES, **{name: value})
+        assert rule_differences(DEFAULT_RULES, other) == (name,)
+        assert other.digest != DEFAULT_RULES.digest
+        with pytest.raises(RulesDiffer, match=name) as caught:
+            require_same_rules(DEFAULT_RULES, other)
         assert caught.value.fields == (name,)
     for name in DEFAULT_BOUNDS.__slots__:
         bounds = replace(DEFAULT_BOUNDS, **{name: 1})
-        assert verdict_differences(replace(DEFAULT_VERDICT, bounds=bounds), DEFAULT_VERDICT) == (
-            f"bounds.{name}",
-        )
-    require_verdict(DEFAULT_VERDICT, DEFAULT_VERDICT)
+        assert rule_differences(replace(DEFAULT_RULES, bounds=bounds), DEFAULT_RULES) == (f"bounds.{name}",)
+    require_same_rules(DEFAULT_RULES, DEFAULT_RULES)
 
 
 def test_settings_that_this_process_cannot_act_on_are_refused() -> None:
-    strange = replace(DEFAULT_VERDICT, hashes=(18, 0x11))
-    with pytest.raises(VerdictUnsupported, match="hashes"):
-        require_verdict(strange, strange)
-    deep = replace(DEFAULT_VERDICT, bounds=replace(DEFAULT_BOUNDS, nesting=127))
-    with pytest.raises(VerdictUnsupported, match="nesting"):
-        require_verdict(deep, deep)
-    blake3 = replace(DEFAULT_VERDICT, hashes=(*DEFAULT_HASHES, BLAKE3))
-    require_verdict(blake3, blake3)
+    strange = replace(DEFAULT_RULES, hashes=(18, 0x11))
+    with pytest.raises(RulesUnsupported, match="hashes"):
+        require_same_rules(strange, strange)
+    deep = replace(DEFAULT_RULES, bounds=replace(DEFAULT_BOUNDS, nesting=127))
+    with pytest.raises(RulesUnsupported, match="nesting"):
+        require_same_rules(deep, deep)
+    blake3 = replace(DEFAULT_RULES, hashes=(*DEFAULT_HASHES, BLAKE3))
+    require_same_rules(blake3, blake3)
 
 
 def test_chains_follow_the_settings() -> None:
-    policy = VerdictSettings("bearer", services=(A,), leeway=7).chain_policy
+    policy = ValidationRules("bearer", services=(A,), leeway=7).chain_policy
     assert (policy.bound, policy.services, policy.leeway, policy.delegations) == (
         False,
         frozenset({A}),
@@ -111,20 +109,20 @@ def test_chains_follow_the_settings() -> None:
     ],
 )
 def test_a_record_in_any_other_form_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(VerdictMalformed, match=name):
-        decode_verdict(encode_dag_cbor({**DEFAULT_VERDICT.as_map(), name: value}))
+    with pytest.raises(RulesMalformed, match=name):
+        decode_rules(encode_dag_cbor({**DEFAULT_RULES.as_map(), name: value}))
 
 
 def test_fields_are_exactly_those_of_the_record() -> None:
-    whole = DEFAULT_VERDICT.as_map()
+    whole = DEFAULT_RULES.as_map()
     bounds = {**whole["bounds"], "more": 1}
     refused: list[Any] = [None, [], {**whole, "more": 1}, {**whole, "bounds": bounds}]
     refused += [{key: value for key, value in whole.items() if key != name} for name in whole]
     refused += [{**whole, "bounds": {**whole["bounds"], "node": value}} for value in (-1, None, True)]
     for value in refused:
-        with pytest.raises(VerdictMalformed):
-            decode_verdict(encode_dag_cbor(value))
-    with pytest.raises(VerdictMalformed):
-        decode_verdict(DEFAULT_VERDICT.encode() + b"\0")
-    with pytest.raises(VerdictMalformed):
-        VerdictSettings("open")
+        with pytest.raises(RulesMalformed):
+            decode_rules(encode_dag_cbor(value))
+    with pytest.raises(RulesMalformed):
+        decode_rules(DEFAULT_RULES.encode() + b"\0")
+    with pytest.raises(RulesMalformed):
+        ValidationRules("open")

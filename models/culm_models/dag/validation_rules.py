@@ -1,4 +1,4 @@
-"""The verdict settings of a deployment (R28): one record that decides validation in all its processes.
+"""The validation rules of a deployment (R28): one record that decides validation in all its processes.
 
 Two processes with different settings would derive different orders from the same blocks. The deployment
 therefore has a single record. A process whose own settings differ from it, or that does not support it, does
@@ -15,7 +15,7 @@ from typing import Any, Final
 from culm_models.dag.blocks.dag_cbor import NESTING_MAX, decode_dag_cbor, encode_dag_cbor
 from culm_models.dag.blocks.multihash import DEFAULT_HASHES, KNOWN_HASHES
 from culm_models.dag.bounds import DEFAULT_BOUNDS, Bounds
-from culm_models.dag.errors import DagError, VerdictDiffers, VerdictMalformed, VerdictUnsupported
+from culm_models.dag.errors import DagError, RulesDiffer, RulesMalformed, RulesUnsupported
 from culm_models.dag.ucan.chain import ChainPolicy
 from culm_models.dag.ucan.did_key import is_did_key
 
@@ -25,12 +25,12 @@ POLICIES: Final = (BOUND, BEARER)
 LEEWAY_MAX: Final = (1 << 53) - 1
 
 _BOUND_MAX: Final = (1 << 53) - 1
-_BOUND_NAMES: Final = tuple(one.name for one in fields(Bounds))
+_BOUND_NAMES: Final = tuple(field.name for field in fields(Bounds))
 _FIELDS: Final = ("policy", "legacy", "services", "leeway", "hashes", "bounds")
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictSettings:
+class ValidationRules:
     """The settings that influence validation. All other settings may differ between processes.
 
     `services` and `hashes` are sets. They are kept ascending and without duplicates, so that equal settings
@@ -82,30 +82,30 @@ class VerdictSettings:
         )
 
     def require_supported(self) -> None:
-        """Check that this process supports every field. Raises `VerdictUnsupported`."""
-        lacking = [code for code in self.hashes if code not in KNOWN_HASHES]
-        if lacking:
-            raise VerdictUnsupported(f"hashes: this process lacks the function 0x{lacking[0]:x}")
+        """Check that this process supports every field. Raises `RulesUnsupported`."""
+        unsupported = [code for code in self.hashes if code not in KNOWN_HASHES]
+        if unsupported:
+            raise RulesUnsupported(f"hashes: this process lacks the function 0x{unsupported[0]:x}")
         if self.bounds.nesting != NESTING_MAX:
-            raise VerdictUnsupported(f"bounds.nesting: this process decodes {NESTING_MAX} levels")
+            raise RulesUnsupported(f"bounds.nesting: this process decodes {NESTING_MAX} levels")
 
 
-def decode_verdict(data: bytes) -> VerdictSettings:
+def decode_rules(data: bytes) -> ValidationRules:
     """Decode a record.
 
-    Raises `VerdictMalformed` unless it is canonical and has exactly the required fields.
+    Raises `RulesMalformed` unless it is canonical and has exactly the required fields.
     """
     try:
         value = decode_dag_cbor(data)
     except DagError as error:
-        raise VerdictMalformed(f"verdict settings that are not canonical: {error}") from None
+        raise RulesMalformed(f"validation rules that are not canonical: {error}") from None
     if not isinstance(value, dict) or value.keys() != set(_FIELDS):
-        raise VerdictMalformed(f"verdict settings are a map of exactly {', '.join(_FIELDS)}")
+        raise RulesMalformed(f"validation rules are a map of exactly {', '.join(_FIELDS)}")
     _check(value)
     for name in ("services", "hashes"):
         if value[name] != sorted(set(value[name])):
-            raise VerdictMalformed(f"{name}: not strictly ascending")
-    return VerdictSettings(
+            raise RulesMalformed(f"{name}: not strictly ascending")
+    return ValidationRules(
         value["policy"],
         value["legacy"],
         tuple(value["services"]),
@@ -115,24 +115,24 @@ def decode_verdict(data: bytes) -> VerdictSettings:
     )
 
 
-def verdict_differences(own: VerdictSettings, record: VerdictSettings) -> tuple[str, ...]:
+def rule_differences(own: ValidationRules, record: ValidationRules) -> tuple[str, ...]:
     """Return the names of the fields that differ, limits by a name such as `bounds.node`."""
     mine, theirs = _flat(own.as_map()), _flat(record.as_map())
     return tuple(name for name, value in mine.items() if theirs[name] != value)
 
 
-def require_verdict(own: VerdictSettings, record: VerdictSettings) -> None:
+def require_same_rules(own: ValidationRules, record: ValidationRules) -> None:
     """Check that a process with its `own` settings can work with the deployment's `record`.
 
-    Raises `VerdictDiffers` if they differ, and `VerdictUnsupported` if the process does not support them.
+    Raises `RulesDiffer` if they differ, and `RulesUnsupported` if the process does not support them.
     """
-    different = verdict_differences(own, record)
+    different = rule_differences(own, record)
     if different:
         mine, theirs = _flat(own.as_map()), _flat(record.as_map())
-        said = "; ".join(
+        differences = "; ".join(
             f"{name} is {_say(mine[name])} here and {_say(theirs[name])} there" for name in different
         )
-        raise VerdictDiffers(f"the verdict settings differ: {said}", different)
+        raise RulesDiffer(f"the validation rules differ: {differences}", different)
     record.require_supported()
 
 
@@ -143,7 +143,11 @@ def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _say(value: Any) -> str:
     if isinstance(value, list):
-        return "[" + ", ".join(one.hex() if isinstance(one, bytes) else str(one) for one in value) + "]"
+        return (
+            "["
+            + ", ".join(element.hex() if isinstance(element, bytes) else str(element) for element in value)
+            + "]"
+        )
     return str(value)
 
 
@@ -157,7 +161,8 @@ def _check(value: Mapping[str, Any]) -> None:
     _require(_is_integer(value["leeway"], LEEWAY_MAX), "leeway: not seconds")
     hashes = value["hashes"]
     _require(
-        isinstance(hashes, list) and all(_is_integer(one, _BOUND_MAX) for one in hashes), "hashes: not codes"
+        isinstance(hashes, list) and all(_is_integer(code, _BOUND_MAX) for code in hashes),
+        "hashes: not codes",
     )
     bounds = value["bounds"]
     _require(
@@ -168,17 +173,17 @@ def _check(value: Mapping[str, Any]) -> None:
         _require(_is_integer(bounds[name], _BOUND_MAX), f"bounds.{name}: not a number")
 
 
-def _is_integer(value: Any, most: int) -> bool:
-    return type(value) is int and 0 <= value <= most
+def _is_integer(value: Any, limit: int) -> bool:
+    return type(value) is int and 0 <= value <= limit
 
 
 def _is_list_of(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
+    return isinstance(value, list) and all(isinstance(element, kind) for element in value)
 
 
 def _require(holds: bool, message: str) -> None:
     if not holds:
-        raise VerdictMalformed(message)
+        raise RulesMalformed(message)
 
 
-DEFAULT_VERDICT: Final = VerdictSettings()
+DEFAULT_RULES: Final = ValidationRules()
