@@ -190,5 +190,5 @@ class WaitingWatch:
             )
 
     def _sum(self) -> tuple[int, int]:
-        waiting = [one for one in self._shards.values() if one.count]
-        return sum(one.count for one in waiting), min((one.since_ms for one in waiting), default=0)
+        waiting = [shard for shard in self._shards.values() if shard.count]
+        return sum(shard.count for shard in waiting), min((shard.since_ms for shard in waiting), default=0)

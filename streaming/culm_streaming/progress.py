@@ -56,12 +56,14 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
     positions: dict[Place, int] = {}
     for source in report.get("sources") or []:
         latest = read_offsets(source.get("latestOffset"))
-        for place, offset in read_offsets(source.get("endOffset")).items():
-            lag[place] = max(latest.get(place, offset) - offset, 0)
-            positions[place] = min(offset, positions.get(place, offset))
+        for partition, offset in read_offsets(source.get("endOffset")).items():
+            lag[partition] = max(latest.get(partition, offset) - offset, 0)
+            positions[partition] = min(offset, positions.get(partition, offset))
     observations = report.get("observedMetrics") or {}
     observed = observations.get(OBSERVED)
-    waiting = () if (told := observations.get(WAITING)) is None else told[WAITING] or ()
+    waiting = (
+        () if (observed_waiting := observations.get(WAITING)) is None else observed_waiting[WAITING] or ()
+    )
     return BatchProgress(
         job=job,
         batch_id=int(report["batchId"]),
@@ -73,7 +75,9 @@ def read_progress(job: str, report: Mapping[str, Any]) -> BatchProgress:
         state_bytes=sum(int(operator["memoryUsedBytes"]) for operator in state),
         rejected=0 if observed is None else int(observed[REJECTED] or 0),
         positions=positions,
-        waiting={int(one["shard"]): Waiting(int(one["count"]), int(one["since_ms"])) for one in waiting},
+        waiting={
+            int(shard["shard"]): Waiting(int(shard["count"]), int(shard["since_ms"])) for shard in waiting
+        },
     )
 
 

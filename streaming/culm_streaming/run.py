@@ -139,30 +139,30 @@ class _Running:
 
     def start(self, job: str, positions: dict[tuple[str, int], int]) -> None:
         """Start a job at these positions."""
-        one = SupervisedQuery(
+        supervised = SupervisedQuery(
             job,
             partial(start_query, self._session, self._settings, job),
             once=self._settings.once,
             topics_changed=self._topics_changed,
             on_failure=partial(self._metrics.add_failure, job),
         )
-        one.positions = positions
-        self.jobs.append(one)
-        one.start()
-        self._metrics.set_up(job, is_up=one.query is not None)
+        supervised.positions = positions
+        self.jobs.append(supervised)
+        supervised.start()
+        self._metrics.set_up(job, is_up=supervised.query is not None)
         self._metrics.set_progress(job)
 
     def poll(self) -> None:
         """Check every job once; raises the error that ends the run."""
         if (changed := self._watch.changed()) is not None:
             raise changed
-        for one in list(self.jobs):
+        for supervised in list(self.jobs):
             # First whether it runs, then its progress: the last micro-batch must not be missed.
-            is_done = one.poll()
-            self._report(one)
-            self._metrics.set_up(one.job, is_up=one.query is not None)
+            is_done = supervised.poll()
+            self._report(supervised)
+            self._metrics.set_up(supervised.job, is_up=supervised.query is not None)
             if is_done:
-                self.jobs.remove(one)
+                self.jobs.remove(supervised)
         if time.monotonic() - self._health_s >= _HEALTH_SECONDS:
             self._health_s = time.monotonic()
             self._look_at_health()
@@ -171,11 +171,12 @@ class _Running:
         """Stop each query right after its current micro-batch, and report the last ones."""
         self._health.set_reasons("stopping")
         _stop_all(
-            [one.query for one in self.jobs if one.query is not None], self._settings.stop_timeout_seconds
+            [supervised.query for supervised in self.jobs if supervised.query is not None],
+            self._settings.stop_timeout_seconds,
         )
-        for one in self.jobs:
-            self._report(one)
-            _LOG.info("job stopped", extra={"job": one.job})
+        for supervised in self.jobs:
+            self._report(supervised)
+            _LOG.info("job stopped", extra={"job": supervised.job})
         for watch in self._waiting.values():
             watch.look(patience_s=0.0 if self._settings.once else PATIENCE_SECONDS)
         for job in self._settings.jobs:
@@ -190,29 +191,29 @@ class _Running:
         if (missing := self._executors.missing()) is not None:
             reasons.append(missing)
         patience_s = max(self._settings.stall_seconds, 2 * self._settings.interval_ms / 1000)
-        for one in self.jobs:
-            lag = self._watch.lag(one.positions, topics_read(one.job, self._settings.kafka))
-            self._metrics.set_lag(one.job, lag)
+        for supervised in self.jobs:
+            lag = self._watch.lag(supervised.positions, topics_read(supervised.job, self._settings.kafka))
+            self._metrics.set_lag(supervised.job, lag)
             records = sum(lag.values())
-            if not records and one.query is not None:
-                one.progressed_s = time.monotonic()
-                self._metrics.set_progress(one.job)
-            if (waiting := one.waiting()) is not None:
+            if not records and supervised.query is not None:
+                supervised.progressed_s = time.monotonic()
+                self._metrics.set_progress(supervised.job)
+            if (waiting := supervised.waiting()) is not None:
                 reasons.append(waiting)
-            elif (seconds := time.monotonic() - one.progressed_s) > patience_s:
-                reasons.append(f"{one.job}: {records} records behind, no progress for {seconds:.0f} s")
+            elif (seconds := time.monotonic() - supervised.progressed_s) > patience_s:
+                reasons.append(f"{supervised.job}: {records} records behind, no progress for {seconds:.0f} s")
         for watch in self._waiting.values():
             watch.look()
         self._health.set_reasons(*reasons)
         self._metrics.set_health(kafka_up=self._watch.is_up, ready=not reasons)
 
-    def _report(self, one: SupervisedQuery) -> None:
-        for progress in one.new_progress():
+    def _report(self, supervised: SupervisedQuery) -> None:
+        for progress in supervised.new_progress():
             self._metrics.record(progress)
-            self._publisher.note(one.job, progress.positions)
-            if one.job in self._waiting:
-                self._waiting[one.job].take(progress)
-            self._metrics.set_progress(one.job)
+            self._publisher.note(supervised.job, progress.positions)
+            if supervised.job in self._waiting:
+                self._waiting[supervised.job].take(progress)
+            self._metrics.set_progress(supervised.job)
             if self._on_progress is not None:
                 self._on_progress(progress)
             _LOG.info(
@@ -224,7 +225,7 @@ class _Running:
                     "rejected": progress.rejected,
                     "duration_ms": progress.duration_ms,
                     "lag": sum(progress.lag.values()),
-                    **({"waiting": waiting.count} if (waiting := self._waiting.get(one.job)) else {}),
+                    **({"waiting": waiting.count} if (waiting := self._waiting.get(supervised.job)) else {}),
                 },
             )
 

@@ -54,15 +54,15 @@ def _pack(batches: Batches, *, topic: str) -> Iterator[Piece]:
 
 
 def index_record(
-    key: bytes | None, value: bytes | None, place: tuple[str, int, int]
+    key: bytes | None, value: bytes | None, position: tuple[str, int, int]
 ) -> tuple[str, bytes, bytes, int | None]:
     """Return (topic, key, value, partition) of the record for one record of the store."""
-    _, partition, offset = place
+    _, partition, offset = position
     try:
         channel_id = split_channel_key(key)
         message = SdsMessageRecord.decode(value)
     except RecordError as error:
-        return "rejected", b"", rejection(error.code, str(error), entry=value, source=place).encode(), None
+        return "rejected", b"", rejection(error.code, str(error), entry=value, source=position).encode(), None
     record = SdsIndexRecord(
         partition,
         offset,

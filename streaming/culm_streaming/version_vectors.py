@@ -67,8 +67,8 @@ def version_vectors_query(
     heights = logs.where(_is_log_record()).select(
         F.concat(F.lit(HEIGHTS_PEER_ID), "key").alias("key"), _rank_of_record().alias("rank")
     )
-    held = receipts.mapInArrow(held_ranks, "key binary, rank long")
-    highest = heights.union(held).groupBy("key").agg(F.max("rank").alias("rank"))
+    receipt_ranks = receipts.mapInArrow(held_ranks, "key binary, rank long")
+    highest = heights.union(receipt_ranks).groupBy("key").agg(F.max("rank").alias("rank"))
     vectors = highest.select(
         F.lit(kafka.topic("version-vectors")).alias("topic"), "key", _value_of_rank().alias("value")
     )

@@ -15,7 +15,7 @@ from culm_streaming.errors import JobError, JobGivenUp
 from culm_streaming.supervision import restarts as supervised
 from culm_streaming.supervision import spark_end
 from culm_streaming.supervision.failures import cause_of, failure_of
-from culm_streaming.supervision.restarts import MOST_FAILURES, SupervisedQuery
+from culm_streaming.supervision.restarts import MAX_FAILURES, SupervisedQuery
 from culm_streaming.supervision.spark_end import has_ended, spark_may_end
 from culm_streaming.supervision.worker_trial import Outcome, TrialResult, WorkerTrial
 from culm_topics.errors import KafkaFailure, OriginChanged, TopicsError
@@ -103,7 +103,7 @@ def test_what_should_pass_and_does_not_is_given_up(error: Exception) -> None:
     starts = Starts(error)
     with pytest.raises(JobGivenUp):
         starts.run()
-    assert starts.count == MOST_FAILURES
+    assert starts.count == MAX_FAILURES
 
 
 @pytest.mark.parametrize("once", [True, False])

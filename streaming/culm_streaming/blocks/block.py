@@ -36,20 +36,20 @@ class Block:
     recent: Array
 
 
-def load_block(store: JobState, place: Place) -> Block:
-    """Load the block at `place`; empty if there is none yet."""
-    blob = store.load(SUMMARIES, place)
+def load_block(store: JobState, block_id: Place) -> Block:
+    """Load the block at `block_id`; empty if there is none yet."""
+    blob = store.load(SUMMARIES, block_id)
     if blob is None:
-        return Block(place, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
+        return Block(block_id, _EMPTY, np.empty(0, HEIGHT), np.empty(0, HEIGHT))
     summary = BlockSummary.decode(blob)
     chunks = []
     for number in range(len(summary.chunks)):
-        chunk = store.load(CHUNKS, (*place, number))
+        chunk = store.load(CHUNKS, (*block_id, number))
         if chunk is None:
             raise StateMissingError("a chunk of a block's state is missing")
         chunks.append(BlockHeights.decode(chunk).heights)
     chunked = np.frombuffer(b"".join(chunks), HEIGHT)
-    return Block(place, summary, chunked, np.frombuffer(summary.recent, HEIGHT))
+    return Block(block_id, summary, chunked, np.frombuffer(summary.recent, HEIGHT))
 
 
 def save_block(
@@ -57,8 +57,8 @@ def save_block(
 ) -> list[Record]:
     """Store the block with a new summary and new recent rows; returns the records to write, in order."""
     former = block.summary
-    most = settings.recent_rows + _RECENT_FACTOR * isqrt(len(block.chunked))
-    if len(recent) <= min(most, MAX_CHUNK_ROWS):
+    max_recent = settings.recent_rows + _RECENT_FACTOR * isqrt(len(block.chunked))
+    if len(recent) <= min(max_recent, MAX_CHUNK_ROWS):
         summary = replace(summary, slot=former.slot, chunks=former.chunks, recent=recent.tobytes())
         store.save(SUMMARIES, block.place, value := summary.encode())
         return [(_key(block.place, settings).encode(), value)]
@@ -85,11 +85,11 @@ def save_block(
     return records
 
 
-def _key(place: Place, settings: HeightsSettings) -> BlockKey:
-    _, name, block = place
+def _key(block_id: Place, settings: HeightsSettings) -> BlockKey:
+    _, name, block = block_id
     return BlockKey(BlockKind.SUMMARY, settings.block_bits, block, name)
 
 
-def _chunk_key(place: Place, settings: HeightsSettings, slot: int, number: int) -> BlockKey:
-    _, name, block = place
+def _chunk_key(block_id: Place, settings: HeightsSettings, slot: int, number: int) -> BlockKey:
+    _, name, block = block_id
     return BlockKey(BlockKind.HEIGHTS, settings.block_bits, block, name, slot, number)

@@ -78,8 +78,8 @@ def _keys(rows: Owned) -> Array:
     keys = np.empty(len(rows), _OWNED)
     keys["owner"] = rows.owner
     keys["log"] = np.ascontiguousarray(rows.heights["log"]).view("V40")
-    found: Array = keys.view(f"S{_OWNED.itemsize}")
-    return found
+    sortable: Array = keys.view(f"S{_OWNED.itemsize}")
+    return sortable
 
 
 def grown(rows: Owned, chunked: Owned, recent: Owned) -> tuple[Array, Array]:

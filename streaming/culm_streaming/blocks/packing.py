@@ -51,17 +51,17 @@ def pack_log_records(
     keys, values, partition_column, offset_column = columns
     partitions = partition_column.to_numpy(zero_copy_only=False)
     offsets = offset_column.to_numpy(zero_copy_only=False)
-    found = read_heights(keys, values)
-    rows = np.empty(len(found.place), ROW)
-    rows["log"], rows["seq_num"], rows["name"] = found.log, found.seq_num, found.schema
-    rows["partition"] = partitions[found.place]
-    rows["next_offset"] = offsets[found.place] + 1
+    heights = read_heights(keys, values)
+    rows = np.empty(len(heights.place), ROW)
+    rows["log"], rows["seq_num"], rows["name"] = heights.log, heights.seq_num, heights.schema
+    rows["partition"] = partitions[heights.place]
+    rows["next_offset"] = offsets[heights.place] + 1
     refused = [
         (offset, _refused(keys[row].as_py(), values[row].as_py(), error, (topic, partition, offset)))
-        for row, error in found.refused
+        for row, error in heights.refused
         for partition, offset in ((int(partitions[row]), int(offsets[row])),)
     ]
-    names = [(int(Source.LOGS), schema) for schema in found.schemas]
+    names = [(int(Source.LOGS), schema) for schema in heights.schemas]
     yield from _dealt(rows, names, _marks(Source.LOGS, partitions, offsets), settings, refused)
 
 
@@ -82,8 +82,8 @@ def pack_receipts(
     yield from _dealt(np.array(rows, ROW), peers, marks, settings)
 
 
-def in_pieces(receipts: Iterable[Receipt], most: int = _PIECE_HEIGHTS) -> Iterator[list[Receipt]]:
-    """Yield lists of receipts with at least `most` heights, exceeded by less than one receipt.
+def in_pieces(receipts: Iterable[Receipt], min_heights: int = _PIECE_HEIGHTS) -> Iterator[list[Receipt]]:
+    """Yield lists of receipts with at least `min_heights` heights, exceeded by less than one receipt.
 
     The last list may be shorter.
 
@@ -94,7 +94,7 @@ def in_pieces(receipts: Iterable[Receipt], most: int = _PIECE_HEIGHTS) -> Iterat
     for receipt in receipts:
         piece.append(receipt)
         heights += len(receipt[1])
-        if heights >= most:
+        if heights >= min_heights:
             yield piece
             piece, heights = [], 0
     yield piece
@@ -132,8 +132,8 @@ def _dealt(
         part = rows[order[start:end]]
         start = end
         used, part["name"] = np.unique(part["name"], return_inverse=True)
-        told = [record for offset, record in refused or () if offset % shards == shard]
-        packed, rest = pack_rows(Rows(part, [names[name] for name in used.tolist()], marks, told))
+        shard_refused = [record for offset, record in refused or () if offset % shards == shard]
+        packed, rest = pack_rows(Rows(part, [names[name] for name in used.tolist()], marks, shard_refused))
         yield PackedRows(shard, packed, rest)
 
 

@@ -48,21 +48,21 @@ def read_heights(keys: pa.Array, values: pa.Array) -> HeightColumns:
     """Decode a batch: `keys` and `values` are binary arrays of the same length, nulls allowed."""
     key_data, key_starts, key_sizes = _buffers(keys)
     data, starts, sizes = _buffers(values)
-    found = _Walk(data, starts, starts + sizes)
-    ok = found.ok & (key_sizes == LOG_KEY_SIZE)
+    walk = _Walk(data, starts, starts + sizes)
+    ok = walk.ok & (key_sizes == LOG_KEY_SIZE)
     is_yamf = key_sizes == YAMF_LOG_KEY_SIZE  # always bare
-    place = np.flatnonzero(ok)
-    schema, schemas = _texts(data, found.text_start[place], (starts + sizes)[place])
+    row_numbers = np.flatnonzero(ok)
+    schema, schemas = _texts(data, walk.text_start[row_numbers], (starts + sizes)[row_numbers])
     readable = np.array([_is_text(text) for text in schemas], bool)
     good = readable[schema] if len(schemas) else np.zeros(0, bool)
     named = np.array([bool(text) for text in schemas], bool)
     refused: list[tuple[int, RecordError]] = []
-    doubtful = np.concatenate((np.flatnonzero(~ok & ~is_yamf), place[~good]))
+    doubtful = np.concatenate((np.flatnonzero(~ok & ~is_yamf), row_numbers[~good]))
     if not named.all():
         good &= named[schema]
-    place, schema = place[good], schema[good]
-    logs = _cut(key_data, key_starts[place], LOG_KEY_SIZE).view("S40").ravel()
-    seq_nums = found.seq_num[place]
+    row_numbers, schema = row_numbers[good], schema[good]
+    logs = _cut(key_data, key_starts[row_numbers], LOG_KEY_SIZE).view("S40").ravel()
+    seq_nums = walk.seq_num[row_numbers]
     late: list[tuple[int, bytes, int, int]] = []
     known = {text: number for number, text in enumerate(schemas)}
     for row in sorted(doubtful.tolist()):
@@ -78,11 +78,11 @@ def read_heights(keys: pa.Array, values: pa.Array) -> HeightColumns:
         late.append((row, keys[row].as_py(), record.seq_num, known.setdefault(text, len(known))))
     if late:
         rows, more_logs, numbers, more_schemas = zip(*late, strict=True)
-        place = np.append(place, rows)
+        row_numbers = np.append(row_numbers, rows)
         logs = np.append(logs, np.array(more_logs, "S40"))
         seq_nums = np.append(seq_nums, np.array(numbers, np.uint64))
         schema = np.append(schema, more_schemas)
-    return HeightColumns(place, logs, seq_nums, schema, list(known), refused)
+    return HeightColumns(row_numbers, logs, seq_nums, schema, list(known), refused)
 
 
 class _Walk:

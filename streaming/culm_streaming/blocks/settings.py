@@ -37,9 +37,9 @@ class HeightsSettings:
     """Number of rows that may be recent for any size of the block: a small block has no chunks."""
 
     def __post_init__(self) -> None:
-        for name, (least, most) in _BOUNDS.items():
-            holds = least <= getattr(self, name) <= most
-            require(holds, JobSettingsError, f"{name} is not between {least} and {most}")
+        for name, (minimum, maximum) in _BOUNDS.items():
+            holds = minimum <= getattr(self, name) <= maximum
+            require(holds, JobSettingsError, f"{name} is not between {minimum} and {maximum}")
         salted = [lift.name for lift in self.kept if lift.salt_bytes]
         require(not salted, JobSettingsError, f"lifts with a salt cannot be kept: {', '.join(salted)}")
 

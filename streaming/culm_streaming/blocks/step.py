@@ -83,17 +83,17 @@ def _encode_applied(applied: dict[Source, dict[int, int]], settings: HeightsSett
 
 
 def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSettings) -> None:
-    told, owner, places = _by_place(rows, settings)
-    blocks = [load_block(store, place) for place in places]
+    sorted_rows, owner, block_ids = _by_place(rows, settings)
+    blocks = [load_block(store, block_id) for block_id in block_ids]
     chunked = owned([block.chunked for block in blocks])
     recent = owned([block.recent for block in blocks])
-    heights = np.empty(len(told), HEIGHT)
-    heights["log"], heights["seq_num"] = told["log"], told["seq_num"]
+    heights = np.empty(len(sorted_rows), HEIGHT)
+    heights["log"], heights["seq_num"] = sorted_rows["log"], sorted_rows["seq_num"]
     wanted = Owned(owner, heights)
     mask, stored = grown(wanted, chunked, recent)
     if not mask.any():
         return
-    told, stored, changed = told[mask], stored[mask], wanted.only(mask)
+    sorted_rows, stored, changed = sorted_rows[mask], stored[mask], wanted.only(mask)
     lanes = {lift: lane_changes(lift, changed, stored, len(blocks)) for lift in settings.kept}
     recents = split(merge(recent, changed), len(blocks))
     owners, starts = np.unique(changed.owner, return_index=True)
@@ -106,7 +106,7 @@ def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSe
         block = blocks[number]
         former = block.summary
         summary = BlockSummary(
-            version=_later(former.version, told[start:end]),
+            version=_later(former.version, sorted_rows[start:end]),
             log_count=former.log_count + logs,
             entry_count=(former.entry_count + entries) & _MASK,
             fingerprints=_fingerprints(
@@ -119,16 +119,16 @@ def _grow(store: JobState, rows: Rows, output: BlocksOutput, settings: HeightsSe
 
 def _by_place(rows: Rows, settings: HeightsSettings) -> tuple[Array, Array, list[Place]]:
     """Return (rows sorted by owner and log, the owner of each, the place of each owner); one row per log."""
-    told = highest(rows.rows)
+    highest_rows = highest(rows.rows)
     # Names in the order of their bytes, so that the output does not depend on the order of arrival.
     order = sorted(range(len(rows.names)), key=lambda number: rows.names[number])
     rank = np.empty(max(len(order), 1), np.int64)
     rank[order] = np.arange(len(order))
-    joined = rank[told["name"]] << 16 | block_numbers(told["log"], settings.block_bits)
-    sorting = np.lexsort((told["log"], joined))
+    joined = rank[highest_rows["name"]] << 16 | block_numbers(highest_rows["log"], settings.block_bits)
+    sorting = np.lexsort((highest_rows["log"], joined))
     distinct, owner = np.unique(joined[sorting], return_inverse=True)
-    places = [(*rows.names[order[number >> 16]], number & 0xFFFF) for number in distinct.tolist()]
-    return told[sorting], owner, places
+    block_ids = [(*rows.names[order[number >> 16]], number & 0xFFFF) for number in distinct.tolist()]
+    return highest_rows[sorting], owner, block_ids
 
 
 def _later(version: Offsets, rows: Array) -> Offsets:

@@ -78,20 +78,22 @@ class _Counted:
         # pieces: whichever piece arrives next is taken for the right one.
         number, epoch, vector, covered, waiting, *rest = cbor2.loads(blob)
         rest[2:] = [dict.fromkeys(lost) for lost in rest[2:]]
-        found = _Counted(epoch, vector, covered, [_unpack_waiting(*one) for one in waiting], *rest)
-        found.counts_pieces = number == _FORMAT
-        return found
+        counted = _Counted(epoch, vector, covered, [_unpack_waiting(*packed) for packed in waiting], *rest)
+        counted.counts_pieces = number == _FORMAT
+        return counted
 
     def begin_batch(self, batch_ms: int, settings: ChotkiStateSettings) -> None:
         """Exclude an outage of the job: of the time since its last micro-batch at most half a gap counts."""
-        since = [one.since_ms for one in self.waiting] + [
+        since = [entry.since_ms for entry in self.waiting] + [
             since_ms for _, _, since_ms, *_ in self.pieces.values()
         ]
         last_ms = max(since, default=batch_ms) if self.batch_ms is None else self.batch_ms
         stood_still_ms = max(0, batch_ms - last_ms - settings.gap_ms // 2)
         self.batch_ms = batch_ms
         if stood_still_ms:
-            self.waiting = [one._replace(since_ms=one.since_ms + stood_still_ms) for one in self.waiting]
+            self.waiting = [
+                entry._replace(since_ms=entry.since_ms + stood_still_ms) for entry in self.waiting
+            ]
             for piece in self.pieces.values():
                 piece[2] += stood_still_ms
 
@@ -102,44 +104,46 @@ class _Counted:
 
         An operand whose session ended in its middle is dropped after a while.
         """
-        for partition in {one.partition for one in pieces}:
-            self._take_pieces([one for one in pieces if one.partition == partition], batch_ms, settings)
-        kept = [(name, one) for name, one in self.pieces.items() if one[2] + settings.gap_ms > read_ms]
+        for partition in {piece.partition for piece in pieces}:
+            self._take_pieces([piece for piece in pieces if piece.partition == partition], batch_ms, settings)
+        kept = [
+            (name, numbers) for name, numbers in self.pieces.items() if numbers[2] + settings.gap_ms > read_ms
+        ]
         self.pieces = dict(kept[-settings.max_waiting :])
 
     def _take_pieces(self, pieces: list[Piece], batch_ms: int, settings: ChotkiStateSettings) -> None:
         """Register the next pieces of one partition."""
         partition = pieces[0].partition
-        known = {name: one for name, one in self.pieces.items() if one[0] == partition}
-        counts = {name: one[3] if len(one) > 3 else _NOT_COUNTED for name, one in known.items()}
+        known = {name: numbers for name, numbers in self.pieces.items() if numbers[0] == partition}
+        counts = {name: numbers[3] if len(numbers) > 3 else _NOT_COUNTED for name, numbers in known.items()}
         operands = OpenOperands(counts, settings.max_open_operands)
-        for one in pieces:
+        for piece in pieces:
             default = 0 if self.counts_pieces else _NOT_COUNTED
-            if one.piece and operands.counts.get(one.name, default) == _NOT_COUNTED:
-                operands.counts[one.name] = one.piece
-                known.setdefault(one.name, [partition, one.offset, batch_ms, 0])
-            if operands.take(one.name, one.piece, one.pieces) is Arrival.LOST:
-                self.lost[one.name[KEY_SIZE:]] = None
-            elif one.piece == 0:
-                known[one.name] = [partition, one.offset, batch_ms, 0]
+            if piece.piece and operands.counts.get(piece.name, default) == _NOT_COUNTED:
+                operands.counts[piece.name] = piece.piece
+                known.setdefault(piece.name, [partition, piece.offset, batch_ms, 0])
+            if operands.take(piece.name, piece.piece, piece.pieces) is Arrival.LOST:
+                self.lost[piece.name[KEY_SIZE:]] = None
+            elif piece.piece == 0:
+                known[piece.name] = [partition, piece.offset, batch_ms, 0]
         for name in known:
             self.pieces.pop(name, None)
-        came = {one.name for one in pieces}
+        came = {piece.name for piece in pieces}
         for name, count in operands.counts.items():
             _, offset, since_ms, *_ = known[name]
             self.pieces[name] = [partition, offset, batch_ms if name in came else since_ms, count]
 
     def merged_and_counted(self) -> list[dict[int, int]]:
         """Return, by input topic and partition, the offset before which nothing waits."""
-        found = [dict(ends) for ends in self.covered]
-        for one in self.waiting:
-            if one.record is not None:
-                source, partition, offset = one.record
-                found[source][partition] = min(offset, found[source].get(partition, offset))
-        fields = found[InputTopic.FIELDS]
+        offsets = [dict(ends) for ends in self.covered]
+        for entry in self.waiting:
+            if entry.record is not None:
+                source, partition, offset = entry.record
+                offsets[source][partition] = min(offset, offsets[source].get(partition, offset))
+        fields = offsets[InputTopic.FIELDS]
         for partition, offset, *_ in self.pieces.values():
             fields[partition] = min(offset, fields.get(partition, offset))
-        return found
+        return offsets
 
 
 def _unpack_waiting(
@@ -151,8 +155,10 @@ def _unpack_waiting(
     since_ms: int,
     record: list[int] | None = None,
 ) -> _Waiting:
-    place = None if record is None else (record[0], record[1], record[2])
-    return _Waiting(src, after, pro, tuple((one, offset) for one, offset in ends), bringer, since_ms, place)
+    position = None if record is None else (record[0], record[1], record[2])
+    return _Waiting(
+        src, after, pro, tuple((partition, offset) for partition, offset in ends), bringer, since_ms, position
+    )
 
 
 def restore_epoch(state: JobState, last: EpochRecord) -> None:
@@ -177,10 +183,10 @@ def count_epoch(
     counted.take_pieces(rows.pieces, batch_ms, read_ms, settings)
     counted.waiting += _of_runs(rows.runs, batch_ms) + _of_commits(rows.commits, batch_ms)
     merged = counted.covered[InputTopic.FIELDS]
-    lost = [one for one in counted.waiting if one.ends and one.bringer in counted.lost]
-    lost = [one for one in lost if _is_merged(one, merged)]
+    lost = [entry for entry in counted.waiting if entry.ends and entry.bringer in counted.lost]
+    lost = [entry for entry in lost if _is_merged(entry, merged)]
     if lost:
-        counted.waiting = [one for one in counted.waiting if one not in lost]
+        counted.waiting = [entry for entry in counted.waiting if entry not in lost]
     counted.waiting = _raise(counted.vector, counted.waiting, merged)
     waiting, gaps = _without_gaps(counted.waiting, read_ms, settings)
     counted.waiting = waiting
@@ -206,9 +212,9 @@ def _read_ms(marks: list[Mark], batch_ms: int) -> int:
     A partition without a mark has no further input.
     """
     newest: dict[tuple[int, int], int] = {}
-    for one in marks:
-        place = (one.source, one.partition)
-        newest[place] = max(one.written_ms, newest.get(place, 0))
+    for mark in marks:
+        source_partition = (mark.source, mark.partition)
+        newest[source_partition] = max(mark.written_ms, newest.get(source_partition, 0))
     return min([batch_ms, *newest.values()])
 
 
@@ -228,48 +234,48 @@ def _of_runs(runs: list[Run], batch_ms: int) -> list[_Waiting]:
 
 
 def _of_commits(commits: list[Commit], batch_ms: int) -> list[_Waiting]:
-    found = []
+    entries = []
     for commit in commits:
         after = parse_vector(commit.after)
-        place = (InputTopic.COMMITS, commit.partition, commit.offset)
+        position = (InputTopic.COMMITS, commit.partition, commit.offset)
         ends = tuple((partition, offset) for partition, offset in commit.ends)
-        found += [
-            _Waiting(src, after.get(src, 0), pro, ends, commit.bringer, batch_ms, place)
+        entries += [
+            _Waiting(src, after.get(src, 0), pro, ends, commit.bringer, batch_ms, position)
             for src, pro in parse_vector(commit.vector).items()
         ]
-    return found
+    return entries
 
 
 def _raise(vector: dict[int, int], waiting: list[_Waiting], merged: Mapping[int, int]) -> list[_Waiting]:
     """Apply all entries that may count, and return the rest in order."""
     rest: list[_Waiting] = []
     by_src: dict[int, list[_Waiting]] = defaultdict(list)
-    for one in waiting:
-        if _is_merged(one, merged):
-            by_src[one.src].append(one)
+    for entry in waiting:
+        if _is_merged(entry, merged):
+            by_src[entry.src].append(entry)
         else:
-            rest.append(one)
+            rest.append(entry)
     for src, entries in by_src.items():
-        entry = vector.get(src, 0)
-        # Sorted by what they build on: after the first that must wait, no later one can help it.
-        entries.sort(key=lambda one: one.after)
-        for place, one in enumerate(entries):
-            if one.after > entry:
-                rest += entries[place:]
+        progress = vector.get(src, 0)
+        # Sorted by what they build on: after the first that must wait, no later entry can help it.
+        entries.sort(key=lambda entry: entry.after)
+        for index, entry in enumerate(entries):
+            if entry.after > progress:
+                rest += entries[index:]
                 break
-            entry = vector[src] = max(entry, one.pro)
+            progress = vector[src] = max(progress, entry.pro)
     return rest
 
 
-def _is_merged(one: _Waiting, merged: Mapping[int, int]) -> bool:
-    return all(merged.get(partition, 0) >= offset for partition, offset in one.ends)
+def _is_merged(entry: _Waiting, merged: Mapping[int, int]) -> bool:
+    return all(merged.get(partition, 0) >= offset for partition, offset in entry.ends)
 
 
 def _without_gaps(
     waiting: list[_Waiting], read_ms: int, settings: ChotkiStateSettings
 ) -> tuple[list[_Waiting], list[_Waiting]]:
-    waiting = sorted(waiting, key=lambda one: (one.since_ms, one[:-1]))
-    gaps = [one for one in waiting if one.since_ms + settings.gap_ms <= read_ms]
+    waiting = sorted(waiting, key=lambda entry: (entry.since_ms, entry[:-1]))
+    gaps = [entry for entry in waiting if entry.since_ms + settings.gap_ms <= read_ms]
     kept = waiting[len(gaps) :]
     if (beyond := len(kept) - settings.max_waiting) > 0:
         gaps, kept = gaps + kept[:beyond], kept[beyond:]

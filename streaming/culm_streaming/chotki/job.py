@@ -75,11 +75,11 @@ def restored_query(
     state = kafka_table(session, kafka, "chotki.state").select("partition", "offset", "key", "value")
     marks = state.where(F.substring("key", 1, 1) == F.lit(bytes([EPOCH_KEY]))).collect()
     newest: dict[int, EpochRecord] = {}
-    for mark in sorted(marks, key=lambda one: int(one["offset"])):
+    for mark in sorted(marks, key=lambda row: int(row["offset"])):
         newest[mark["partition"]] = EpochRecord.decode(bytes(mark["value"]))
     if len(newest) < _shards(kafka):
         return None
-    last = min(newest.values(), key=lambda one: one.epoch)
+    last = min(newest.values(), key=lambda record: record.epoch)
     start = {
         TOPICS[source]: dict(ends)
         for source, ends in zip(InputTopic, (last.packets, last.fields, last.commits), strict=True)
@@ -121,8 +121,8 @@ def _query(
 
 
 def _shards(kafka: KafkaSettings) -> int:
-    found = admin.list_topics(kafka, [spec(name) for name in ("chotki.fields", "chotki.state")])
-    partitions = {one.partitions for one in found}
+    states = admin.list_topics(kafka, [spec(name) for name in ("chotki.fields", "chotki.state")])
+    partitions = {state.partitions for state in states}
     if len(partitions) != 1 or not (shards := partitions.pop()):
         raise JobError(
             "the job chotki failed: its topics do not exist, or `chotki.fields` and `chotki.state` "
@@ -155,7 +155,7 @@ JOB = StreamingJob(chotki_query, ChotkiJobSettings, stages=len(Stage), restored=
 def _pack(batches: Batches, *, source: InputTopic, shards: int, prefix: str) -> Iterator[Piece]:
     for batch in batches:
         packed = pack_records(source, rows_of(batch), shards, prefix)
-        yield columns_of((one.shard, *one.place, one.blob) for one in packed)
+        yield columns_of((shard_rows.shard, *shard_rows.place, shard_rows.blob) for shard_rows in packed)
 
 
 def _take(shard: Shard, packed: list[Any], *, settings: ChotkiStateSettings) -> Iterator[Piece]:

@@ -74,10 +74,10 @@ class _Batch:
 
     def of_key(self, key: bytes) -> ShardRows:
         # Keys that differ only in the last three bytes of the progress share a block: few blocks, many keys.
-        place = key[1:14]
-        shard = self._shard_of.get(place)
+        block = key[1:14]
+        shard = self._shard_of.get(block)
         if shard is None:
-            shard = self._shard_of[place] = block_partition(key, self._shards)
+            shard = self._shard_of[block] = block_partition(key, self._shards)
         return self.rows[shard]
 
     def raise_block(self, key: bytes, entry: Id) -> None:
@@ -85,12 +85,12 @@ class _Batch:
         entries = self.block_vectors[key]
         entries[entry.src] = max(entry.pro, entries.get(entry.src, 0))
 
-    def packed(self, place: Place) -> Iterator[Packed]:
+    def packed(self, position: Place) -> Iterator[Packed]:
         for key, entries in self.block_vectors.items():
             self.of_key(key).vectors.append(VectorRow(key, write_vector(entries), None))
         for shard, rows in sorted(self.rows.items()):
-            yield Packed(shard, place, rows.pack())
-        yield Packed(EPOCHS_SHARD, place, self.epochs.pack())
+            yield Packed(shard, position, rows.pack())
+        yield Packed(EPOCHS_SHARD, position, self.epochs.pack())
 
 
 def pack_records(source: InputTopic, records: Iterable[Record], shards: int, prefix: str) -> Iterator[Packed]:
@@ -108,15 +108,15 @@ def pack_records(source: InputTopic, records: Iterable[Record], shards: int, pre
             _TAKE[source](batch, key, value, (partition, offset))
         except CulmError as error:
             where = (prefix + TOPICS[source], partition, offset)
-            told = rejection(error.code, str(error), entry=value, source=where)
-            batch.rows[offset % shards].refused.append((b"", told.encode()))
+            rejected = rejection(error.code, str(error), entry=value, source=where)
+            batch.rows[offset % shards].refused.append((b"", rejected.encode()))
     if first is None:
         return
-    place = (int(source), *first)
+    position = (int(source), *first)
     batch.epochs.marks = sorted(marks.values())
     # The shard of the first block always gets rows: it begins with the common objects.
     batch.of_key(FIRST_BLOCK)
-    yield from batch.packed(place)
+    yield from batch.packed(position)
 
 
 def _take_packet(batch: _Batch, key: bytes | None, value: bytes | None, at: tuple[int, int]) -> None:

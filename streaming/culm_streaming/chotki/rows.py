@@ -117,7 +117,7 @@ class ShardRows:
     def pack(self) -> bytes:
         """Return the rows as bytes for a worker of this micro-batch; they are never stored."""
         # Plain tuples: serialising named ones is several times slower.
-        rows = ([tuple(one) for one in self.operands], [tuple(one) for one in self.vectors], self.refused)
+        rows = ([tuple(row) for row in self.operands], [tuple(row) for row in self.vectors], self.refused)
         return pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)
 
 
@@ -137,13 +137,13 @@ Place = tuple[int, int, int]
 
 def unpack_shard(packed: list[tuple[Place, bytes]]) -> ShardRows:
     """Return all rows of a shard, in the order of the input."""
-    found = ShardRows()
+    rows = ShardRows()
     for blob in _in_order(packed):
         operands, vectors, refused = pickle.loads(blob)
-        found.operands += map(Operand._make, operands)
-        found.vectors += map(VectorRow._make, vectors)
-        found.refused += refused
-    return found
+        rows.operands += map(Operand._make, operands)
+        rows.vectors += map(VectorRow._make, vectors)
+        rows.refused += refused
+    return rows
 
 
 def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
@@ -152,4 +152,4 @@ def unpack_epoch(packed: list[tuple[Place, bytes]]) -> EpochRows:
 
 
 def _in_order(packed: list[tuple[Place, bytes]]) -> list[bytes]:
-    return [blob for _, blob in sorted(packed, key=lambda one: one[0])]
+    return [blob for _, blob in sorted(packed, key=lambda row: row[0])]

@@ -58,10 +58,10 @@ class FieldBucket:
 
     def get(self, key: bytes) -> Kept | None:
         """Return the field of a store key of this blob, or None."""
-        found = self._fields.get(key[9:])
-        if found is None:
+        stored = self._fields.get(key[9:])
+        if stored is None:
             return None
-        value, seen = found
+        value, seen = stored
         if isinstance(value, int):
             value = b"".join(self._large(key, number) for number in range(value))
         return Kept(value, seen)

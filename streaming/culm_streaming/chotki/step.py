@@ -55,11 +55,11 @@ def step(
     whole, refused = _joined(state, operands, settings)
     for value in refused:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
-    told: list[bytes] = []
+    rejected: list[bytes] = []
     obsolete: list[bytes] = []
-    for key, record in _merge_fields(state, whole, vectors, settings, told, obsolete):
+    for key, record in _merge_fields(state, whole, vectors, settings, rejected, obsolete):
         yield OutputRecord(Stage.FIELDS, Topic.STATE, key, record, shard)
-    for value in told:
+    for value in rejected:
         yield OutputRecord(Stage.FIELDS, Topic.REJECTED, b"", value, None)
     for key in obsolete:
         yield OutputRecord(Stage.VECTORS, Topic.STATE, key, None, shard)
@@ -82,8 +82,8 @@ def restore_shard(state: JobState, records: Sequence[tuple[bytes, bytes | None]]
         )
     for bucket in open_buckets(state, filter(is_field_key, newest)):
         for key in bucket.keys:
-            found = FieldRecord.decode(newest[key])
-            bucket.put(key, Kept(found.value, found.seen))
+            field = FieldRecord.decode(newest[key])
+            bucket.put(key, Kept(field.value, field.seen))
         bucket.flush()
     for key, value in newest.items():
         if is_vector_key(key):
@@ -104,21 +104,21 @@ def _merge_fields(
     operands: Sequence[Operand],
     vectors: Sequence[VectorRow],
     settings: ChotkiStateSettings,
-    told: list[bytes],
+    rejected: list[bytes],
     obsolete: list[bytes],
 ) -> Iterator[tuple[bytes, bytes]]:
     bounds = _bounds(vectors)
     by_key: dict[bytes, list[Operand]] = defaultdict(list)
-    for one in operands:
-        by_key[one.key].append(one)
+    for operand in operands:
+        by_key[operand.key].append(operand)
     for bucket in open_buckets(state, by_key):
         befores = [bucket.get(key) for key in bucket.keys]
-        brought = [by_key[key] for key in bucket.keys]
-        values = _merged(bucket.keys, befores, brought, settings, told)
-        for key, before, came, value in zip(bucket.keys, befores, brought, values, strict=True):
+        new_operands = [by_key[key] for key in bucket.keys]
+        values = _merged(bucket.keys, befores, new_operands, settings, rejected)
+        for key, before, came, value in zip(bucket.keys, befores, new_operands, values, strict=True):
             after = Kept(value, _seen(key, before, came, bounds) if key[17] in SEEN_TYPES else None)
             if key[17] in _CLASS_OF:
-                told += _class_conflicts(key, value, came)
+                rejected += _class_conflicts(key, value, came)
             if after == before:
                 continue
             bucket.put(key, after)
@@ -131,9 +131,10 @@ def _merge_fields(
 def _class_conflicts(key: bytes, class_id: bytes, operands: Sequence[Operand]) -> Iterator[bytes]:
     """Yield reports of other classes for an object: the first class that arrived holds (reference 3.1)."""
     id, _ = split_object_key(key)
-    for operand in dict.fromkeys(one.value for one in operands if one.value != class_id):
-        text = f"{id} is of class {_class_text(class_id)}, and was said to be of class {_class_text(operand)}"
-        yield rejection(CLASS_CONFLICT, text, entry=operand).encode()
+    for other_class in dict.fromkeys(operand.value for operand in operands if operand.value != class_id):
+        other = _class_text(other_class)
+        text = f"{id} is of class {_class_text(class_id)}, and was said to be of class {other}"
+        yield rejection(CLASS_CONFLICT, text, entry=other_class).encode()
 
 
 def _class_text(value: bytes) -> str:
@@ -143,29 +144,29 @@ def _class_text(value: bytes) -> str:
 def _merged(
     keys: Sequence[bytes],
     befores: Sequence[Kept | None],
-    brought: Sequence[Sequence[Operand]],
+    new_operands: Sequence[Sequence[Operand]],
     settings: ChotkiStateSettings,
-    told: list[bytes],
+    rejected: list[bytes],
 ) -> list[bytes]:
     """Return the value of each field, from its stored value and its operands."""
-    values = [came[0].value for came in brought]
+    values = [came[0].value for came in new_operands]
     by_type: dict[int, list[int]] = defaultdict(list)
-    for place, (key, before, came) in enumerate(zip(keys, befores, brought, strict=True)):
+    for index, (key, before, came) in enumerate(zip(keys, befores, new_operands, strict=True)):
         # For most types, a single operand that parses is its own merge.
         if before is not None or len(came) > 1 or key[17] not in MERGED_ALONE:
-            by_type[key[17]].append(place)
+            by_type[key[17]].append(index)
     for code, places in by_type.items():
         fields = []
-        for place in places:
-            before = befores[place]
+        for index in places:
+            before = befores[index]
             operands = [] if before is None else [before.value]
-            operands += [one.value for one in brought[place]]
+            operands += [operand.value for operand in new_operands[index]]
             if code == _LIST and len(within := _within(operands, settings.max_list_bytes)) < len(operands):
-                told.append(_list_full(keys[place], operands[-1], settings))
+                rejected.append(_list_full(keys[index], operands[-1], settings))
                 operands = within
             fields.append(operands)
-        for place, value in zip(places, merge_many(chr(code), fields), strict=True):
-            values[place] = value
+        for index, value in zip(places, merge_many(chr(code), fields), strict=True):
+            values[index] = value
     return values
 
 
@@ -179,8 +180,8 @@ def _seen(
     if before is not None and before.seen is None:
         return None
     seen = {} if before is None or before.seen is None else parse_vector(before.seen)
-    for one in operands:
-        entries = _seen_of(one, bounds)
+    for operand in operands:
+        entries = _seen_of(operand, bounds)
         if entries is None:
             return None
         for src, pro in entries.items():
@@ -188,24 +189,24 @@ def _seen(
     return write_vector(seen)
 
 
-def _seen_of(one: Operand, bounds: dict[tuple[bytes, bytes], dict[int, int]]) -> dict[int, int] | None:
-    if one.src is not None and one.pro is not None:
-        return {one.src: one.pro}
-    if one.bringer is None:
+def _seen_of(operand: Operand, bounds: dict[tuple[bytes, bytes], dict[int, int]]) -> dict[int, int] | None:
+    if operand.src is not None and operand.pro is not None:
+        return {operand.src: operand.pro}
+    if operand.bringer is None:
         return None
-    return bounds.get((_block_key(one.key), one.bringer))
+    return bounds.get((_block_key(operand.key), operand.bringer))
 
 
-def _within(values: Sequence[bytes], most: int) -> list[bytes]:
+def _within(values: Sequence[bytes], max_bytes: int) -> list[bytes]:
     """Return the values of an append-only list that fit."""
-    found: list[bytes] = []
+    fitting: list[bytes] = []
     size = 0
     for value in values:
         size += len(value)
-        if found and size > most:
+        if fitting and size > max_bytes:
             break
-        found.append(value)
-    return found
+        fitting.append(value)
+    return fitting
 
 
 def _list_full(key: bytes, operand: bytes, settings: ChotkiStateSettings) -> bytes:
@@ -216,11 +217,11 @@ def _list_full(key: bytes, operand: bytes, settings: ChotkiStateSettings) -> byt
 
 def _bounds(vectors: Sequence[VectorRow]) -> dict[tuple[bytes, bytes], dict[int, int]]:
     """Return the vectors of blocks in each session's diffs: an upper bound of what its fields have seen."""
-    found: dict[tuple[bytes, bytes], dict[int, int]] = defaultdict(dict)
+    bounds: dict[tuple[bytes, bytes], dict[int, int]] = defaultdict(dict)
     for row in vectors:
         if row.bringer is not None:
-            _raise(found[row.key, row.bringer], row.vector)
-    return found
+            _raise(bounds[row.key, row.bringer], row.vector)
+    return bounds
 
 
 def _raise_vectors(state: JobState, vectors: Sequence[VectorRow]) -> Iterator[tuple[bytes, bytes]]:
@@ -252,23 +253,25 @@ def _joined(
     state: JobState, operands: Sequence[Operand], settings: ChotkiStateSettings
 ) -> tuple[list[Operand], list[bytes]]:
     """Return whole operands, and records of `rejected` for those that do not parse."""
-    if all(one.pieces == 1 for one in operands):
+    if all(operand.pieces == 1 for operand in operands):
         return list(operands), []
     kept = KeptPieces(state, settings.max_open_operands)
     whole: list[Operand] = []
     refused: list[bytes] = []
-    for one in operands:
-        if one.pieces == 1:
-            whole.append(one)
+    for operand in operands:
+        if operand.pieces == 1:
+            whole.append(operand)
             continue
-        value = kept.take(one.key + (one.bringer or b""), one.piece, one.pieces, one.value)
+        value = kept.take(
+            operand.key + (operand.bringer or b""), operand.piece, operand.pieces, operand.value
+        )
         if value is None:
             continue
         try:
-            value = checked_operand(one.key, value, one.compat)
+            value = checked_operand(operand.key, value, operand.compat)
         except ChotkiError as error:
             refused.append(rejection(error.code, str(error), entry=value).encode())
             continue
-        whole.append(one._replace(value=value, piece=0, pieces=1))
+        whole.append(operand._replace(value=value, piece=0, pieces=1))
     kept.save()
     return whole, refused

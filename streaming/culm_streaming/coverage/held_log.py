@@ -59,13 +59,13 @@ class HeldLog:
         self.joined.add(row.start, row.end)
         self.entries.add(row.start, row.end)
         hashes = row.hashes
-        for place, number in enumerate(row.numbers):
-            self.named[number] = hashes[place * CUT_HASH_SIZE : (place + 1) * CUT_HASH_SIZE]
+        for index, number in enumerate(row.numbers):
+            self.named[number] = hashes[index * CUT_HASH_SIZE : (index + 1) * CUT_HASH_SIZE]
         if self.fragments:
             for number in [number for number in self.fragments if number in self.joined]:
                 del self.fragments[number]
 
-    def add_fragment(self, row: FragmentRow, *, most: int) -> int:
+    def add_fragment(self, row: FragmentRow, *, max_fragments: int) -> int:
         """Add an entry behind a gap; returns the growth of the number of stored links."""
         if row.is_whole:
             self.payloads.add(row.seq_num, row.seq_num + 1)
@@ -79,7 +79,7 @@ class HeldLog:
             return 0
         before = len(self.fragments)
         self.fragments[row.seq_num] = links
-        if len(self.fragments) > most:
+        if len(self.fragments) > max_fragments:
             del self.fragments[max(self.fragments)]
         return len(self.fragments) - before
 
@@ -104,7 +104,7 @@ def encode_row(log: HeldLog) -> tuple[bytes, bytes | None]:
         *map(len, sets),
         len(numbers),
     )
-    values = np.array([number for one in (*sets, numbers) for number in one], "<u8")
+    values = np.array([number for column in (*sets, numbers) for number in column], "<u8")
     row = b"".join((header, values.tobytes(), *(log.named[number] for number in numbers)))
     if not log.fragments:
         return row, None
@@ -136,8 +136,8 @@ def decode_row(row: bytes, fragments: bytes | None) -> HeldLog:
         values = values[size:]
     start = _HEADER.size + 8 * sum(sizes)
     named = {
-        number: row[start + place * CUT_HASH_SIZE : start + (place + 1) * CUT_HASH_SIZE]
-        for place, number in enumerate(pieces[4])
+        number: row[start + index * CUT_HASH_SIZE : start + (index + 1) * CUT_HASH_SIZE]
+        for index, number in enumerate(pieces[4])
     }
     entries, payloads, provable, joined = (range_set(piece) for piece in pieces[:4])
     return HeldLog(entries, payloads, provable, joined, named, _decode_fragments(fragments))

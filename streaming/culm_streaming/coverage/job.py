@@ -73,8 +73,8 @@ def coverage_query(session: SparkSession, kafka: KafkaSettings, settings: Covera
     """Return the stream of records for Kafka's sink: `topic`, `key`, `value`."""
     layout = settings.layout
 
-    def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
-        return _packed(kafka_records(session, kafka, name, most), pack, layout, kafka.topic(name))
+    def packed(name: str, max_offsets: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
+        return _packed(kafka_records(session, kafka, name, max_offsets), pack, layout, kafka.topic(name))
 
     verify_signature = settings.verify == "full"
     chunks = kafka_records(session, kafka, "payloads", settings.max_payload_chunks_per_trigger).select(
@@ -118,13 +118,15 @@ def _packed(
 
 def _take_payloads(shard: Shard, packed: list[Any], *, layout: CoverageLayout) -> Iterator[Piece]:
     """Process the rows of the first stage; forward those of the second."""
-    told = [blob for stage, blob in packed if stage == PAYLOADS]
+    payload_blobs = [blob for stage, blob in packed if stage == PAYLOADS]
     passed_on = [(shard.number, blob) for stage, blob in packed if stage == COVERAGE]
-    if told:
-        output = payloads_step(shard.state, PayloadRows.unpack(told), layout)
+    if payload_blobs:
+        output = payloads_step(shard.state, PayloadRows.unpack(payload_blobs), layout)
         by_shard: dict[int, CoverageRows] = {}
-        for held in output.held:
-            by_shard.setdefault(place_of_log(held.log, layout)[0], CoverageRows()).payloads.append(held)
+        for payloads in output.held:
+            by_shard.setdefault(place_of_log(payloads.log, layout)[0], CoverageRows()).payloads.append(
+                payloads
+            )
         if output.refused:
             by_shard.setdefault(shard.number, CoverageRows()).refused += output.refused
         passed_on += [(number, rows.pack()) for number, rows in sorted(by_shard.items())]

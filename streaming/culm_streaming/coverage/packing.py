@@ -157,7 +157,7 @@ def _joined_rows(log: bytes, run: _LogRun) -> Iterator[JoinedRow]:
         whole.add(number, number + 1)
     cuts = [
         0,
-        *(place + 1 for place, (low, high) in enumerate(pairwise(numbers)) if high > low + 1),
+        *(index + 1 for index, (low, high) in enumerate(pairwise(numbers)) if high > low + 1),
         len(numbers),
     ]
     payloads = flat(whole)
@@ -236,26 +236,26 @@ def _chunk_count(start: bytes, size_bytes: int, index: int) -> int:
     """Return the number of chunks of a payload, from the start of its `PayloadChunkRecord` `index`."""
     if not start.startswith(b"\x84\x01"):
         raise RecordError("payloads: that is no chunk")
-    payload_size, place = _head(start, 2, 0)
-    chunk_at, place = _head(start, place, 0)
-    data_size, place = _head(start, place, 2)
+    payload_size, position = _head(start, 2, 0)
+    chunk_at, position = _head(start, position, 0)
+    data_size, position = _head(start, position, 2)
     is_right = chunk_at == index * PAYLOAD_CHUNK_BYTES < payload_size
     if not is_right or data_size != min(PAYLOAD_CHUNK_BYTES, payload_size - chunk_at):
         raise RecordError("payloads: sizes and key of the chunk do not fit each other")
-    if place + data_size != size_bytes:
+    if position + data_size != size_bytes:
         raise RecordError("payloads: the record has another size than its chunk says")
     return chunk_count(payload_size)
 
 
-def _head(start: bytes, place: int, major: int) -> tuple[int, int]:
+def _head(start: bytes, position: int, major: int) -> tuple[int, int]:
     """Return (argument, position after it) of the CBOR head of this major type at a position."""
-    first = start[place] if place < len(start) else 0xFF
+    first = start[position] if position < len(start) else 0xFF
     low = first & 0x1F
     width = 0 if low < 24 else 1 << low - 24 if low < 28 else 9
-    end = place + 1 + width
+    end = position + 1 + width
     if first >> 5 != major or width > 8 or end > len(start):
         raise RecordError("payloads: that is no chunk")
-    return (int.from_bytes(start[place + 1 : end], "big") if width else low), end
+    return (int.from_bytes(start[position + 1 : end], "big") if width else low), end
 
 
 def pack_holdings(records: Iterable[Record], settings: CoverageLayout, topic: str) -> Iterator[Packed]:
@@ -267,20 +267,20 @@ def pack_holdings(records: Iterable[Record], settings: CoverageLayout, topic: st
             peer_id = check_peer_key(key)
             if peer_id == HEIGHTS_PEER_ID:
                 raise RecordError("holdings: the all-zero peer id stands for the deployment, no peer has it")
-            said = HoldingRecord.decode(value)
+            holding = HoldingRecord.decode(value)
         except CulmError as error:
             dealt.refuse(
                 source, error.with_traceback(None), brought_by=key if len(key or b"") == 32 else None
             )
             continue
-        log = padded_key(said.log_key)
+        log = padded_key(holding.log_key)
         dealt.of_log(log).claims.append(
             ClaimRow(
                 peer_id,
                 log,
-                flat(said.entries),
-                flat(said.payloads),
-                flat(said.payloads_dropped),
+                flat(holding.entries),
+                flat(holding.payloads),
+                flat(holding.payloads_dropped),
                 partition,
                 offset,
             )

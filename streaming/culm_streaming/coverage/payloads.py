@@ -64,7 +64,7 @@ def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) 
     both: list[ChunkRow | WantRow] = [*rows.chunks, *rows.wants]
     for row in both:
         touched.setdefault(place_of_payload(row.payload, settings)[1], []).append(row)
-    held: dict[bytes, set[int]] = {}
+    held_numbers: dict[bytes, set[int]] = {}
     for number, block_rows in sorted(touched.items()):
         before = store.load(HASHES, number)
         known = _decode(before)
@@ -78,9 +78,9 @@ def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) 
                     continue
                 payload = known[row.payload] = _Payload()
             if isinstance(row, ChunkRow):
-                _add_chunk(payload, row, held)
+                _add_chunk(payload, row, held_numbers)
             elif payload.is_whole:
-                held.setdefault(row.log, set()).add(row.seq_num)
+                held_numbers.setdefault(row.log, set()).add(row.seq_num)
             elif sum(map(len, payload.waiting.values())) >= settings.max_waiting_per_payload:
                 if row.seq_num not in payload.waiting.get(row.log, ()):
                     output.refused.append(_refused(row, "too many entries wait for this payload"))
@@ -89,19 +89,21 @@ def payloads_step(store: JobState, rows: PayloadRows, settings: CoverageLayout) 
         after = _encode(known)
         if after != before:
             store.save(HASHES, number, after)
-    output.held += [HeldPayloads(log, tuple(sorted(numbers))) for log, numbers in sorted(held.items())]
+    output.held += [
+        HeldPayloads(log, tuple(sorted(numbers))) for log, numbers in sorted(held_numbers.items())
+    ]
     output.refused.sort()
     return output
 
 
-def _add_chunk(payload: _Payload, row: ChunkRow, held: dict[bytes, set[int]]) -> None:
+def _add_chunk(payload: _Payload, row: ChunkRow, held_numbers: dict[bytes, set[int]]) -> None:
     if payload.is_whole:
         return
     payload.count = row.total
     payload.chunks.add(row.number, row.number + 1)
     if payload.chunks.covers(0, row.total):
         for log, numbers in payload.waiting.items():
-            held.setdefault(log, set()).update(numbers)
+            held_numbers.setdefault(log, set()).update(numbers)
         payload.is_whole, payload.count, payload.chunks, payload.waiting = True, 0, RangeSet(), {}
 
 

@@ -45,7 +45,7 @@ def named_by_later(start: int, end: int) -> list[int]:
 
 
 def provable_entries(
-    held: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, Links]
+    entries: RangeSet, joined: RangeSet, named: Mapping[int, bytes], fragments: Mapping[int, Links]
 ) -> RangeSet:
     """Return the entries whose pools are whole and sound.
 
@@ -53,7 +53,7 @@ def provable_entries(
     other entries.
     """
     height = joined.end_of_run(1) - 1
-    top = held.highest or 0
+    top = entries.highest or 0
     sound = {number: _is_sound(number, links, named, fragments) for number, links in fragments.items()}
 
     def is_there(number: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 from culm_models.errors import require
 from culm_streaming.errors import JobSettingsError
 
-_MOST: Final = {
+_LIMITS: Final = {
     "shards": 1024,
     "blocks": 65_535,
     "max_rows_per_block": 1_000_000,
@@ -48,5 +48,7 @@ class CoverageLayout:
     """Entries that wait for one payload."""
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
-            require(1 <= getattr(self, name) <= most, JobSettingsError, f"{name} is not between 1 and {most}")
+        for name, limit in _LIMITS.items():
+            require(
+                1 <= getattr(self, name) <= limit, JobSettingsError, f"{name} is not between 1 and {limit}"
+            )

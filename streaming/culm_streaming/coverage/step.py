@@ -99,27 +99,27 @@ class _Shard:
 
     def join(self, row: JoinedRow) -> None:
         """Add entries of `logs`."""
-        held = self._row(HEIGHTS_PEER_ID, row.log)
-        if held is None:
+        stored = self._row(HEIGHTS_PEER_ID, row.log)
+        if stored is None:
             self._refuse(
                 plain_key(row.log), "too many logs share this log's block of state", seq_num=row.start
             )
             return
-        before = len(held.log.fragments)
-        held.log.join(row)
-        self._fragments += len(held.log.fragments) - before
-        held.new_entries = True
+        before = len(stored.log.fragments)
+        stored.log.join(row)
+        self._fragments += len(stored.log.fragments) - before
+        stored.new_entries = True
 
     def add_fragment(self, row: FragmentRow) -> None:
         """Add an entry of `fragments`."""
         source = (self._topics.fragments, row.partition, row.offset)
-        held = self._row(HEIGHTS_PEER_ID, row.log)
+        stored = self._row(HEIGHTS_PEER_ID, row.log)
         number, settings = row.seq_num, self._settings
-        if held is None:
+        if stored is None:
             why = "too many logs share this log's block of state"
             self._refuse(plain_key(row.log), why, seq_num=number, source=source)
             return
-        entries = held.log.entries
+        entries = stored.log.entries
         if len(entries) >= settings.max_runs and not any(
             near in entries for near in (number - 1, number, number + 1)
         ):
@@ -127,28 +127,28 @@ class _Shard:
             self._refuse(plain_key(row.log), why, seq_num=number, source=source)
             return
         is_full = self._fragments >= settings.max_fragments_per_shard
-        most = len(held.log.fragments) if is_full else settings.max_fragments_per_log
-        self._fragments += held.log.add_fragment(row, most=most)
-        held.new_entries = True
+        max_fragments = len(stored.log.fragments) if is_full else settings.max_fragments_per_log
+        self._fragments += stored.log.add_fragment(row, max_fragments=max_fragments)
+        stored.new_entries = True
 
     def add_payloads(self, row: HeldPayloads) -> None:
         """Add payloads that are whole in `payloads`."""
-        held = self._row(HEIGHTS_PEER_ID, row.log)
-        if held is None:
+        stored = self._row(HEIGHTS_PEER_ID, row.log)
+        if stored is None:
             return  # its entries were refused already
         for number in row.numbers:
-            held.log.payloads.add(number, number + 1)
+            stored.log.payloads.add(number, number + 1)
 
     def add_claim(self, row: ClaimRow) -> None:
         """Add the holdings that a peer claims."""
         source = (self._topics.holdings, row.partition, row.offset)
         settings = self._settings
-        held = self._row(row.peer_id, row.log)
-        if held is None:
+        stored = self._row(row.peer_id, row.log)
+        if stored is None:
             why = "this peer claims too many logs, or this log's block of state is full"
             self._refuse(plain_key(row.log), why, brought_by=row.peer_id, source=source)
             return
-        entries, payloads = held.log.entries, held.log.payloads
+        entries, payloads = stored.log.entries, stored.log.payloads
         after = [_joined(entries, row.entries), _joined(payloads, row.payloads)]
         for start, end in range_set(row.dropped):
             after[1].remove(start, end)
@@ -156,7 +156,7 @@ class _Shard:
             why = f"this peer's claims to this log are in more than {settings.max_runs} pieces"
             self._refuse(plain_key(row.log), why, brought_by=row.peer_id, source=source)
             return
-        held.log.entries, held.log.payloads = after
+        stored.log.entries, stored.log.payloads = after
 
     def save(self) -> Iterator[tuple[bytes, bytes]]:
         """Store the changes; yields the records to write, by key."""
@@ -204,16 +204,16 @@ class _Shard:
                 return None
             self._peers_add(peer_id, 1)
             rows[key] = b""
-            held = HeldLog()
-            row = _Row(held, encode_row(held))
+            held_log = HeldLog()
+            row = _Row(held_log, encode_row(held_log))
         else:
             fragments = None
             if has_fragments(stored):
                 fragments = self._store.load(FRAGMENTS, log)
                 if fragments is None:
                     raise StateMissingError("the links of a log's fragments are missing")
-            held = decode_row(stored, fragments)
-            row = _Row(held, (stored, fragments))
+            held_log = decode_row(stored, fragments)
+            row = _Row(held_log, (stored, fragments))
         self._rows[key] = row
         return row
 

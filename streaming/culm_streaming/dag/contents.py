@@ -25,14 +25,14 @@ from culm_models.dag.validation_rules import ValidationRules
 from culm_streaming.dag.rows import Content
 
 APPEND, JOIN, PUBLISH, UCAN, REFUSED_NODE, REFUSED_UCAN = range(6)
-_VERIFIED_MOST: Final = 65_536
+_MAX_VERIFIED: Final = 65_536
 
 
 class VerifiedUcans:
     """CIDs of the UCANs whose signatures were verified most recently, because delegations recur."""
 
-    def __init__(self, most: int = _VERIFIED_MOST) -> None:
-        self._most = most
+    def __init__(self, max_cids: int = _MAX_VERIFIED) -> None:
+        self._max_cids = max_cids
         self._cids: OrderedDict[bytes, None] = OrderedDict()
 
     def is_signed(self, ucan: Ucan) -> bool:
@@ -46,7 +46,7 @@ class VerifiedUcans:
         except UcanSignature:
             return False
         self._cids[raw] = None
-        if len(self._cids) > self._most:
+        if len(self._cids) > self._max_cids:
             self._cids.popitem(last=False)
         return True
 
@@ -54,10 +54,10 @@ class VerifiedUcans:
 def common_content(data: bytes, settings: ValidationRules) -> Content | None:
     """Read an append of the usual form, faster than `read_content`; returns None for all other blocks."""
     bounds = settings.bounds
-    found = common_append(data) if len(data) <= bounds.node else None
-    if found is None or len(found[1]) > bounds.shards:
+    append = common_append(data) if len(data) <= bounds.node else None
+    if append is None or len(append[1]) > bounds.shards:
         return None
-    return APPEND, *found
+    return APPEND, *append
 
 
 def read_content(
@@ -110,9 +110,9 @@ def _of_node(node: ReplicaNode, settings: ValidationRules, verified: VerifiedUca
     change = node.change
     prior = None if node.prior is None else node.prior.raw
     if isinstance(change, AppendChange):
-        return APPEND, prior, [one.raw for one in change.shards]
+        return APPEND, prior, [shard.raw for shard in change.shards]
     if isinstance(change, JoinChange):
-        return JOIN, prior, [one.raw for one in change.forks]
+        return JOIN, prior, [fork.raw for fork in change.forks]
     leaf = change.proof
     # A wrong signature is refused on admission, because other rules have precedence.
     is_signed = verified.is_signed(leaf)
@@ -131,13 +131,17 @@ def _of_claims(claims: Claims, revoked: Iterable[Cid]) -> Sequence[Any]:
         claims.issuer,
         claims.audience,
         [
-            (one.can, one.resource, None if one.nb is None else [(n, _raw(v)) for n, v in one.nb.items()])
-            for one in claims.capabilities
+            (
+                capability.can,
+                capability.resource,
+                None if capability.nb is None else [(n, _raw(v)) for n, v in capability.nb.items()],
+            )
+            for capability in claims.capabilities
         ],
         claims.expires,
         claims.not_before,
-        [one.raw for one in claims.proofs],
-        [one.raw for one in revoked],
+        [proof.raw for proof in claims.proofs],
+        [cid.raw for cid in revoked],
     )
 
 

@@ -72,16 +72,16 @@ def dag_query(session: SparkSession, kafka: KafkaSettings, settings: DagJobSetti
     agree_verdict(kafka, settings.verdict)
     layout = settings.layout
 
-    def packed(name: str, most: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
+    def packed(name: str, max_offsets: int, pack: Callable[..., Iterator[Packed]]) -> DataFrame:
         packing = Packing(layout, settings.verdict, kafka.topic(name))
-        return _packed(kafka_records(session, kafka, name, most), pack, packing)
+        return _packed(kafka_records(session, kafka, name, max_offsets), pack, packing)
 
-    most = settings.max_offsets_per_trigger
+    max_offsets_per_trigger = settings.max_offsets_per_trigger
     everything = (
-        packed("dag.nodes", most, pack_nodes)
-        .union(packed("dag.publishes", most, pack_publishes))
+        packed("dag.nodes", max_offsets_per_trigger, pack_nodes)
+        .union(packed("dag.publishes", max_offsets_per_trigger, pack_publishes))
         .union(packed("dag.shards", settings.max_chunks_per_trigger, pack_shards))
-        .union(packed("dag.blocked", most, pack_blocked))
+        .union(packed("dag.blocked", max_offsets_per_trigger, pack_blocked))
     )
     shards = ShardStep((SHARDS_KNOWN, CHUNKS), partial(_take_shards, verdict=settings.verdict))
     replicas = ShardStep((HEAD, PIECES), partial(_take_replicas, verdict=settings.verdict, layout=layout))
@@ -103,8 +103,8 @@ def _take_shards(shard: Shard, packed: list[Any], *, verdict: ValidationRules) -
     """Process the rows of the first stage; forward those of the second."""
     chunks = [blob for stage, blob in packed if stage == SHARDS]
     passed_on = [blob for stage, blob in packed if stage == REPLICAS]
-    if chunks and (told := shards_step(shard.state, ChunkRows.unpack(chunks), verdict)):
-        passed_on.append(told.pack())
+    if chunks and (rows := shards_step(shard.state, ChunkRows.unpack(chunks), verdict)):
+        passed_on.append(rows.pack())
     return (([PLACE], [blob]) for blob in passed_on)
 
 

@@ -81,8 +81,8 @@ def pack_nodes(records: Iterable[Record], packing: Packing) -> Iterator[Packed]:
             continue
         source = (packing.name, partition, offset)
         common = common_node_record(key, value)
-        if common is not None and (said := common_content(common[2], packing.verdict)) is not None:
-            rows.nodes.append(NodeRow(common[0], common[1], said, common[2], common[3], source))
+        if common is not None and (content := common_content(common[2], packing.verdict)) is not None:
+            rows.nodes.append(NodeRow(common[0], common[1], content, common[2], common[3], source))
             continue
         cid: Cid | None = None
         peer: bytes | None = None
@@ -111,8 +111,8 @@ def pack_publishes(records: Iterable[Record], packing: Packing) -> Iterator[Pack
             id, record = decode_publish_record(key, value)
             cid, data = record.cid, record.data
             content = read_content(cid, data, packing.verdict, _VERIFIED, record.received_at)
-            said = content[2][0] if content[0] == PUBLISH else published_id(data)
-            if said != id:
+            named_id = content[2][0] if content[0] == PUBLISH else published_id(data)
+            if named_id != id:
                 raise NodeSchema("dag.publishes has publishes alone, each under its id")
             rows.publishes.append(
                 PublishRow(id, cid.raw, content, record.received_at, data, record.peer, source)
@@ -164,8 +164,8 @@ def pack_shards(records: Iterable[Record], packing: Packing) -> Iterator[Packed]
 
 
 def _packed(rows: dict[int, ChunkRows]) -> Iterator[Packed]:
-    for place, some in rows.items():
-        yield place, SHARDS, some.pack()
+    for shard_number, chunk_rows in rows.items():
+        yield shard_number, SHARDS, chunk_rows.pack()
 
 
 def refuse(
@@ -178,7 +178,7 @@ def refuse(
     source: Sequence[Any] | None = None,
 ) -> None:
     """Add a record of `rejected` for a malformed record or node; bytes larger than a chunk are left out."""
-    some = data if data is not None and len(data) <= CHUNK_SIZE else None
-    place = (source[0], source[1], source[2]) if source else None
-    key, record = dag_rejection(cid, error.code, str(error), data=some, peer=peer, source=place)
+    kept_data = data if data is not None and len(data) <= CHUNK_SIZE else None
+    position = (source[0], source[1], source[2]) if source else None
+    key, record = dag_rejection(cid, error.code, str(error), data=kept_data, peer=peer, source=position)
     rows.ready.append((REJECTED, key, record.encode(), None))

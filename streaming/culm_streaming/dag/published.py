@@ -73,18 +73,18 @@ class PublishedIds:
         )
 
     def _state(self, id: bytes, cid: Cid) -> PublishState:
-        found = self._states.get(cid)
-        if found is None:
-            found = self._states[cid] = self._machine.content_state(cid)
+        state = self._states.get(cid)
+        if state is None:
+            state = self._states[cid] = self._machine.content_state(cid)
             change = self._machine.publish(cid)
             origin = self._machine.store.state((change.origin,))
             shards = set(origin.shards)
             if change.shard is not None:
                 shards.add(change.shard)
             here = self._machine.shards
-            for one in (*origin.missing, *(shard for shard in shards if shard not in here)):
-                self._waiting.setdefault(one, set()).add((id, cid))
-            for one in shards:
-                if one in here:
-                    self._using.setdefault(one, set()).add((id, cid))
-        return found
+            for missing in (*origin.missing, *(shard for shard in shards if shard not in here)):
+                self._waiting.setdefault(missing, set()).add((id, cid))
+            for shard in shards:
+                if shard in here:
+                    self._using.setdefault(shard, set()).add((id, cid))
+        return state

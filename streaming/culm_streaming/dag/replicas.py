@@ -209,7 +209,7 @@ class Replicas:
             self._machine.drop_shard(cid)
             changed.went.add(cid)
 
-    def _take_falls(self, changed: _Changed, told: ReplicaRows) -> None:
+    def _take_falls(self, changed: _Changed, rows: ReplicaRows) -> None:
         """Process accepted nodes that are refused since, because a node they build on has another kind."""
         refused = self._machine.refused
         if len(refused) == self._refused:
@@ -220,7 +220,7 @@ class Replicas:
         for cid in fallen:
             if cid not in changed.refused:
                 # Its bytes are in the source topic.
-                refuse(told, cid, refused[cid])
+                refuse(rows, cid, refused[cid])
         for key, space in self._spaces.items():
             # Also spaces that only name the node: a refused node is not missing any more.
             if any(cid.raw in space.nodes or space.names(cid) for cid in fallen):
@@ -237,21 +237,23 @@ class Replicas:
     # Records to write.
 
     def _records(self, changed: _Changed) -> list[Ready]:
-        found: list[Ready] = []
+        records: list[Ready] = []
         for space in sorted(changed.spaces):
             value = self._spaces[space].record(self._machine.refused.__contains__).encode()
             if self._differs_from_written(HEADS_TOPIC, space, value):
-                found.append((HEADS_TOPIC, space, value, None))
+                records.append((HEADS_TOPIC, space, value, None))
         for id, start in sorted(changed.starts.items()):
             links = self._machine.order(id).order(start)
-            found += [(ORDER_TOPIC, id, one.encode(), None) for one in order_records(start, links)]
+            records += [
+                (ORDER_TOPIC, id, order_record.encode(), None) for order_record in order_records(start, links)
+            ]
         for id in sorted(changed.ids):
             record = self._published.record(id)
             if record is not None and self._differs_from_written(
                 PUBLISHED_TOPIC, id, value := record.encode()
             ):
-                found.append((PUBLISHED_TOPIC, id, value, None))
-        return found
+                records.append((PUBLISHED_TOPIC, id, value, None))
+        return records
 
     def _differs_from_written(self, topic: str, key: bytes, value: bytes) -> bool:
         if self._written.get((topic, key)) == value:

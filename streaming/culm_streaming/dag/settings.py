@@ -6,7 +6,7 @@ from typing import Final
 from culm_models.errors import require
 from culm_streaming.errors import JobSettingsError
 
-_MOST: Final = {"shards": 1024, "batch_bytes": 256 * 1_048_576}
+_LIMITS: Final = {"shards": 1024, "batch_bytes": 256 * 1_048_576}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +22,7 @@ class DagLayout:
     """Received rows are stored in pieces of the state of about this size."""
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
-            require(1 <= getattr(self, name) <= most, JobSettingsError, f"{name} is not between 1 and {most}")
+        for name, limit in _LIMITS.items():
+            require(
+                1 <= getattr(self, name) <= limit, JobSettingsError, f"{name} is not between 1 and {limit}"
+            )

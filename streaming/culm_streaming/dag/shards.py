@@ -51,8 +51,8 @@ def shards_step(store: JobState, rows: ChunkRows, settings: ValidationRules) -> 
     """Process chunks of one place, in the order of partitions; returns rows for the second stage."""
     out = ReplicaRows()
     in_order = sorted(rows.chunks, key=lambda row: (row.shard, row.partition, row.position))
-    for raw, some in groupby(in_order, key=lambda row: row.shard):
-        chunks = list(some)
+    for raw, group in groupby(in_order, key=lambda row: row.shard):
+        chunks = list(group)
         _take(store, cid_from_bytes(raw), chunks, settings, out)
     return out
 
@@ -119,7 +119,7 @@ def _open(
 ) -> None:
     """Read a shard whose chunks are all there for the first time. Their bytes are not needed any more."""
     offsets = sorted(shard.held)
-    data = b"".join(fresh.get(one) or store.load(CHUNKS, (cid.raw, one)) or b"" for one in offsets)
+    data = b"".join(fresh.get(offset) or store.load(CHUNKS, (cid.raw, offset)) or b"" for offset in offsets)
     for offset in offsets:
         if offset not in fresh:
             store.save(CHUNKS, (cid.raw, offset), None)
@@ -140,11 +140,11 @@ def read_shard(
         return (), tuple((key, record.encode()) for key, record in records)
     check_block(cid, data, settings.hashes)
     opened, places = open_with_places(cid, data, hashes=settings.hashes, bounds=settings.bounds)
-    records = shard_index(cid, len(data), opened.roots, (BlockPlace(*place) for place in places))
+    records = shard_index(cid, len(data), opened.roots, (BlockPlace(*location) for location in places))
     links: list[tuple[bytes, tuple[bytes, ...] | None]] = []
     for block, content in opened.blocks.items():
         named = links_of(block, bytes(content))
-        links.append((block.raw, None if named is None else tuple(one.raw for one in named)))
+        links.append((block.raw, None if named is None else tuple(link.raw for link in named)))
     return tuple(links), tuple((key, record.encode()) for key, record in records)
 
 
@@ -162,11 +162,11 @@ def _encode(shard: _Shard) -> bytes:
 
 
 def _decode(blob: bytes) -> _Shard:
-    form, size, held, links, index, is_refused, is_here = cbor2.loads(blob)
+    form, size, offsets, links, index, is_refused, is_here = cbor2.loads(blob)
     check_format("a shard of the job dag", form, FORMAT)
     return _Shard(
         size,
-        set(held),
+        set(offsets),
         None
         if links is None
         else tuple((cid, None if named is None else tuple(named)) for cid, named in links),

@@ -68,7 +68,7 @@ class Space:
         return HeadsRecord(
             first_links(self._heads.values()),
             len(self._shards),
-            first_links(one for one in self._missing_nodes.values() if not is_refused(one)),
+            first_links(node for node in self._missing_nodes.values() if not is_refused(node)),
             first_links(self._missing_shards.values()),
             first_links(self._opaque.values()),
         )

@@ -58,7 +58,7 @@ class BatchLog:
             return []
         if self.token == NO_TOKEN:
             return None
-        found: list[bytes] = []
+        newer: list[bytes] = []
         for number in range(self._last, -1, -1):
             piece = self._store.load(PIECES, number)
             if piece is None:
@@ -66,9 +66,9 @@ class BatchLog:
             batches = list(_batches(piece))
             for at in range(len(batches) - 1, -1, -1):
                 if batches[at][0] == token:
-                    return [rows for _, rows in batches[at + 1 :]] + found
-            found[:0] = [rows for _, rows in batches]
-        return found if token == NO_TOKEN else None
+                    return [rows for _, rows in batches[at + 1 :]] + newer
+            newer[:0] = [rows for _, rows in batches]
+        return newer if token == NO_TOKEN else None
 
 
 def _batches(piece: bytes) -> Iterator[tuple[bytes, bytes]]:

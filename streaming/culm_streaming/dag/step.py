@@ -42,10 +42,10 @@ def _replicas_as_of(log: BatchLog, verdict: ValidationRules, remembered: Remembe
     if remembered.replicas is not None and remembered.verdict == verdict.digest:
         behind = log.behind(remembered.token)
         if behind is not None:
-            for one in behind:
-                remembered.replicas.take(ReplicaRows.unpack([one]))
+            for batch in behind:
+                remembered.replicas.take(ReplicaRows.unpack([batch]))
             return remembered.replicas
     replicas = Replicas(verdict)
-    for one in log.behind(NO_TOKEN) or ():
-        replicas.take(ReplicaRows.unpack([one]))
+    for batch in log.behind(NO_TOKEN) or ():
+        replicas.take(ReplicaRows.unpack([batch]))
     return replicas

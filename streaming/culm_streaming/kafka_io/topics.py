@@ -51,9 +51,9 @@ def kafka_source(
     )
 
 
-def kafka_records(session: SparkSession, kafka: KafkaSettings, name: str, most: int) -> DataFrame:
-    """Return `key`, `value`, `partition` and `offset` of a topic's records, `most` per micro-batch."""
-    records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=most)
+def kafka_records(session: SparkSession, kafka: KafkaSettings, name: str, max_offsets: int) -> DataFrame:
+    """Return `key`, `value`, `partition` and `offset` of a topic's records, `max_offsets` per micro-batch."""
+    records = kafka_source(session, kafka, (name,), max_offsets_per_trigger=max_offsets)
     return records.select("key", "value", "partition", "offset")
 
 

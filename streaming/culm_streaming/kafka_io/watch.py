@@ -90,21 +90,25 @@ class KafkaWatch:
         """
         with self._lock:
             return {
-                place: max(end - positions.get(place, self._starts.get(place, 0)), 0)
-                for place, end in self._ends.items()
-                if place[0] in topics
+                partition: max(end - positions.get(partition, self._starts.get(partition, 0)), 0)
+                for partition, end in self._ends.items()
+                if partition[0] in topics
             }
 
     def removed(self, topics: Collection[str]) -> dict[Place, int]:
         """Return the number of removed records of these topics by partition, by the latest answer."""
         with self._lock:
-            return {place: start for place, start in self._starts.items() if start and place[0] in topics}
+            return {
+                partition: start
+                for partition, start in self._starts.items()
+                if start and partition[0] in topics
+            }
 
     def ask(self) -> None:
         """Ask once and store the answer; blocks for up to half a minute if Kafka is unreachable."""
         try:
-            found = ask_origin(self._admin, self._known.topic_ids, timeout_seconds=_TIMEOUT_SECONDS)
-            self._known.check(found, what="what the jobs have read and written", remedy=REMEDY)
+            origin = ask_origin(self._admin, self._known.topic_ids, timeout_seconds=_TIMEOUT_SECONDS)
+            self._known.check(origin, what="what the jobs have read and written", remedy=REMEDY)
             starts, ends = self._ask_offsets()
         except TopicMissing as error:
             # A broker that was just restarted may not know every topic for a moment.
@@ -169,6 +173,6 @@ class KafkaWatch:
             dict.fromkeys(places, which), request_timeout=_TIMEOUT_SECONDS
         )
         return {
-            (place.topic, place.partition): int(answer.result(_TIMEOUT_SECONDS).offset)
-            for place, answer in answers.items()
+            (partition.topic, partition.partition): int(answer.result(_TIMEOUT_SECONDS).offset)
+            for partition, answer in answers.items()
         }

@@ -77,7 +77,7 @@ def read_bare(
     return BareEntry(key, flavour, entry, record)
 
 
-def bare_row(bare: BareEntry, source: int, place: tuple[int, int], *, max_bytes: int) -> BareRow:
+def bare_row(bare: BareEntry, source: int, location: tuple[int, int], *, max_bytes: int) -> BareRow:
     """Return the row for an entry from this place in `entries`, of a log in this (shard, block)."""
     key, flavour, entry, record = bare
     entry_hash = flavour.hash(record.entry)
@@ -91,10 +91,10 @@ def bare_row(bare: BareEntry, source: int, place: tuple[int, int], *, max_bytes:
     if entry.end_of_log:
         flags |= END_OF_LOG
     hashes = [
-        NO_HASH if one is None else yamf_digest(one) if is_yamf else one[len(flavour.prefix) :]
-        for one in (entry_hash, entry.backlink, entry.skiplink)
+        NO_HASH if link is None else yamf_digest(link) if is_yamf else link[len(flavour.prefix) :]
+        for link in (entry_hash, entry.backlink, entry.skiplink)
     ]
-    shard, block = place
+    shard, block = location
     head = PACK_HEAD(
         yamf_key(key) if is_yamf else key,
         entry.seq_num,

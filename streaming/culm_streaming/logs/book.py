@@ -160,10 +160,10 @@ def skiplink_targets(seq_nums: Array) -> Array:
 
 
 def _looked_up(seq_nums: Array, compute: Callable[[int], int]) -> Array:
-    found: Array = _table(compute)[np.minimum(seq_nums, _TABLE_SIZE - 1)]
+    values: Array = _table(compute)[np.minimum(seq_nums, _TABLE_SIZE - 1)]
     for index in np.flatnonzero(seq_nums >= _TABLE_SIZE).tolist():
-        found[index] = compute(int(seq_nums[index]))
-    return found
+        values[index] = compute(int(seq_nums[index]))
+    return values
 
 
 # A log's height is the number of entries accepted one by one, so 40 bits are never reached.
@@ -185,12 +185,12 @@ class Book:
         parts = [(number, decode_block(blob)) for number in numbers if (blob := store.load(BLOCKS, number))]
         old: Array = np.concatenate([np.empty(0, LOG), *(part[0] for _, part in parts)])
         self.index = {key: index for index, key in enumerate(old["key"].tolist())}
-        room = {number: max_logs_per_block - len(part[0]) for number, part in parts}
+        capacity = {number: max_logs_per_block - len(part[0]) for number, part in parts}
         new: list[bytes] = []
         for key in sorted(block_of_key.keys() - self.index.keys()):
             number = block_of_key[key]
-            room[number] = room.get(number, max_logs_per_block) - 1
-            if room[number] >= 0:
+            capacity[number] = capacity.get(number, max_logs_per_block) - 1
+            if capacity[number] >= 0:
                 self.index[key] = len(old) + len(new)
                 new.append(key)
         fresh = np.zeros(len(new), LOG)
@@ -210,22 +210,24 @@ class Book:
 
     def recorded(self, owners: Array, seq_nums: Array) -> Array:
         """Return the records (`TAIL`) of accepted entries, one for each owner and sequence number."""
-        found = np.empty(len(owners), TAIL)
+        records = np.empty(len(owners), TAIL)
         tail_size = self.logs["tail"].astype(np.int64)
         tail_start = np.cumsum(tail_size) - tail_size
         in_chunks = (self.logs["height"] - self.logs["tail"])[owners]
         position = seq_nums.astype(np.int64) - 1
         near = seq_nums > in_chunks
         near_owners = owners[near]
-        found[near] = self._tail[tail_start[near_owners] + position[near] - in_chunks[near].astype(np.int64)]
+        records[near] = self._tail[
+            tail_start[near_owners] + position[near] - in_chunks[near].astype(np.int64)
+        ]
         chunks: dict[tuple[int, int], Array] = {}
         for row in np.flatnonzero(~near).tolist():
-            owner, (chunk, place) = int(owners[row]), divmod(int(position[row]), CHUNK)
+            owner, (chunk, index) = int(owners[row]), divmod(int(position[row]), CHUNK)
             entries = chunks.get((owner, chunk))
             if entries is None:
                 entries = chunks[owner, chunk] = load_chunk(self._store, self._key(owner), chunk)
-            found[row] = entries[place]
-        return found
+            records[row] = entries[index]
+        return records
 
     def skiplink_hashes(self, owners: Array, seq_nums: Array) -> tuple[Array, Array]:
         """Return (found, hashes) of the remembered entries with these owners and sequence numbers."""
@@ -233,8 +235,8 @@ class Book:
         wanted = owners << _SEQ_NUM_BITS | np.minimum(seq_nums, _MAX_SEQ_NUM).astype(np.int64)
         if not len(known):
             return np.zeros(len(owners), bool), np.zeros((len(owners), 4), np.uint64)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return known[place] == wanted, self._skiplinks["hash"][place]
+        index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return known[index] == wanted, self._skiplinks["hash"][index]
 
     def skiplinks_of(self, owner: int) -> Array:
         """Return the remembered entries (`SKIPLINK`) of one log."""
@@ -277,8 +279,8 @@ class Book:
             start, full = int(starts[log]), int(sizes[log]) // CHUNK
             before = (int(self.logs["height"][log]) - int(sizes[log])) // CHUNK
             for chunk in range(full):
-                place = start + chunk * CHUNK
-                save_chunk(self._store, self._key(log), before + chunk, tail[place : place + CHUNK])
+                first = start + chunk * CHUNK
+                save_chunk(self._store, self._key(log), before + chunk, tail[first : first + CHUNK])
             spilled[start : start + full * CHUNK] = True
         self._tail = tail[~spilled]
         self.logs["tail"] = sizes % CHUNK

@@ -122,8 +122,8 @@ def hold_back(
     changed: list[int] = []
     for owner, numbers in sorted(waiting.items()):
         count, size = int(book.logs["early_count"][owner]), int(book.logs["early_bytes"][owner])
-        held = sum(1 for number in numbers if rows.heads["flags"][number] & FROM_STATE)
-        if held == len(numbers) == count:
+        stored_count = sum(1 for number in numbers if rows.heads["flags"][number] & FROM_STATE)
+        if stored_count == len(numbers) == count:
             continue
         totals.add(-count, -size)
         changed.append(owner)

@@ -32,11 +32,11 @@ class EntryFetcher:
         Raises `KafkaFailure` if the broker does not answer: the micro-batch is then repeated.
         """
         client, topic = _client(self.settings_json)
-        place = TopicPartition(topic, partition, offset)
+        position = TopicPartition(topic, partition, offset)
         low, high = watermarks(client, topic, partition)
         if not low <= offset < high:
             return None
-        client.assign([place])
+        client.assign([position])
         try:
             deadline = monotonic() + _TIMEOUT_SECONDS
             while (left := deadline - monotonic()) > 0:

@@ -118,10 +118,10 @@ def pack_records(
                         skiplink, flags = entry.skiplink[2:], HAS_SKIPLINK
                 if entry.end_of_log:
                     flags |= END_OF_LOG
-                place = places.get(key)
-                if place is None:
-                    place = places[key] = place_of_log(key, settings)
-                shard, block = place
+                location = places.get(key)
+                if location is None:
+                    location = places[key] = place_of_log(key, settings)
+                shard, block = location
                 head = PACK_HEAD(
                     key,
                     seq_num,
@@ -161,8 +161,8 @@ def _open(
         bare = read_bare(key, stated, peek, verify_signature=verify_signature)
         if bare is None:
             return stated
-        place = place_of_log(bare.key, settings)
-        return bare_row(bare, pack_source(partition, offset), place, max_bytes=MAX_VALUE_BYTES)
+        location = place_of_log(bare.key, settings)
+        return bare_row(bare, pack_source(partition, offset), location, max_bytes=MAX_VALUE_BYTES)
     except CulmError as error:
         return error.with_traceback(None)
 

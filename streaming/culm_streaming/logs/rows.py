@@ -172,27 +172,27 @@ def take_apart(value: bytes) -> RecordParts | None:
         schema_end = start + size
         if not value.startswith(_PEER_HEAD, schema_end):
             return None
-        place = schema_end + 34
-        head = value[place]
+        position = schema_end + 34
+        head = value[position]
         # The session: a small number, or one of one or two bytes.
         if head < 24:
-            place += 1
-        elif head == 0x18 and value[place + 1] >= 24:
-            place += 2
-        elif head == 0x19 and value[place + 1]:
-            place += 3
+            position += 1
+        elif head == 0x18 and value[position + 1] >= 24:
+            position += 2
+        elif head == 0x19 and value[position + 1]:
+            position += 3
         else:
             return None
-        head = value[place]
+        head = value[position]
         if 0x48 <= head <= 0x57:
-            place += 1 + head - 0x40
-        elif head == 0x58 and 24 <= value[place + 1] <= 32:
-            place += 2 + value[place + 1]
+            position += 1 + head - 0x40
+        elif head == 0x58 and 24 <= value[position + 1] <= 32:
+            position += 2 + value[position + 1]
         else:
             return None
     except IndexError:
         return None
-    if place != len(value):
+    if position != len(value):
         return None
     return RecordParts(
         value,

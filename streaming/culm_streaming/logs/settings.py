@@ -6,7 +6,7 @@ from typing import Final
 from culm_models.errors import require
 from culm_streaming.errors import JobSettingsError
 
-_MOST: Final = {
+_LIMITS: Final = {
     "shards": 1024,
     "blocks": 65_535,
     "max_early_per_log": 65_535,
@@ -34,5 +34,7 @@ class ChainSettings:
     entries_topic: str = "culm.entries"
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
-            require(1 <= getattr(self, name) <= most, JobSettingsError, f"{name} is not between 1 and {most}")
+        for name, limit in _LIMITS.items():
+            require(
+                1 <= getattr(self, name) <= limit, JobSettingsError, f"{name} is not between 1 and {limit}"
+            )

@@ -147,8 +147,8 @@ def _judge_rows(
     values = rows.values
     written = [values[row] for row in grown.tolist()]
     grown_keys: list[bytes] = heads["key"][grown].tolist()
-    for place in np.flatnonzero(heads["flags"][grown] & YAMF_LOG).tolist():
-        grown_keys[place] = _yamf_log_key(LogRecord.decode(written[place]))
+    for index in np.flatnonzero(heads["flags"][grown] & YAMF_LOG).tolist():
+        grown_keys[index] = _yamf_log_key(LogRecord.decode(written[index]))
     output.logs += zip(grown_keys, written, strict=True)
     for refusal in sorted(refused, key=lambda refusal: refusal.row):
         head = heads[refusal.row]

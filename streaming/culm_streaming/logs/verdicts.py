@@ -34,9 +34,9 @@ def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
     starts = np.flatnonzero(is_first)
     run = np.cumsum(is_first) - 1
     first = starts[run]
-    place = np.arange(len(owners))
+    positions = np.arange(len(owners))
 
-    good = seq_nums == height + 1 + (place - first).astype(np.uint64)
+    good = seq_nums == height + 1 + (positions - first).astype(np.uint64)
     # A log without entries has the hash 0, and so has the absent backlink of a first entry.
     before = np.roll(heads["hash"], 1, axis=0)
     before[starts] = logs["hash"][owners[starts]]
@@ -52,12 +52,12 @@ def simply_continued(book: Book, owners: Array, heads: Array) -> Array:
         target = skiplink_targets(seq_nums[with_skiplink])
         floor = height[with_skiplink]
         in_batch = target > floor
-        found, named = book.skiplink_hashes(owners[with_skiplink], target)
+        is_known, named = book.skiplink_hashes(owners[with_skiplink], target)
         behind = first[with_skiplink] + (target - floor - 1).astype(np.int64)
-        found |= in_batch
+        is_known |= in_batch
         behind = np.where(in_batch & (behind >= 0) & (behind < len(owners)), behind, 0)
         named = np.where(in_batch[:, None], heads["hash"][behind], named)
-        good[with_skiplink] &= found & (heads["skiplink"][with_skiplink] == named).all(axis=1)
+        good[with_skiplink] &= is_known & (heads["skiplink"][with_skiplink] == named).all(axis=1)
     whole_run: Array = np.logical_and.reduceat(good, starts)
     result: Array = whole_run[run]
     return result
@@ -161,8 +161,8 @@ def _check(
     )
 
     def hash_at(seq_num: int) -> bytes | None:
-        found = hashes.get(seq_num)
-        return None if found is None else PREFIX + found
+        entry_hash = hashes.get(seq_num)
+        return None if entry_hash is None else PREFIX + entry_hash
 
     try:
         check_links(entry, hash_at=hash_at, end_of_log_at=ended_at)

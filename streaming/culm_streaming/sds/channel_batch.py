@@ -43,7 +43,7 @@ from culm_topics.sds.keys import AckKey
 from culm_topics.sds.records import Details, SdsChannelRecord, SdsMessageRecord
 
 _SEED_PERSON = b"culm.sds.seed"
-_MOST_HELD = 1_000
+_MAX_HELD = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +145,21 @@ class OpenChannel:
         """Record that a participant is not hosted any more."""
         self.records += self._acks.left(participant_id)
 
-    def take(self, output: ChannelOutput, now_ms: int, given: Input | None) -> None:
-        """Write the output of a step of the channel; `given` is its input, None for a timer."""
+    def take(self, output: ChannelOutput, now_ms: int, incoming: Input | None) -> None:
+        """Write the output of a step of the channel; `incoming` is its input, None for a timer."""
         profile = self.record.profile
         for event in map(kept, output.events):
             if event is None:
                 continue
             if isinstance(event, Rejected):
-                self._refuse(event, now_ms, given)
+                self._refuse(event, now_ms, incoming)
                 continue
             self.is_kept = True
             if isinstance(event, Received) and event.message_kind == "content":
-                self._store(event, given)
+                self._store(event, incoming)
             elif isinstance(event, Lost):
                 self.record.lost += 1
-            self.report(event, now_ms, given)
+            self.report(event, now_ms, incoming)
         for outbound in output.send:
             self._put(Topic.OUT, out_value(profile, outbound))
             if outbound.kind == "new":
@@ -169,20 +169,22 @@ class OpenChannel:
                 self._put(Topic.FETCH, value)
         self._acks.note(output)
 
-    def report(self, event: Event | HostingEvent, now_ms: int, given: Input | None) -> None:
+    def report(self, event: Event | HostingEvent, now_ms: int, incoming: Input | None) -> None:
         """Write one event, under the channel's next number."""
         self.record.event_number += 1
         details: dict[str, Any] = {}
-        if given is not None and given.token is not None:
-            details["token"] = given.token
+        if incoming is not None and incoming.token is not None:
+            details["token"] = incoming.token
             if isinstance(event, Rejected):
-                details["command"] = given.command
+                details["command"] = incoming.command
         self._put(Topic.EVENTS, event_value(event, self.record.event_number, now_ms, details))
 
-    def refuse(self, error: CulmError, given: Input) -> None:
+    def refuse(self, error: CulmError, incoming: Input) -> None:
         """Write a record of `rejected` for a refused input."""
         self.records.append(
-            rejected(error.code, str(error), wire=given.wire, peer_id=given.peer_id, source=given.source)
+            rejected(
+                error.code, str(error), wire=incoming.wire, peer_id=incoming.peer_id, source=incoming.source
+            )
         )
 
     def save(self, cache: Cache) -> list[OutputRecord]:
@@ -241,34 +243,38 @@ class OpenChannel:
             next_due_ms=record.due_ms,
         )
 
-    def _refuse(self, event: Rejected, now_ms: int, given: Input | None) -> None:
+    def _refuse(self, event: Rejected, now_ms: int, incoming: Input | None) -> None:
         """Write refused input from peers only to `rejected`: it must not fill stored topics."""
         if event.code == DisputedIdError.code:
             # Once for each message of the log, so no more often than messages are stored.
-            self.report(event, now_ms, given)
-        if given is None or event.code == WaitingFullError.code:
-            self.report(event, now_ms, given)
+            self.report(event, now_ms, incoming)
+        if incoming is None or event.code == WaitingFullError.code:
+            self.report(event, now_ms, incoming)
             return
         self.records.append(
-            rejected(event.code, event.reason, wire=given.wire, peer_id=given.peer_id, source=given.source)
+            rejected(
+                event.code, event.reason, wire=incoming.wire, peer_id=incoming.peer_id, source=incoming.source
+            )
         )
-        if given.wire is not None and self.channel.is_quarantined(event.message_id):
-            self._hold(event.message_id, given)
+        if incoming.wire is not None and self.channel.is_quarantined(event.message_id):
+            self._hold(event.message_id, incoming)
 
-    def _hold(self, message_id: str, given: Input) -> None:
+    def _hold(self, message_id: str, incoming: Input) -> None:
         """Keep the bytes of a message in quarantine, for the store, until it is accepted."""
         self.is_kept = True
-        held = self.record.held
-        if message_id in held:
+        held_ids = self.record.held
+        if message_id in held_ids:
             return
-        held.append(message_id)
-        self._state.save(Kind.HELD, name_of(self.key, message_id), cbor2.dumps((given.wire, given.hint)))
-        if len(held) > _MOST_HELD:
-            self._state.save(Kind.HELD, name_of(self.key, held.pop(0)), None)
+        held_ids.append(message_id)
+        self._state.save(
+            Kind.HELD, name_of(self.key, message_id), cbor2.dumps((incoming.wire, incoming.hint))
+        )
+        if len(held_ids) > _MAX_HELD:
+            self._state.save(Kind.HELD, name_of(self.key, held_ids.pop(0)), None)
 
-    def _store(self, event: Received, given: Input | None) -> None:
+    def _store(self, event: Received, incoming: Input | None) -> None:
         """Store a message with content, with its bytes, when it has been received for the first time."""
-        wire, hint = (None, None) if given is None else (given.wire, given.hint)
+        wire, hint = (None, None) if incoming is None else (incoming.wire, incoming.hint)
         if event.message_id in self.record.held:
             name = name_of(self.key, event.message_id)
             blob = self._state.load(Kind.HELD, name)

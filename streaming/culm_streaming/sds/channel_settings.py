@@ -22,7 +22,7 @@ from culm_topics.sds.records import Details
 
 # The settings that a command may change, with their limits. Settings that limit the job's memory are not
 # among them.
-_MOST: Mapping[str, float] = {
+_LIMITS: Mapping[str, float] = {
     "causal_history_size": 1_000,
     "bloom_capacity": 1_000_000,
     "bloom_error_rate": 0.5,
@@ -51,7 +51,7 @@ BIND_SENDERS = "bind_senders"
 _LEAST_MS = 100
 # Most channels have the same settings, and are loaded from state again and again.
 _KNOWN: dict[object, SdsSettings] = {}
-_MOST_KNOWN = 1_024
+_MAX_KNOWN = 1_024
 _SHARD = b""
 
 
@@ -76,7 +76,7 @@ def settings_of(profile: Profile, changed: Details) -> SdsSettings:
     key = profile, tuple([(name, type(changed[name]), changed[name]) for name in sorted(changed)])
     known = _KNOWN.get(key)
     if known is None:
-        if len(_KNOWN) >= _MOST_KNOWN:
+        if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()
         known = _KNOWN[key] = _made(profile, changed)
     return known
@@ -93,8 +93,8 @@ def _made(profile: Profile, changed: Details) -> SdsSettings:
 
 
 def _checked(name: str, value: Any) -> Any:
-    most = _MOST.get(name)
-    if most is None:
+    limit = _LIMITS.get(name)
+    if limit is None:
         raise ChannelSettingsError(f"{name!r} is no setting that a join can change")
     present = SdsSettings.__dataclass_fields__[name].default
     if value is None and name == "lost_timeout_ms":
@@ -103,7 +103,7 @@ def _checked(name: str, value: Any) -> Any:
         raise ChannelSettingsError(f"{name} is not a setting of this type: {value!r}")
     if isinstance(present, float) is not isinstance(value, float) or not isinstance(value, (int, float)):
         raise ChannelSettingsError(f"{name} is not a setting of this type: {value!r}")
-    if value > most or (name.endswith("_ms") and 0 < value < _LEAST_MS):
+    if value > limit or (name.endswith("_ms") and 0 < value < _LEAST_MS):
         raise ChannelSettingsError(f"{name} is out of bounds: {value}")
     return value
 

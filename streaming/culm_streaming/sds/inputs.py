@@ -32,7 +32,7 @@ class CommandError(StreamingError):
     code: ClassVar[str] = "sds.command"
 
 
-def receive(opened: OpenChannel, record: SdsInRecord, given: Input, now_ms: int) -> None:
+def receive(opened: OpenChannel, record: SdsInRecord, incoming: Input, now_ms: int) -> None:
     """Process a message that a peer sent, or that was retrieved."""
     peer_id = record.peer_id
     if peer_id is None:
@@ -50,7 +50,7 @@ def receive(opened: OpenChannel, record: SdsInRecord, given: Input, now_ms: int)
         output = opened.channel.receive(
             record.wire, now_ms, retrieval_hint=record.retrieval_hint, admit=admit
         )
-    opened.take(output, now_ms, given)
+    opened.take(output, now_ms, incoming)
 
 
 def is_by_operator(record: SdsInRecord | SdsCommandRecord) -> bool:
@@ -68,7 +68,7 @@ def check_profile(opened: OpenChannel, profile: Profile) -> None:
         raise ProfileError(f"the channel has profile {opened.record.profile}, the record {profile}")
 
 
-def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def command(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     """Execute a command of a present or future hosted participant; once, however often it arrives.
 
     A refused command is answered by an event in addition to the record on `rejected`: the requester waits for
@@ -82,7 +82,7 @@ def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
     if opened.is_done(record.token):
         return
     try:
-        _DONE[record.kind](opened, record, given, now_ms)
+        _DONE[record.kind](opened, record, incoming, now_ms)
     except CulmError as error:
         if isinstance(error, KnownMessageError) and record.message_id is None:
             return  # the token has been forgotten, the message has not
@@ -90,11 +90,11 @@ def command(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms:
             opened.is_kept = True
             reason = str(error)[:MAX_REJECTED_DETAIL]
             event = Rejected(record.message_id or "", record.participant_id, error.code, reason)
-            opened.report(event, now_ms, given)
+            opened.report(event, now_ms, incoming)
         raise
 
 
-def _join(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def _join(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     participant_id, peer_id = record.participant_id, record.peer_id
     is_hosted = participant_id in opened.channel.participants
     if not opened.record.are_settings_final and opened.owners.owns_channel(peer_id):
@@ -112,11 +112,11 @@ def _join(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: i
         output = opened.channel.join(participant_id, now_ms)
         opened.joined(participant_id, now_ms)
     opened.is_kept = True
-    opened.report(HostingEvent("joined", participant_id), now_ms, given)
-    opened.take(output, now_ms, given)
+    opened.report(HostingEvent("joined", participant_id), now_ms, incoming)
+    opened.take(output, now_ms, incoming)
 
 
-def _open(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def _open(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     """Keep the channel: it has a participant. An operator may change its owner, or begin it anew."""
     if record.peer_id is None:
         if opened.record.profile != record.profile:
@@ -125,7 +125,7 @@ def _open(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: i
     opened.is_kept = True
 
 
-def _transfer(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def _transfer(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     if record.peer_id is not None:
         raise CommandError("an id changes hands by an operator's command alone")
     opened.owners.give(record.participant_id, _new_owner(record), now_ms)
@@ -138,14 +138,14 @@ def _new_owner(record: SdsCommandRecord) -> bytes | None:
     return record.content
 
 
-def _leave(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def _leave(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     if record.participant_id in opened.channel.participants:
-        opened.take(opened.channel.leave(record.participant_id, now_ms), now_ms, given)
+        opened.take(opened.channel.leave(record.participant_id, now_ms), now_ms, incoming)
         opened.left(record.participant_id)
-    opened.report(HostingEvent("left", record.participant_id), now_ms, given)
+    opened.report(HostingEvent("left", record.participant_id), now_ms, incoming)
 
 
-def _send(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def _send(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     if record.content is None:
         raise CommandError(f"{record.kind} without content")
     output = opened.channel.send(
@@ -156,25 +156,27 @@ def _send(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: i
         message_id=record.message_id,
         nonce=record.token,
     )
-    opened.take(output, now_ms, given)
+    opened.take(output, now_ms, incoming)
 
 
-def _resend(opened: OpenChannel, record: SdsCommandRecord, given: Input, now_ms: int) -> None:
+def _resend(opened: OpenChannel, record: SdsCommandRecord, incoming: Input, now_ms: int) -> None:
     """Make unacknowledged messages due at once; they are sent with the batch."""
     participant_id, message_id = record.participant_id, record.message_id
     if participant_id not in opened.channel.participants:
         raise ParticipantError(f"{participant_id[:100]!r} is not hosted in this channel")
     if message_id is None:
         ids = [
-            one.message_id for one in opened.channel.status().outgoing if one.participant_id == participant_id
+            outgoing.message_id
+            for outgoing in opened.channel.status().outgoing
+            if outgoing.participant_id == participant_id
         ]
     else:
         waits = opened.channel.outgoing_message(message_id)
         ids = [message_id] if waits is not None and waits.participant_id == participant_id else []
-    for one in ids:
-        opened.channel.send_again(one, now_ms)
+    for resent_id in ids:
+        opened.channel.send_again(resent_id, now_ms)
     if ids:
-        opened.take(opened.channel.tick(now_ms, only="outgoing"), now_ms, given)
+        opened.take(opened.channel.tick(now_ms, only="outgoing"), now_ms, incoming)
 
 
 _BEGINNING = frozenset({"join", "open", "transfer"})

@@ -83,7 +83,7 @@ def sds_query(session: SparkSession, kafka: KafkaSettings, settings: SdsJobSetti
     return with_full_topics(step_by_shard(rows, step, time_mode="processingTime"), kafka)
 
 
-JOB = StreamingJob(sds_query, SdsJobSettings, timer_interval_ms=lambda given: given.interval_ms)
+JOB = StreamingJob(sds_query, SdsJobSettings, timer_interval_ms=lambda settings: settings.interval_ms)
 
 
 @lru_cache(maxsize=1)

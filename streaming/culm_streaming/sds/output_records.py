@@ -42,7 +42,7 @@ from culm_topics.sds.records import (
 )
 
 _PLAIN = frozenset({"kind", "message_id", "participant_id", "content"})
-_MOST_ITEMS = 1_000
+_MAX_ITEMS = 1_000
 
 
 class Topic(StrEnum):
@@ -119,7 +119,7 @@ def _names(kind: type[Event] | type[HostingEvent]) -> tuple[str, ...]:
 def _detail(value: Any) -> Any:
     """Return a field as a detail: messages by their ids, long lists cut; None if it is empty."""
     if type(value) is tuple:
-        texts = [item.message_id if isinstance(item, HistoryEntry) else item for item in value[:_MOST_ITEMS]]
+        texts = [item.message_id if isinstance(item, HistoryEntry) else item for item in value[:_MAX_ITEMS]]
         return tuple(texts) or None
     return value
 
@@ -150,7 +150,7 @@ def rejected(
 
 _CHUNK = 64
 """Number of finished messages in a chunk."""
-_MOST_EVIDENCE = 64
+_MAX_EVIDENCE = 64
 
 
 @dataclass(slots=True)
@@ -217,7 +217,7 @@ class ChangedAcks:
                 continue
             waits = channel.outgoing_message(message_id)
             if waits is not None:
-                evidence = tuple(sorted(waits.evidence, key=str.encode)[:_MOST_EVIDENCE])
+                evidence = tuple(sorted(waits.evidence, key=str.encode)[:_MAX_EVIDENCE])
                 row = SdsAckRecord(waits.state, evidence, waits.attempts, waits.next_due_ms)
                 yield self._row(participant_id, message_id, row.encode())
         for participant_id in self._participants:
@@ -234,7 +234,7 @@ class ChangedAcks:
         elif isinstance(event, PossiblyAcknowledged):
             self._change(participant_id, event.message_id, None)
         elif isinstance(event, Acknowledged):
-            evidence = tuple(sorted(event.evidence, key=str.encode)[:_MOST_EVIDENCE])
+            evidence = tuple(sorted(event.evidence, key=str.encode)[:_MAX_EVIDENCE])
             self._change(
                 participant_id, event.message_id, SdsAckRecord("acknowledged", evidence, event.attempts)
             )

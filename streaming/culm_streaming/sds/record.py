@@ -194,7 +194,7 @@ class ChannelRecord:
         elif form != _FORMAT:
             raise StateLayoutError(f"a channel's state has format {form}, this program knows {_FORMAT}")
         profile, settings, are_final, last_ms, number, lost, due_ms, wake_ms, *rest = items
-        held, token, lineage, journal, head, owned = rest
+        held_ids, token, lineage, journal, head, owned = rest
         named = {name: tuple(value) if type(value) is list else value for name, value in settings.items()}
         pairs = [(former, mark) for former, mark in lineage]
         return ChannelRecord(
@@ -206,7 +206,7 @@ class ChannelRecord:
             lost,
             due_ms,
             wake_ms,
-            held,
+            held_ids,
             token,
             pairs,
             Journal.unpack(journal),
@@ -214,12 +214,12 @@ class ChannelRecord:
             owned,
         )
 
-    def advance(self, former_mark: int, written: bytes, most: int, *, is_anew: bool) -> None:
+    def advance(self, former_mark: int, written: bytes, max_lineage: int, *, is_anew: bool) -> None:
         """Set the token after `written` and the head; after a rewrite, older copies cannot be updated."""
         if is_anew:
             self.lineage = []
         elif self.token != NO_TOKEN:
-            self.lineage = [*self.lineage, (self.token, former_mark)][-most:]
+            self.lineage = [*self.lineage, (self.token, former_mark)][-max_lineage:]
         settings = cbor2.dumps((self.profile, dict(sorted(self.settings.items()))))
         digest = blake2b(self.token, digest_size=_TOKEN_BYTES)
         for part in (settings, written, self.head):

@@ -77,7 +77,7 @@ _BUCKETED: Final = (Kind.CHANNEL, Kind.HOSTED, Kind.OWNER, Kind.KEY_IDS)
 _MEAN: Final = 8
 _HASH_SEED: Final = 1
 """Different from the seed of `shard_of`: the names of one shard share its hashes."""
-_MOST_HELD_BYTES: Final = 64 * 1024 * 1024
+_MAX_HELD_BYTES: Final = 64 * 1024 * 1024
 
 
 class BucketedState:
@@ -152,7 +152,7 @@ class _Buckets:
             self._state.save(Kind.BUCKETS, name_of(self._kind.prefix[0]), cbor2.dumps(self._sizes))
 
     def _make_room(self) -> None:
-        if self._loaded_bytes > _MOST_HELD_BYTES:
+        if self._loaded_bytes > _MAX_HELD_BYTES:
             self.flush()
             self._loaded.clear()
             self._loaded_bytes = 0
@@ -166,9 +166,9 @@ class _Buckets:
     def _number_of(self, name: bytes) -> int:
         self._measure()
         half = 1 << self._count.bit_length() - 1
-        place = xxh64_intdigest(name, seed=_HASH_SEED)
-        number = place % (2 * half)
-        return number if number < self._count else place % half
+        hashed = xxh64_intdigest(name, seed=_HASH_SEED)
+        number = hashed % (2 * half)
+        return number if number < self._count else hashed % half
 
     def _split(self) -> None:
         """Add a bucket, filled from the one that held its names."""
@@ -253,15 +253,15 @@ class DueCalendar:
         step_ms = 1 << (far_ms // 2).bit_length() - 1
         return due_ms // step_ms * step_ms
 
-    def take(self, state: JobState, until_ms: int, most: int) -> list[tuple[int, bytes]]:
-        """Remove and return (time, channel) of at most `most` channels with times up to `until_ms`."""
+    def take(self, state: JobState, until_ms: int, max_channels: int) -> list[tuple[int, bytes]]:
+        """Remove and return (time, channel) of up to `max_channels` channels with times up to `until_ms`."""
         taken: list[tuple[int, bytes]] = []
-        while self.times_ms and self.times_ms[0] <= until_ms and len(taken) < most:
+        while self.times_ms and self.times_ms[0] <= until_ms and len(taken) < max_channels:
             time_ms = self.times_ms[0]
             channels = self._load(state, time_ms) + self._added.pop(time_ms, [])
-            room = most - len(taken)
-            taken += [(time_ms, channel) for channel in channels[:room]]
-            rest = channels[room:]
+            capacity = max_channels - len(taken)
+            taken += [(time_ms, channel) for channel in channels[:capacity]]
+            rest = channels[capacity:]
             self._left[time_ms] = rest or None
             if not rest:
                 del self.times_ms[0]

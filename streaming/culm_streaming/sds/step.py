@@ -54,9 +54,9 @@ def _order(row: Row) -> tuple[int, int, int, int]:
     return row[:4]
 
 
-_MOST_DUE = 4_096
+_MAX_DUE = 4_096
 """Limit of channels that one expired timer checks; the others follow in the next batch."""
-_MOST_TICKS = 16
+_MAX_TICKS = 16
 _CLOCK_SKEW_MS = 60_000
 """Limit of a broker's clock ahead of the job's."""
 _OVERDUE_MS = 60_000
@@ -210,11 +210,13 @@ def step_in_pieces(
     for row in rows:
         newest[row.source] = max(row.timestamp_ms, newest.get(row.source, 0))
         source = Source(row.source)
-        place = (prefix + TOPICS[source], row.partition, row.offset)
+        position = (prefix + TOPICS[source], row.partition, row.offset)
         try:
-            _take(shard, row, source, place)
+            _take(shard, row, source, position)
         except RecordError as error:
-            shard.output.add([rejected(error.code, str(error), wire=row.value, peer_id=None, source=place)])
+            shard.output.add(
+                [rejected(error.code, str(error), wire=row.value, peer_id=None, source=position)]
+            )
         yield from output.take()
     newest_ms = min(newest.values(), default=batch_ms)
     if newest_ms < batch_ms - settings.lag_ms:
@@ -222,15 +224,15 @@ def step_in_pieces(
     yield from shard.close()
 
 
-def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) -> None:
+def _take(shard: _Shard, row: Row, source: Source, position: tuple[str, int, int]) -> None:
     channel_id = split_channel_key(row.key)
     if source is Source.IN:
         message = SdsInRecord.decode(row.value)
         record: SdsInRecord | SdsCommandRecord = message
-        given = Input(place, message.wire, message.peer_id, message.retrieval_hint)
+        incoming = Input(position, message.wire, message.peer_id, message.retrieval_hint)
     else:
         record = asked = SdsCommandRecord.decode(row.value)
-        given = Input(place, peer_id=asked.peer_id, token=asked.token, command=asked.kind)
+        incoming = Input(position, peer_id=asked.peer_id, token=asked.token, command=asked.kind)
     opened = shard.find(channel_id)
     is_known = opened is not None
     came_ms = shard.bounded_ms(row.timestamp_ms)
@@ -242,11 +244,11 @@ def _take(shard: _Shard, row: Row, source: Source, place: tuple[str, int, int]) 
         if is_known and not is_by_operator(record):
             check_profile(opened, record.profile)
         if isinstance(record, SdsInRecord):
-            receive(opened, record, given, now_ms)
+            receive(opened, record, incoming, now_ms)
         else:
-            command(opened, record, given, now_ms)
+            command(opened, record, incoming, now_ms)
     except CulmError as error:
-        opened.refuse(error.with_traceback(None), given)
+        opened.refuse(error.with_traceback(None), incoming)
     shard.keep(opened)
 
 
@@ -280,7 +282,7 @@ def fire_in_pieces(
         until_ms = batch_ms
     if until_ms is not None:
         wakes.looked_ms = batch_ms
-        for time_ms, channel in wakes.take(state, until_ms, _MOST_DUE):
+        for time_ms, channel in wakes.take(state, until_ms, _MAX_DUE):
             opened = shard.wake(channel.decode(), time_ms, until_ms)
             if opened is not None:
                 _tick(opened, until_ms)
@@ -298,7 +300,7 @@ def _tick(opened: OpenChannel, until_ms: int) -> None:
         # The job was stopped: missing messages were not requested meanwhile, so they are not given up yet.
         now_ms = opened.now_ms(until_ms)
         opened.take(opened.channel.fetch_again(now_ms, overdue_ms=_OVERDUE_MS), now_ms, None)
-    for _ in range(_MOST_TICKS):
+    for _ in range(_MAX_TICKS):
         due_ms = opened.due_ms
         if due_ms is None or due_ms > until_ms:
             return

@@ -88,7 +88,9 @@ class SparkState:
     def __init__(self, handle: "StatefulProcessorHandle", variables: "Sequence[Variable[Any]]") -> None:
         self._kept: dict[str, Any] = {
             name: handle.getMapState(name, keys, values) if keys else handle.getValueState(name, values)
-            for name, keys, values in dict.fromkeys((one.name, one.keys, one.values) for one in variables)
+            for name, keys, values in dict.fromkeys(
+                (variable.name, variable.keys, variable.values) for variable in variables
+            )
         }
 
     def load(self, variable: Variable[Value], key: Key = ()) -> Value | None:

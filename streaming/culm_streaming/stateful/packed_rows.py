@@ -21,8 +21,8 @@ class PackedRows:
         rows = cls()
         kinds = [getattr(get_args(kind)[0], "_make", tuple) for kind in get_type_hints(cls).values()]
         for blob in packed:
-            for field, make, some in zip(fields(cls), kinds, cbor2.loads(blob), strict=True):
-                getattr(rows, field.name).extend(map(make, some))
+            for field, make, column in zip(fields(cls), kinds, cbor2.loads(blob), strict=True):
+                getattr(rows, field.name).extend(map(make, column))
         return rows
 
     def __bool__(self) -> bool:

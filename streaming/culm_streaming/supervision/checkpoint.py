@@ -179,10 +179,10 @@ def _spark_offsets(encoded: bytes) -> SparkOffsets:
     _, metadata, *sources = encoded.decode().splitlines()
     positions: dict[Place, int] = {}
     for line in sources:
-        for place, offset in read_offsets(line).items():
+        for partition, offset in read_offsets(line).items():
             # Two sources of one query may read one topic: the position is the lower one, which neither has
             # passed.
-            positions[place] = min(offset, positions.get(place, offset))
+            positions[partition] = min(offset, positions.get(partition, offset))
     partitions = (json.loads(metadata).get("conf") or {}).get(_PARTITIONS)
     return SparkOffsets(positions, None if partitions is None else int(partitions))
 

@@ -17,8 +17,8 @@ _PYTHON: Final = re.compile(r"^((?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Interr
 _CAUSED_BY: Final = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: (.+))?$", re.MULTILINE)
 _JAVA: Final = re.compile(r"^(?:: )?((?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error)): (.+)$", re.MULTILINE)
 _QUERY: Final = re.compile(r"^\[\w+\] Query \[id = .*?\] terminated with exception: ")
-_MOST_CHARACTERS: Final = 1_500
-_MOST_CAUSES: Final = 10
+_MAX_CHARACTERS: Final = 1_500
+_MAX_CAUSES: Final = 10
 
 # In the order of the search: a temporary failure must not hide one that needs an operator.
 _LASTING: Final = re.compile(
@@ -94,16 +94,16 @@ def cause_of(error: BaseException) -> str:
     """Return the innermost cause that an error's text names, in one line."""
     text = _text(error)
     if (ours := _last(_OURS, text)) is not None:
-        return ours[1][:_MOST_CHARACTERS]
+        return ours[1][:_MAX_CHARACTERS]
     if (python := _last(_PYTHON, text)) is not None and "Traceback (most recent call last)" in text:
-        return f"{_short(python[0])}: {python[1]}"[:_MOST_CHARACTERS]
+        return f"{_short(python[0])}: {python[1]}"[:_MAX_CHARACTERS]
     for name, message in reversed(_CAUSED_BY.findall(text)):
         if message:
-            return f"{_short(name)}: {message}"[:_MOST_CHARACTERS]
+            return f"{_short(name)}: {message}"[:_MAX_CHARACTERS]
     if (java := _JAVA.search(text)) is not None:
-        return f"{_short(java[1])}: {java[2]}"[:_MOST_CHARACTERS]
+        return f"{_short(java[1])}: {java[2]}"[:_MAX_CHARACTERS]
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    return _QUERY.sub("", first)[:_MOST_CHARACTERS]
+    return _QUERY.sub("", first)[:_MAX_CHARACTERS]
 
 
 def missing_file_system_hint(text: str) -> str | None:
@@ -139,15 +139,15 @@ def _text(error: BaseException) -> str:
     """Return the texts of an error and of its causes: PySpark prints Java causes with the first one."""
     parts: list[str] = []
     cause: BaseException | None = error
-    while cause is not None and len(parts) < _MOST_CAUSES:
+    while cause is not None and len(parts) < _MAX_CAUSES:
         parts.append(str(cause))
         cause = getattr(cause, "_cause", None)
     return "\n".join(parts)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> tuple[str, str] | None:
-    found = pattern.findall(text)
-    return found[-1] if found else None
+    matches = pattern.findall(text)
+    return matches[-1] if matches else None
 
 
 def _short(name: str) -> str:

@@ -58,19 +58,19 @@ def open_checkpoint(session: SparkSession, settings: RunSettings, job: str, orig
 def start_query(session: SparkSession, settings: RunSettings, job: str) -> StreamingQuery:
     """Start the query of a job from its checkpoint."""
     loaded = load_job(job)
-    given = settings.job_settings[job] if job in settings.job_settings else loaded.settings()
+    job_settings = settings.job_settings[job] if job in settings.job_settings else loaded.settings()
     interval_ms = settings.interval_ms
     if loaded.timer_interval_ms is not None and not settings.once:
         # Timers expire in micro-batches, which must occur without records, too. A run with `once` has none of
         # these micro-batches, because they would never end.
         session = session.newSession()
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
-        interval_ms = interval_ms or loaded.timer_interval_ms(given)
+        interval_ms = interval_ms or loaded.timer_interval_ms(job_settings)
     records = None
     if loaded.restored is not None and Checkpoint(session, settings.checkpoint(job)).planned() is None:
-        records = loaded.restored(session, settings.kafka, given)
+        records = loaded.restored(session, settings.kafka, job_settings)
     if records is None:
-        records = loaded.records(session, settings.kafka, given)
+        records = loaded.records(session, settings.kafka, job_settings)
     is_rejected = F.col("topic") == settings.kafka.topic("rejected")
     records = records.observe(OBSERVED, F.count_if(is_rejected).alias(REJECTED))
     checkpoint = settings.checkpoint(job)

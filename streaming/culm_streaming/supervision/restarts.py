@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
-MOST_FAILURES: Final = 20
+MAX_FAILURES: Final = 20
 """This many failures in a row, without a micro-batch between them, count as permanent.
 
 A Kafka cluster may be unreachable for longer than that: the job waits for it, except with `once`. A machine
@@ -128,12 +128,12 @@ class SupervisedQuery:
         self._start_later(failure, error)
 
     def _look_at_trial(self, trial: WorkerTrial) -> None:
-        if (found := trial.result()) is None or self.failure is None:
+        if (result := trial.result()) is None or self.failure is None:
             return
         self._trial = None
-        if found.outcome == "broken":
-            raise JobError(f"the job {self.job} failed: a Python worker cannot start: {found.cause}")
-        if found.outcome == "in_time":
+        if result.outcome == "broken":
+            raise JobError(f"the job {self.job} failed: a Python worker cannot start: {result.cause}")
+        if result.outcome == "in_time":
             self._start_later(self.failure)
         else:
             self._warn(self.failure, 0.0)
@@ -142,7 +142,7 @@ class SupervisedQuery:
         """Count a failure and schedule the next start. Raises `JobGivenUp` after too many."""
         self._failures += 1
         waits_for_kafka = failure.kind == "kafka" and not self._once
-        if self._failures >= MOST_FAILURES and not waits_for_kafka:
+        if self._failures >= MAX_FAILURES and not waits_for_kafka:
             raise JobGivenUp(
                 f"the job {self.job} failed {self._failures} times in a row: {failure.cause}",
                 hint=failure.hint,

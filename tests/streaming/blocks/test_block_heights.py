@@ -216,6 +216,6 @@ def test_what_peers_hold_becomes_a_vector_by_block() -> None:
 @given(st.lists(st.integers(0, 9), max_size=30))
 def test_receipts_are_packed_in_pieces_of_a_bounded_size(sizes: list[int]) -> None:
     receipts = [(PEERS[0], [(bytes(32), 0, 1)] * size, 0, offset) for offset, size in enumerate(sizes)]
-    pieces = list(in_pieces(receipts, most=5))
+    pieces = list(in_pieces(receipts, min_heights=5))
     assert [receipt for piece in pieces for receipt in piece] == receipts
     assert all(sum(len(receipt[1]) for receipt in piece[:-1]) < 5 for piece in pieces)

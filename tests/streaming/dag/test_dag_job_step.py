@@ -296,7 +296,7 @@ def test_a_signature_that_is_not_the_issuers_authorises_nothing() -> None:
 def test_a_ucan_is_verified_once_while_it_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Cid] = []
     monkeypatch.setattr(contents, "verify_signature", lambda ucan: seen.append(ucan.cid))
-    remembered = contents.VerifiedUcans(most=1)
+    remembered = contents.VerifiedUcans(max_cids=1)
     other = ucan(0, 1, {"can": "*", "with": "ucan:*"})
     for one in (GRANT, GRANT, other, GRANT):
         assert remembered.is_signed(one)

@@ -210,7 +210,7 @@ def test_memory_is_bounded_when_a_batch_touches_very_many() -> None:
     for number in range(2_000):
         kept.save(Kind.CHANNEL, b"%d" % number, bytes(1 << 16))
     held = sum(len(blob) for bucket in kept._maps[Kind.CHANNEL]._loaded.values() for blob in bucket.values())
-    assert held <= states._MOST_HELD_BYTES + (1 << 21)
+    assert held <= states._MAX_HELD_BYTES + (1 << 21)
     assert all(kept.load(Kind.CHANNEL, b"%d" % number) == bytes(1 << 16) for number in range(2_000))
 
 

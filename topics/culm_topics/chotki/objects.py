@@ -29,7 +29,7 @@ _OWN: Final = "COY"
 _NOTHING: Final[Mapping[Place, bytes]] = {}
 
 
-MOST_VALUES: Final = 1_000_000
+DEFAULT_MAX_VALUES: Final = 1_000_000
 
 
 class FieldSource(Protocol):
@@ -210,7 +210,7 @@ def _object(
     return ChotkiObject(id, class_id, class_, names, typed, others)
 
 
-def find_duplicates(source: FieldSource, max_values: int = MOST_VALUES) -> list[Duplicate]:
+def find_duplicates(source: FieldSource, max_values: int = DEFAULT_MAX_VALUES) -> list[Duplicate]:
     """Return all duplicates among `max_values` values at most; reads classes with unique fields only."""
     values = UniqueValues(max_values)
     for class_id in source.class_ids():
