@@ -20,7 +20,6 @@ from culm_connectors.bamboo_p2p.edge.tables import EdgeTables
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p.store import HeldEntry
-from culm_topics.records import log_key, split_flavoured_log_key
 
 WAIT_S: Final = 2.0
 _EXPECTED_MAX: Final = 10_000
@@ -92,7 +91,7 @@ class AwaitedPayloads:
             return False
         if self._store.has_payload(log, seq_num):
             return False
-        self._tables.await_payload(payload_hash, log_key(*log, self._store.flavour), seq_num)
+        self._tables.await_payload(payload_hash, log, seq_num)
         chunks = self._tables.claim(payload_hash)
         self._unclaimed_bytes -= sum(len(data) for _, data in chunks)
         is_whole = False
@@ -106,8 +105,7 @@ class AwaitedPayloads:
         """Store a chunk. Returns the entries whose payloads are complete by it."""
         whole: list[tuple[LogKey, int]] = []
         awaiting = self._tables.awaiting(payload_hash)
-        for key, seq_num in awaiting:
-            _, log = split_flavoured_log_key(key)
+        for log, seq_num in awaiting:
             held = self._store.entry(log, seq_num)
             is_here = self._store.has_payload(log, seq_num) or self._store.is_dropped(log, seq_num)
             if held is None or is_here:

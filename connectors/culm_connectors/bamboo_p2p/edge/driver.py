@@ -232,7 +232,7 @@ async def open_flavour(
         )
         store.commit()
         sender = BatchSender(context.producer)
-        refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings()
+        refusals, holdings = RefusalReports(sender, context.kafka, flavour), Holdings(flavour)
         sender.add(context.kafka.topic("holdings"), holdings.take)
         intake = Intake(metrics.accept_latency)
         budgets = edge_budgets(settings)

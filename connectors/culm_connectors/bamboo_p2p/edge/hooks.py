@@ -25,7 +25,7 @@ from culm_models.bamboo.log_store import LogKey
 from culm_models.bamboo_p2p import events
 from culm_models.bamboo_p2p.connection import Changes
 from culm_models.bamboo_p2p.wire.messages import SkipReason
-from culm_topics.records import PEER_ID_SIZE, log_key
+from culm_topics.records import PEER_ID_SIZE
 
 _ENDS_WAITING: Final = (
     events.PayloadSkipped,
@@ -112,12 +112,11 @@ class EdgeHooks(PeerHooks):
             for log, seq_num in changes.entries:
                 is_entry, is_payload = self._outbox.brought(log, seq_num, source)
                 if is_entry or is_payload:
-                    key = log_key(*log, self._store.flavour)
                     notes.append(
                         partial(
                             self._holdings.add,
                             source.peer,
-                            key,
+                            log,
                             seq_num,
                             entry=is_entry,
                             payload=is_payload,
@@ -135,8 +134,7 @@ class EdgeHooks(PeerHooks):
                 peer = self._sources[name].peer
                 if isinstance(event, events.PayloadSkipped):
                     if event.reason is SkipReason.UNAVAILABLE:
-                        key = log_key(*event.log, self._store.flavour)
-                        notes.append(partial(self._holdings.lacks_payload, peer, key, event.seq_num))
+                        notes.append(partial(self._holdings.lacks_payload, peer, event.log, event.seq_num))
                 elif isinstance(event, events.ConnectionDropped):
                     notes.append(partial(self._refusals.violation, event, peer))
         if notes:

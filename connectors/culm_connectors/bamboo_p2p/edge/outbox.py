@@ -25,7 +25,7 @@ from culm_models.bamboo.range_set import RangeSet
 from culm_models.bamboo_p2p.store import HeldEntry
 from culm_models.errors import CulmError
 from culm_topics.logs.records import EntryRecord, FragmentRecord, fragment_key
-from culm_topics.records import log_key, split_flavoured_log_key
+from culm_topics.records import log_key
 
 _MOST_ROWS: Final = 1_000
 _MOST_BYTES: Final = 1024 * 1024
@@ -58,8 +58,8 @@ class DuePublication:
     fragments: list[tuple[bytes, ProducerRecord]] = field(default_factory=list)
     """Records with the key of their log, which determines the partition."""
     payloads: list[tuple[bytes, LogKey, int, int]] = field(default_factory=list)
-    published: dict[bytes, int] = field(default_factory=dict)
-    done: list[tuple[bytes, int, int]] = field(default_factory=list)
+    published: dict[LogKey, int] = field(default_factory=dict)
+    done: list[tuple[LogKey, int, int]] = field(default_factory=list)
     """Rows of the outbox to delete once Kafka has acknowledged all of it: log, sequence number, kind."""
     refused: list[RefusedOperation] = field(default_factory=list)
     size_bytes: int = 0
@@ -129,11 +129,11 @@ class KafkaOutbox:
 
     def published(self, log: LogKey) -> int:
         """Return the sequence number up to which a log is on `entries` without a gap."""
-        return self._published.get(self._key(log), 0)
+        return self._published.get(log, 0)
 
     def may_drop_payload(self, log: LogKey, seq_num: int) -> bool:
         """Whether Kafka has a held payload and the edge itself does not need it any longer."""
-        if self._tables.is_waiting(self._key(log), seq_num):
+        if self._tables.is_waiting(log, seq_num):
             return False
         if self._store.flavour is YAMF:
             return True
@@ -152,19 +152,18 @@ class KafkaOutbox:
         has_payload = self._store.has_payload(log, seq_num)
         is_new = self._note(log, seq_num, ENTRY)
         is_new_payload = bool(size) and has_payload and self._note(log, seq_num, PAYLOAD)
-        key = self._key(log)
         if is_new:
             if (waiting := self._waits.get(log)) is not None and waiting[0] < seq_num:
                 del self._waits[log]
             if seq_num > self.published(log):
                 self._put(log, OutboxRow(seq_num, ENTRY, source.peer, source.session), held, source)
             if size and not has_payload:
-                self._tables.await_payload(held.entry.payload_hash, key, seq_num)
+                self._tables.await_payload(held.entry.payload_hash, log, seq_num)
                 if size <= self._inline_bytes:
                     until_s = time.monotonic() + self._payload_wait_s
                     self._waits[log] = seq_num, source.connection, until_s
         if is_new_payload:
-            self._tables.await_no_more(held.entry.payload_hash, key, seq_num)
+            self._tables.await_no_more(held.entry.payload_hash, log, seq_num)
             self._put(log, OutboxRow(seq_num, PAYLOAD, source.peer, source.session), held, source)
         if is_new or is_new_payload:
             self._due[log] = None
@@ -178,7 +177,7 @@ class KafkaOutbox:
         return True
 
     def _put(self, log: LogKey, row: OutboxRow, held: HeldEntry, source: BroughtBy) -> None:
-        self._tables.put_row(self._key(log), row)
+        self._tables.put_row(log, row)
         size = len(held.entry_bytes) if row.what == ENTRY else held.entry.payload_size
         # Large payloads do not count: their parts are on disk already.
         size = 0 if row.what == PAYLOAD and size > self._inline_bytes else size
@@ -243,12 +242,11 @@ class KafkaOutbox:
 
     def _collect(self, log: LogKey, due: DuePublication) -> bool:
         """Add the due records of a log. Returns whether these are all of them."""
-        key = self._key(log)
         kind = self._kinds.of(log)
-        rows = self._tables.rows(key, _MOST_ROWS)
+        rows = self._tables.rows(log, _MOST_ROWS)
         sources = {row.seq_num: BroughtBy(row.peer, row.session) for row in rows}
         last = rows[-1].seq_num if len(rows) == _MOST_ROWS else MAX_SEQ_NUM
-        published, inline = self._published.get(key, 0), RangeSet()
+        published, inline = self.published(log), RangeSet()
         while kind is not LogKind.UNKNOWN and published < last and not due.is_full:
             record = self._entry_record(log, published + 1, kind, sources, inline, due)
             if record is None:
@@ -256,16 +254,16 @@ class KafkaOutbox:
             published += 1
             due.entries.append(record)
             due.size_bytes += record.size_bytes
-        if published > self._published.get(key, 0):
-            due.published[key] = published
+        if published > self.published(log):
+            due.published[log] = published
         is_cut = due.is_full or len(rows) == _MOST_ROWS
         for row in rows:
-            if self._collect_row(log, key, row, published, inline, due):
-                due.done.append((key, row.seq_num, row.what))
+            if self._collect_row(log, row, published, inline, due):
+                due.done.append((log, row.seq_num, row.what))
         return not is_cut
 
     def _collect_row(
-        self, log: LogKey, key: bytes, row: OutboxRow, published: int, inline: RangeSet, due: DuePublication
+        self, log: LogKey, row: OutboxRow, published: int, inline: RangeSet, due: DuePublication
     ) -> bool:
         """Add what a row needs to `due`. Returns whether the row is done once `due` is acknowledged."""
         held = self._store.entry(log, row.seq_num)
@@ -275,6 +273,7 @@ class KafkaOutbox:
             if row.seq_num > published:
                 if self._is_to_join(log, row.seq_num, published):
                     return False
+                key = self._key(log)
                 record = FragmentRecord(held.entry_bytes, held.hash)
                 produced = ProducerRecord(fragment_key(key, row.seq_num), record.encode())
                 due.fragments.append((key, produced))
@@ -286,7 +285,7 @@ class KafkaOutbox:
         if row.seq_num > published and self._is_to_join(log, row.seq_num, published):
             return False
         # So that the edge recognises the chunks when it reads them from the topic.
-        self._tables.await_payload(held.entry.payload_hash, key, row.seq_num)
+        self._tables.await_payload(held.entry.payload_hash, log, row.seq_num)
         due.payloads.append((held.entry.payload_hash, log, row.seq_num, size))
         due.size_bytes += min(size, _MOST_BYTES)
         return True
@@ -354,18 +353,16 @@ class KafkaOutbox:
 
     def acknowledged(self, due: DuePublication) -> list[float]:
         """Remove what Kafka has acknowledged. Returns how long each row has waited, in seconds."""
-        for key, seq_num in due.published.items():
-            _, log = split_flavoured_log_key(key)
+        for log, seq_num in due.published.items():
             if seq_num > self.published(log):
                 self._keep_published(log, seq_num)
-        by_log: dict[bytes, list[tuple[int, int]]] = {}
-        for key, number, what in due.done:
-            by_log.setdefault(key, []).append((number, what))
+        by_log: dict[LogKey, list[tuple[int, int]]] = {}
+        for log, number, what in due.done:
+            by_log.setdefault(log, []).append((number, what))
         now_s = time.monotonic()
         waited: list[float] = []
-        for key, pairs in by_log.items():
-            self._tables.delete_rows(key, iter(pairs))
-            _, log = split_flavoured_log_key(key)
+        for log, pairs in by_log.items():
+            self._tables.delete_rows(log, pairs)
             waited += [now_s - weight.since_s for weight in self._unweigh(log, pairs)]
         return waited
 
@@ -379,9 +376,8 @@ class KafkaOutbox:
             yield weight
 
     def _keep_published(self, log: LogKey, seq_num: int) -> None:
-        key = self._key(log)
-        self._published[key] = seq_num
-        self._tables.keep_published(key, seq_num)
+        self._published[log] = seq_num
+        self._tables.keep_published(log, seq_num)
         # The entry after it may be published now.
         if self._store.entry(log, seq_num + 1) is not None:
             self._due[log] = None

@@ -110,14 +110,15 @@ class RefusalReports:
 
 
 class Holdings:
-    """New facts by peer and log (both as in Kafka): held entries, held payloads and unavailable payloads."""
+    """New facts by peer and log: held entries, held payloads and unavailable payloads."""
 
-    def __init__(self) -> None:
+    def __init__(self, flavour: HashFlavour) -> None:
         self.dropped = 0
         """Reports that were dropped because too many logs were waiting while Kafka was slow."""
-        self._new: dict[tuple[bytes, bytes], tuple[RangeSet, RangeSet, RangeSet]] = {}
+        self._flavour = flavour
+        self._new: dict[tuple[bytes, LogKey], tuple[RangeSet, RangeSet, RangeSet]] = {}
 
-    def add(self, peer: bytes, log: bytes, seq_num: int, *, entry: bool, payload: bool) -> None:
+    def add(self, peer: bytes, log: LogKey, seq_num: int, *, entry: bool, payload: bool) -> None:
         """Note that a peer holds an entry or its payload."""
         found = self._of(peer, log)
         if found is None:
@@ -129,7 +130,7 @@ class Holdings:
             payloads.add(seq_num, seq_num + 1)
             lacking.remove(seq_num, seq_num + 1)
 
-    def lacks_payload(self, peer: bytes, log: bytes, seq_num: int) -> None:
+    def lacks_payload(self, peer: bytes, log: LogKey, seq_num: int) -> None:
         """Note that a peer does not hold a payload, or no longer does."""
         found = self._of(peer, log)
         if found is not None:
@@ -137,7 +138,7 @@ class Holdings:
             payloads.remove(seq_num, seq_num + 1)
             lacking.add(seq_num, seq_num + 1)
 
-    def _of(self, peer: bytes, log: bytes) -> tuple[RangeSet, RangeSet, RangeSet] | None:
+    def _of(self, peer: bytes, log: LogKey) -> tuple[RangeSet, RangeSet, RangeSet] | None:
         found = self._new.get((peer, log))
         if found is None:
             if len(self._new) >= _MAX_LOGS:
@@ -152,5 +153,5 @@ class Holdings:
         return [
             ProducerRecord(peer, record.encode())
             for (peer, log), ranges in taken.items()
-            for record in holding_records(log, *ranges)
+            for record in holding_records(log_key(*log, self._flavour), *ranges)
         ]

@@ -1,14 +1,13 @@
 """Tables of an edge beside its logs, in the same database and transactions.
 
 They hold the origin and offsets of topics, the published height of each log, the outbox, and payloads that
-arrive apart from their entries. Logs are named by their keys in Kafka. 64-bit numbers are stored as in
-`store`.
+arrive apart from their entries. Logs are stored by their keys in Kafka, 64-bit numbers as in `store`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,9 @@ from culm_connectors.bamboo_p2p.store.tables import number_key
 from culm_connectors.local_store.refilled_folder import begin_from, open_or_refill
 from culm_connectors.local_store.topic_offsets import TopicOffsets
 from culm_models.bamboo.hashes import HashFlavour
+from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.origin import Origin
+from culm_topics.records import log_key, split_flavoured_log_key
 
 EDGE_FORMAT: Final = 1
 ENTRY, PAYLOAD = 1, 2
@@ -55,66 +56,71 @@ class OutboxRow:
 class EdgeTables:
     """The tables of one folder. `transaction` returns its database within a transaction."""
 
-    def __init__(self, transaction: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, transaction: Callable[[], sqlite3.Connection], flavour: HashFlavour) -> None:
         self._begin = transaction
+        self._flavour = flavour
         self.topics = TopicOffsets(transaction, EDGE_FORMAT, _SCHEMA)
+
+    def _key(self, log: LogKey) -> bytes:
+        return log_key(*log, self._flavour)
 
     # How far logs are published.
 
-    def published(self) -> dict[bytes, int]:
+    def published(self) -> dict[LogKey, int]:
         """Return, by log, the sequence number up to which it is on `entries` without a gap."""
         rows = self._begin().execute("SELECT log, seq_num FROM edge_published").fetchall()
-        return {log: int.from_bytes(seq_num, "big") for log, seq_num in rows}
+        return {split_flavoured_log_key(key)[1]: int.from_bytes(seq_num, "big") for key, seq_num in rows}
 
-    def keep_published(self, log: bytes, seq_num: int) -> None:
+    def keep_published(self, log: LogKey, seq_num: int) -> None:
         """Store the sequence number up to which a log is on `entries`."""
         query = "INSERT OR REPLACE INTO edge_published VALUES (?, ?)"
-        self._begin().execute(query, (log, number_key(seq_num)))
+        self._begin().execute(query, (self._key(log), number_key(seq_num)))
 
     # The outbox.
 
-    def rows(self, log: bytes, most: int) -> list[OutboxRow]:
+    def rows(self, log: LogKey, most: int) -> list[OutboxRow]:
         """Return the first `most` rows of a log, in order."""
         query = "SELECT seq_num, what, peer, session FROM edge_outbox WHERE log = ? LIMIT ?"
-        rows = self._begin().execute(query, (log, most)).fetchall()
+        rows = self._begin().execute(query, (self._key(log), most)).fetchall()
         return [OutboxRow(int.from_bytes(seq_num, "big"), *rest) for seq_num, *rest in rows]
 
-    def is_waiting(self, log: bytes, seq_num: int) -> bool:
+    def is_waiting(self, log: LogKey, seq_num: int) -> bool:
         """Whether an entry or its payload waits."""
         query = "SELECT 1 FROM edge_outbox WHERE log = ? AND seq_num = ?"
-        return self._begin().execute(query, (log, number_key(seq_num))).fetchone() is not None
+        return self._begin().execute(query, (self._key(log), number_key(seq_num))).fetchone() is not None
 
-    def put_row(self, log: bytes, row: OutboxRow) -> None:
+    def put_row(self, log: LogKey, row: OutboxRow) -> None:
         """Add a row, unless it is there."""
         self._begin().execute(
             "INSERT OR IGNORE INTO edge_outbox VALUES (?, ?, ?, ?, ?)",
-            (log, number_key(row.seq_num), row.what, row.peer, row.session),
+            (self._key(log), number_key(row.seq_num), row.what, row.peer, row.session),
         )
 
-    def delete_rows(self, log: bytes, rows: Iterator[tuple[int, int]]) -> None:
+    def delete_rows(self, log: LogKey, rows: Iterable[tuple[int, int]]) -> None:
         """Delete acknowledged rows, given as (sequence number, kind)."""
+        key = self._key(log)
         self._begin().executemany(
             "DELETE FROM edge_outbox WHERE log = ? AND seq_num = ? AND what = ?",
-            ((log, number_key(seq_num), what) for seq_num, what in rows),
+            ((key, number_key(seq_num), what) for seq_num, what in rows),
         )
 
     # Payloads that arrive apart from their entries.
 
-    def await_payload(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
+    def await_payload(self, payload_hash: bytes, log: LogKey, seq_num: int) -> None:
         """Note that an entry is missing this payload."""
         query = "INSERT OR IGNORE INTO edge_awaited VALUES (?, ?, ?)"
-        self._begin().execute(query, (payload_hash, log, number_key(seq_num)))
+        self._begin().execute(query, (payload_hash, self._key(log), number_key(seq_num)))
 
-    def awaiting(self, payload_hash: bytes) -> list[tuple[bytes, int]]:
+    def awaiting(self, payload_hash: bytes) -> list[tuple[LogKey, int]]:
         """Return the entries that are missing a payload, as (log, sequence number)."""
         query = "SELECT log, seq_num FROM edge_awaited WHERE payload_hash = ?"
         rows = self._begin().execute(query, (payload_hash,)).fetchall()
-        return [(log, int.from_bytes(seq_num, "big")) for log, seq_num in rows]
+        return [(split_flavoured_log_key(key)[1], int.from_bytes(seq_num, "big")) for key, seq_num in rows]
 
-    def await_no_more(self, payload_hash: bytes, log: bytes, seq_num: int) -> None:
+    def await_no_more(self, payload_hash: bytes, log: LogKey, seq_num: int) -> None:
         """Note that an entry is no longer missing this payload."""
         query = "DELETE FROM edge_awaited WHERE payload_hash = ? AND log = ? AND seq_num = ?"
-        self._begin().execute(query, (payload_hash, log, number_key(seq_num)))
+        self._begin().execute(query, (payload_hash, self._key(log), number_key(seq_num)))
 
     def put_unclaimed(self, payload_hash: bytes, offset: int, data: bytes) -> None:
         """Keep a chunk that no entry needs yet."""
@@ -172,7 +178,7 @@ def open_edge_folder(
             max_spool_bytes_per_address=max_spool_bytes_per_address,
         )
         try:
-            tables = EdgeTables(store.transaction)
+            tables = EdgeTables(store.transaction, flavour)
             begin_from(folder, tables.topics, origin, FolderError, export="culm bamboo export")
             store.commit()
         except BaseException:
