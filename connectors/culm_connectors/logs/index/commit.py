@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -169,7 +169,7 @@ class Writer:
         truth: bool,
         brought_by: Sequence[bytes] = (),
     ) -> Commit:
-        """Put all entries and offsets; the caller's transaction makes them durable together.
+        """Put entries and offsets; the caller's transaction makes them durable together.
 
         `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
         """
@@ -281,19 +281,3 @@ class Writer:
             return
         self._db_put(b"logs", key, layout.pack_row(row))
         self._db_put(b"sync_range", layout.U32.pack(row.schema_number) + key, layout.U64.pack(row.height))
-
-
-def write_commit(
-    transaction: Any,
-    databases: Mapping[bytes, Any],
-    known_schemas: Mapping[str, int],
-    entries: Iterable[SoundEntry],
-    offsets: Offsets,
-    read_facts: ReadFacts,
-    *,
-    truth: bool,
-    brought_by: Sequence[bytes] = (),
-) -> Commit:
-    """Put entries and offsets into an open write transaction, as `Writer.run` does."""
-    writer = Writer(transaction, databases, known_schemas, read_facts)
-    return writer.run(tuple(entries), offsets, truth=truth, brought_by=brought_by)

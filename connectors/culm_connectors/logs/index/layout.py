@@ -15,8 +15,7 @@
 | meta | a name | format number, identity, Kafka offsets |
 
 Single records are checked as they are read: an entry's hash leads to its place, the entry contains its
-operation's hash, and a row contains the hash of its newest entry. The latest rows stay in memory. Parts of
-logs are read in pieces of bounded size, from any thread.
+operation's hash, and a row contains the hash of its newest entry. The latest rows stay in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from typing import Any, NamedTuple
 from culm_connectors.local_store.lmdb_file import LmdbFile
 from culm_connectors.logs.index.errors import IndexDamaged
 from culm_models.bamboo.hashes import HASH_SIZE, PREFIX, hash_bytes
-from culm_topics.records import log_key
 
 FORMAT = 3
 DATABASES = (
@@ -196,48 +194,6 @@ def checked_row(transaction: Any, databases: Mapping[bytes, Any], key: bytes, va
     if place is None or place[: len(key) + U64.size] != key + U64.pack(row.height):
         raise IndexDamaged(f"log {key.hex()}: its newest entry is not where its row says")
     return row
-
-
-def read_chunk(environment: LmdbFile, part: Range, max_bytes: int) -> list[Pair]:
-    """Read part of a log: at least one entry (if held) and at most about `max_bytes`.
-
-    Raises IndexDamaged if an entry is not the one that was stored.
-    """
-    public_key, log_id, first_seq_num, last_seq_num = part
-    log = log_key(public_key, log_id)
-    first, last = log + U64.pack(first_seq_num), log + U64.pack(last_seq_num)
-    databases = environment.databases
-    found: list[Pair] = []
-    taken = 0
-    with environment.read() as transaction, transaction.cursor(db=databases[b"entries"]) as cursor:
-        if not cursor.set_key(first):
-            return found
-        for key, value in cursor.iternext():
-            if key > last:
-                break
-            found.append(checked_entry(transaction, databases, key, value)[1])
-            taken += len(value)
-            if taken >= max_bytes:
-                break
-    return found
-
-
-def read_ranges(environment: LmdbFile, ranges: Sequence[Range], max_bytes: int) -> list[list[Pair]]:
-    """Read several parts of logs at once, until about `max_bytes` are read.
-
-    Returns one list per range that was read, empty if no entry of it is held. The last may be incomplete.
-    """
-    found: list[list[Pair]] = []
-    taken = 0
-    for part in ranges:
-        chunk = read_chunk(environment, part, max_bytes - taken)
-        found.append(chunk)
-        taken += sum(len(entry) + len(operation) for entry, operation in chunk)
-        _, _, first_seq_num, last_seq_num = part
-        is_whole = len(chunk) > last_seq_num - first_seq_num
-        if taken >= max_bytes or (chunk and not is_whole):
-            break
-    return found
 
 
 _MAX_ROWS = 65_536

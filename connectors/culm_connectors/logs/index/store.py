@@ -22,10 +22,10 @@ from culm_connectors.logs.index.audit import contradictory_logs, forget_logs
 from culm_connectors.logs.index.commit import (
     Commit,
     Offsets,
+    Writer,
     author_name,
     peer_name,
     read_usage,
-    write_commit,
 )
 from culm_connectors.logs.index.documents import DocumentReader, ReadFacts
 from culm_connectors.logs.index.errors import INDEX_ERRORS, IndexConflict, IndexDamaged, IndexGap
@@ -34,8 +34,6 @@ from culm_connectors.logs.index.layout import (
     Range,
     RowCache,
     checked_entry,
-    read_chunk,
-    read_ranges,
 )
 from culm_connectors.logs.index.sync_ranges import SyncRanges, read_heights
 from culm_connectors.logs.index.upgrade import ensure_format
@@ -220,7 +218,7 @@ class LmdbLogStore:
 
     def commit(
         self,
-        checked: Iterable[SoundEntry],
+        checked: Sequence[SoundEntry],
         offsets: Offsets,
         *,
         truth: bool = False,
@@ -230,18 +228,10 @@ class LmdbLogStore:
 
         `brought_by`: the peer that sent each of the entries; empty if they come from Kafka.
         """
-        entries = tuple(checked)
         done = self._environment.write(
-            lambda transaction: write_commit(
-                transaction,
-                self._databases,
-                self._written_schemas,
-                entries,
-                offsets,
-                self._read_facts,
-                truth=truth,
-                brought_by=brought_by,
-            )
+            lambda transaction: Writer(
+                transaction, self._databases, self._written_schemas, self._read_facts
+            ).run(checked, offsets, truth=truth, brought_by=brought_by)
         )
         self._written_schemas.update(done.schema_numbers)
         return done
@@ -289,15 +279,41 @@ class LmdbLogStore:
 
         Raises IndexDamaged if an entry is not the one that was stored.
         """
-        part = (public_key, log_id, first_seq_num, last_seq_num)
-        return read_chunk(self._environment, part, max_bytes)
+        log = log_key(public_key, log_id)
+        last = log + layout.U64.pack(last_seq_num)
+        found: list[Pair] = []
+        taken = 0
+        with (
+            self._environment.read() as transaction,
+            transaction.cursor(db=self._databases[b"entries"]) as cursor,
+        ):
+            if not cursor.set_key(log + layout.U64.pack(first_seq_num)):
+                return found
+            for key, value in cursor.iternext():
+                if key > last:
+                    break
+                found.append(checked_entry(transaction, self._databases, key, value)[1])
+                taken += len(value)
+                if taken >= max_bytes:
+                    break
+        return found
 
     def read_ranges(self, ranges: Sequence[Range], max_bytes: int = DEFAULT_CHUNK_BYTES) -> list[list[Pair]]:
         """Read several parts of logs at once, until about `max_bytes` are read; any thread.
 
         Returns one list per range that was read, empty if no entry of it is held. The last may be incomplete.
         """
-        return read_ranges(self._environment, ranges, max_bytes)
+        found: list[list[Pair]] = []
+        taken = 0
+        for part in ranges:
+            chunk = self.read_chunk(*part, max_bytes - taken)
+            found.append(chunk)
+            taken += sum(len(entry) + len(operation) for entry, operation in chunk)
+            _, _, first_seq_num, last_seq_num = part
+            is_whole = len(chunk) > last_seq_num - first_seq_num
+            if taken >= max_bytes or (chunk and not is_whole):
+                break
+        return found
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """Returns the next offset to read of every Kafka partition that this index covers."""
