@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.harness import Ratio, Settings, save
+from bench.harness import BenchSettings, Ratio, save
 
 CASES = {
     "a": "bench.verify",
@@ -68,7 +68,7 @@ def main() -> int:
     unknown = set(arguments.cases) - set(CASES)
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    settings = Settings(arguments.quick, arguments.results, arguments.negentropy, arguments.size)
+    settings = BenchSettings(arguments.quick, arguments.results, arguments.negentropy, arguments.size)
 
     ratios: list[Ratio] = []
     for case in arguments.cases or CASES:

@@ -9,7 +9,7 @@ import tracemalloc
 from collections.abc import Sequence
 
 from bench.bamboo_material import AUTHOR, LOG, TwoEnds, made_log
-from bench.harness import Ratio, Settings, interleaved_rates
+from bench.harness import BenchSettings, Ratio, interleaved_rates
 from culm_models.bamboo_p2p.requests.proposals import RequestedRange
 from culm_models.bamboo_p2p.settings import PeerSettings
 from culm_models.bamboo_p2p.store import HeldEntry
@@ -25,7 +25,7 @@ _SMALL_BYTES = 100
 Log = Sequence[tuple[HeldEntry, bytes]]
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure with stores in memory, so that only the protocol, hashes and signatures count."""
     count, repeats = (2_000, 1) if settings.quick else (10_000, 3)
     log = made_log(count, _SMALL_BYTES)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.bamboo_material import AUTHOR, LOG, made_log
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.latency import LivePair
 from culm_connectors.bamboo_p2p.channels.interface import TwoChannels
 from culm_connectors.bamboo_p2p.dial import dial, listening
@@ -42,7 +42,7 @@ _SETUP = bytes(3)
 """First bytes of either end: nothing wanted, no windows."""
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure both ends in one process, over QUIC and over TCP with bymux, alternating with the bare stream.
 
     The processor time is recorded, too: on a busy machine it is more reliable, as two ends use more than one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush
 from bench.rig import Rig
@@ -21,7 +21,7 @@ _OPERATION_BYTES = 110
 _SCHEMAS = ("venues_0020" + "ab" * 32, "events_0020" + "cd" * 32)
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, logs, rounds = (10_000, 4_000, 1) if settings.quick else (250_000, 100_000, 3)
     cores = os.cpu_count() or 1

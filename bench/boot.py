@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh64_intdigest
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from bench.producing import flush, produce
 from bench.rig import Rig
-from culm_infra.demo.p2panda.plan import SCHEMAS, LogWriter
+from culm_infra.demo.p2panda.plan import SCHEMAS, DemoLogWriter
 from culm_models.bamboo import hash_bytes
 from culm_models.keys import KeyPair
 from culm_models.lifts import DEFAULT
@@ -48,7 +48,7 @@ _GOAL = 0.1
 """Goal: serving from `blocks` in a tenth of the time."""
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Start from `logs` alone, write `blocks`, start again."""
     count = int(os.environ.get("CULM_BENCH_BOOT_LOGS", _QUICK_LOGS if settings.quick else _LOGS))
     with Rig() as rig:
@@ -92,7 +92,7 @@ def _start(rig: Rig, kafka: KafkaSettings, name: str) -> dict[str, float]:
 
 def _entries(keys: Keys) -> Iterator[tuple[bytes, bytes, bytes]]:
     """Yield public key, entry and operation of logs of one entry. Unsigned: `logs` is not verified again."""
-    writer = LogWriter(KeyPair.generate(bytes(32)), 0, _SCHEMA)
+    writer = DemoLogWriter(KeyPair.generate(bytes(32)), 0, _SCHEMA)
     entry, operation = writer.append({"title": "reed", "count": 1})
     for key in keys:
         public_key = key.tobytes()

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 from collections.abc import Sequence
 
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.material import entries
 from bench.rig import Rig, cpu_used
 from culm_connectors.edge.keyfile import load_or_make_key
@@ -32,7 +32,7 @@ _SYNC_TIMEOUT_S = 300.0
 _SCHEMA_FLAGS = tuple(part for schema in SCHEMAS for part in ("--schema", schema))
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run `culm p2panda peer sync` against `serve`, as separate processes, at two datagram sizes."""
     count, rounds = (5_000, 1) if settings.quick else (100_000, 2)
     ratios = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench import chotki_ends, chotki_go
 from bench import chotki_material as material
 from bench.chotki_go import GoReplica
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.rig import Helper, Rig
 from bench.sds_channel import exponent
 from culm_infra.stack.ports import free_ports
@@ -32,7 +32,7 @@ _READ_BYTES = 64 * 1024
 _TIMEOUT_S = 300.0
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure a transfer between separate processes; growth and edits between two replicas in one process."""
     objects, rounds = (2_000, 1) if settings.quick else (100_000, 3)
     sizes = (1_000, 3_162) if settings.quick else (10_000, 31_623, 100_000, 316_228, 1_000_000)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pyspark.sql import SparkSession
 
 from bench import chotki_material as material
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush, produce
 from bench.rig import Rig
@@ -38,7 +38,7 @@ Placed = tuple[str, bytes, bytes, int]
 """Topic, key, value, partition."""
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, rounds = (4_000, 1) if settings.quick else (100_000, 3)
     with Rig() as rig, spark_session(rig) as session:

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 
 from bench import chotki_material as material
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from bench.latency import by_turns, percentile, percentiles
 from bench.rig import Rig, cpu_used
 from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
@@ -33,7 +33,7 @@ _PAUSE_S = 0.01
 _WRITING_SRC, _READING_SRC = 0xA, 0xB
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure one edit at a time, alternating blocks of our edits and of bare records."""
     blocks, block = (2, 20) if settings.quick else (10, 60)
     with Rig() as rig:

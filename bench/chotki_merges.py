@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench.harness import Ratio, Settings, best_rate, interleaved_rates
+from bench.harness import BenchSettings, Ratio, best_rate, interleaved_rates
 from culm_models.chotki.rdx import merge, write_vector
 from culm_models.chotki.rdx.batch import merge_fields
 from culm_models.chotki.rdx.column import Column
@@ -22,7 +22,7 @@ _VECTOR_SOURCES = range(1, 9)
 _ELEMENTS = 10
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Merge a stored value with one operand per field; the operand is like that of a packet or a diff."""
     fields, repeats = (2_000, 1) if settings.quick else (100_000, 3)
     ratios = []

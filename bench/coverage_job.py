@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush
 from bench.rig import Rig
@@ -37,7 +37,7 @@ _SPARSE: Final = 50
 """Number of entries of a log with gaps: every other entry is missing."""
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, logs, rounds = (10_000, 1_000, 1) if settings.quick else (200_000, 10_000, 3)
     cores = os.cpu_count() or 1

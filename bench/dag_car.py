@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.dag_material import raw_blocks
 from bench.dag_npm import asked, libraries
-from bench.harness import Ratio, Settings, best_rate, middle_pair
+from bench.harness import BenchSettings, Ratio, best_rate, middle_pair
 from culm_models.dag.blocks.cid import RAW, cid_of
 from culm_models.dag.car import CarStream, read_car, write_car
 from culm_models.dag.wire.messages import CHUNK_SIZE
@@ -18,7 +18,7 @@ _SHARD_SIZE = 4_194_304
 _GOALS = {1_024: 0.3, 65_536: 0.9}
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure one shard of raw blocks; the cases alternate, and the middle round counts."""
     rounds = 3 if settings.quick else 15
     folder = libraries()

@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 
 from bench.dag_transfer import SPACE, drawn_shards
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from culm_connectors.dag.http.server import serve_http
 from culm_connectors.dag.http.settings import PART_BYTES, DagHttpSettings
 from culm_connectors.dag.service import DagService
@@ -28,7 +28,7 @@ _GOAL = 0.5
 Shards = list[tuple[Cid, bytes]]
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure one client on one connection, alternating between servers in separate processes."""
     total, rounds = (16_000_000, 1) if settings.quick else (256_000_000, 3)
     shards = list(drawn_shards(total))

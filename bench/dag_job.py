@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from bench.harness import Ratio, Settings, best_rate, middle_pair, say
+from bench.harness import BenchSettings, Ratio, best_rate, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.material import verify_all
 from bench.producing import flush, produce
@@ -59,7 +59,7 @@ class _Shape(NamedTuple):
     takes: dict[str, int]
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     nodes, publishes, chunks, rounds = (2_000, 500, 8, 1) if settings.quick else (50_000, 10_000, 64, 3)
     shapes = (

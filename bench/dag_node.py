@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from bench.dag_material import appends, publishes
 from bench.dag_npm import asked, libraries
-from bench.harness import Ratio, Settings, best_rate, middle_pair
+from bench.harness import BenchSettings, Ratio, best_rate, middle_pair
 from culm_models.dag.blocks.dag_cbor import dag_cbor_cid, decode_dag_cbor, scan_dag_cbor
 from culm_models.dag.replica.codec import decode_node
 
 _GOAL = 10.0
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Check the same blocks on both sides; the sides alternate, and the middle round counts."""
     rounds, count, size = (1, 2_000, 200) if settings.quick else (5, 40_000, 1_000)
     folder = libraries()

@@ -5,14 +5,14 @@ sorted.
 from __future__ import annotations
 
 from bench.dag_material import operations
-from bench.harness import Ratio, Settings, interleaved_rates
+from bench.harness import BenchSettings, Ratio, interleaved_rates
 from culm_models.dag.order.ranks import ROOT, Rank, rank_of, sorts_before
 from culm_models.dag.order.total_order import TotalOrder
 
 _GOAL_RATE = 500_000
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure operations as they arrive, some on priors that are not the tip; CID texts are computed
     before.
     """

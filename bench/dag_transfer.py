@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from culm_connectors.dag.peer import DagPeer
 from culm_connectors.dag.progress import SyncProgress
 from culm_connectors.dag.settings import ALPN, DagPeerSettings
@@ -31,7 +31,7 @@ _WRITE_BYTES = 1_048_576
 _LOCAL = ("127.0.0.1", 0)
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure a transfer with both ends in one process, then the bare stream."""
     total = (settings.size_mb or (16 if settings.quick else 1_000)) * 1_000_000
     return [asyncio.run(_throughput(total))]

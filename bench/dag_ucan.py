@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bench.dag_material import ucans
 from bench.dag_npm import asked, libraries
-from bench.harness import Ratio, Settings, best_rate, middle_pair
+from bench.harness import BenchSettings, Ratio, best_rate, middle_pair
 from culm_models.dag.ucan.signing import verified_ucan
 from culm_models.keys import verify
 
 _GOAL = 0.5
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Verify leaves of one key; the sides alternate, and the middle round counts."""
     rounds, count = (1, 100) if settings.quick else (11, 500)
     leaves = ucans(count)

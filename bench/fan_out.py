@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from bench.rig import Rig, cpu_used
 from culm_connectors.p2panda.settings import ALPN
 from culm_connectors.transport import Connection, Identity, SendStream, TransportSettings, connect
-from culm_infra.demo.p2panda.plan import SCHEMAS, LogWriter
+from culm_infra.demo.p2panda.plan import SCHEMAS, DemoLogWriter
 from culm_infra.stack.ports import free_ports
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.codec import MessageStream, encode, encode_entry_message
@@ -36,7 +36,7 @@ _READY_TIMEOUT_S = 60.0
 _PAUSE_S = 0.1
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure with one listening peer and with all of them."""
     peers, single, burst = (20, 20, 20) if settings.quick else (200, 100, 100)
     with Rig() as rig:
@@ -158,7 +158,7 @@ async def _play(port: int, connector: int, peers: int, single: int, burst: int) 
             for one in listeners:
                 # Entries that were already held arrived first.
                 one.came_s.clear()
-            log = LogWriter(KeyPair.generate(os.urandom(32)), 0, _SCHEMA)
+            log = DemoLogWriter(KeyPair.generate(os.urandom(32)), 0, _SCHEMA)
 
             async def write(count: int) -> float:
                 data = b"".join(

@@ -15,7 +15,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Settings:
+class BenchSettings:
     """Options of a run. ``quick`` shrinks every case to a smoke run; ``results`` is the output folder.
 
     ``negentropy`` is the file of negentropy's JavaScript implementation, for the case that runs it.
@@ -100,7 +100,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def save(ratios: Sequence[Ratio], settings: Settings) -> Path:
+def save(ratios: Sequence[Ratio], settings: BenchSettings) -> Path:
     """Write ``results.json`` and ``ratios.png``. Returns the folder."""
     settings.results.mkdir(parents=True, exist_ok=True)
     rows = [{**asdict(ratio), "ratio": ratio.ratio, "met": ratio.met} for ratio in ratios]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import Message, TopicPartition
 
-from bench.harness import Ratio, Settings, best_rate, middle_pair, say
+from bench.harness import BenchSettings, Ratio, best_rate, middle_pair, say
 from bench.material import entries, for_sign_open, verify_all
 from bench.rig import Rig, cpu_used, wait_until
 from bench.wire import SESSION_ID
@@ -20,7 +20,7 @@ _TIMEOUT_S = 120.0
 _GOAL = 0.5
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run one connector process; a separate process sends entries that are encoded in advance."""
     count = 3_000 if settings.quick else 20_000
     rounds = 1 if settings.quick else 3

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from confluent_kafka import OFFSET_END, TopicPartition
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from bench.rig import Rig, cpu_used
 from culm_connectors.p2panda.reference_peer.authoring import Draft
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
@@ -27,7 +27,7 @@ _PAUSE_S = 0.01
 _RECORD_BYTES = 500
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure one entry at a time, alternating blocks of our entries and of bare records."""
     blocks, block = (2, 20) if settings.quick else (10, 60)
     with Rig() as rig:

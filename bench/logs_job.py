@@ -6,7 +6,7 @@ import os
 
 from pyspark.sql import SparkSession
 
-from bench.harness import Ratio, Settings, best_rate, middle_pair, say
+from bench.harness import BenchSettings, Ratio, best_rate, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.material import entries, for_sign_open, produce_entries, verify_all
 from bench.rig import Rig
@@ -19,7 +19,7 @@ _BATCHES = 3
 _VERIFIED = 10_000
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     chain_batch, full_batch, rounds = (10_000, 5_000, 1) if settings.quick else (125_000, 100_000, 3)
     cores = os.cpu_count() or 1

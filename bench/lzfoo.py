@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lz4.block as lz4_block
 
-from bench.harness import Ratio, Settings, interleaved_rates
+from bench.harness import BenchSettings, Ratio, interleaved_rates
 from culm_models.lzfoo import Compressor, Decompressor
 
 _WINDOW = 65_535
@@ -21,7 +21,7 @@ _DECOMPRESSION_GOAL = 1.0
 _DECOMPRESSION_MB = 50
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Compress payloads of one direction one after another; each may copy from 64 KiB before the payload."""
     size, repeats = (200_000, 1) if settings.quick else (1_000_000, 5)
     kinds = {"text": _texts("docs", "md"), "source code": _texts("models", "py"), "records": _records(size)}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from bench.harness import Settings
+from bench.harness import BenchSettings
 from bench.reconciliation_sets import Pair
 
 VARIABLE = "CULM_NEGENTROPY"
@@ -60,7 +60,7 @@ def published(shape: str, size: int, differing: int) -> Figures | None:
     return _PUBLISHED.get((shape, differing)) if size == _PUBLISHED_SIZE else None
 
 
-def implementation(settings: Settings) -> Path | None:
+def implementation(settings: BenchSettings) -> Path | None:
     """Return the path of the implementation; None if it or node is missing."""
     if shutil.which("node") is None:
         return None

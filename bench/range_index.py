@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness import Ratio, Settings, interleaved_rates, say
+from bench.harness import BenchSettings, Ratio, interleaved_rates, say
 from culm_connectors.logs.ranges import RangeIndex, RangeSnapshot, Snapshots
 from culm_connectors.logs.ranges.columns import Rows, U64s
 from culm_models.lifts import ADD128
@@ -32,7 +32,7 @@ _PLAIN_SNAPSHOTS = 5
 Action = Callable[[Any], int]
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure both in one thread, alternating; memory is measured in a separate process."""
     size, repeats = (20_000, 1) if settings.quick else (1_000_000, 3)
     say(f"  {size:,} logs")

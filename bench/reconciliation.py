@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import negentropy, reconciliation_plot
-from bench.harness import Ratio, Settings, machine, say
+from bench.harness import BenchSettings, Ratio, machine, say
 from bench.negentropy import Figures
 from bench.reconciliation_ends import WAYS, Point, Run, Way, reconcile
 from bench.reconciliation_sets import SHAPES
@@ -31,7 +31,7 @@ _BESIDE = frozenset(("uniform", "tail"))
 _BATCHES_MAX: dict[Way, int] = {"default": 11, "latency": 6}
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure all shapes, sizes and differences; negentropy on the largest sets, alternating with ours."""
     sizes = _SIZES[:1] if settings.quick else _SIZES
     file = negentropy.implementation(settings)

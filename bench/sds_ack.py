@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from bench.job_queries import spark_session
 from bench.rig import Rig
 from culm_models.sds.channel import Channel
@@ -29,7 +29,7 @@ _PAUSE_S = 0.137
 _WARM = 3
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure one message at a time, with micro-batches as often as possible and at the default interval."""
     count = 5 if settings.quick else 30
     ratios = []

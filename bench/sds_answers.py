@@ -6,7 +6,7 @@ import random
 import statistics
 from dataclasses import dataclass, replace
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from culm_models.sds.events import Event
 from culm_models.sds.settings import SdsSettings
 from culm_models.testing.sds.network import SdsNetwork
@@ -33,7 +33,7 @@ class Answers:
     retries: float
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Send a message every ten seconds, after everybody has sent before; all others answer by syncs."""
     ratios: list[Ratio] = []
     for size in _SIZES[:2] if settings.quick else _SIZES:

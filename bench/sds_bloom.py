@@ -9,7 +9,7 @@ from statistics import median
 import mmh3
 
 from bench import waku_sds
-from bench.harness import Ratio, Settings, interleaved_rates
+from bench.harness import BenchSettings, Ratio, interleaved_rates
 from culm_models.sds.bloom import (
     LAYOUTS,
     BloomShape,
@@ -28,7 +28,7 @@ _BATCH_GOAL = 1.0
 """A million inserts per second, in millions."""
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure all in one thread, alternating; @waku/sds in a separate process, between the rounds."""
     count, repeats = (2_000, 1) if settings.quick else (_CAPACITY, 7)
     inside, outside = made_ids("id", count), made_ids("no", count)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from bench import waku_sds
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from culm_models.sds.channel import Channel
 from culm_models.sds.events import SyncSent
 from culm_models.sds.settings import SdsSettings
@@ -34,7 +34,7 @@ class Run:
     outgoing: int
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure in one process and thread; @waku/sds in a separate process, alternating."""
     beside, rounds = (200, 1) if settings.quick else (_BESIDE_WAKU, 3)
     sizes = _SIZES[:2] if settings.quick else _SIZES

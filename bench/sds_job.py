@@ -10,7 +10,7 @@ import sys
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from bench.harness import Ratio, Settings, middle_pair, say
+from bench.harness import BenchSettings, Ratio, middle_pair, say
 from bench.job_queries import passthrough, spark_session, steady_rate, take_all
 from bench.producing import flush, produce
 from bench.rig import Rig
@@ -29,7 +29,7 @@ _CONTENT_BYTES = 200
 _START_MS = 1_700_000_000_000
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Run available-now queries of three micro-batches; the first warms up and is not counted."""
     batch, rounds = (600, 1) if settings.quick else (8_000, 3)
     counts = (1, 50) if settings.quick else (1, 100, 10_000)
@@ -118,7 +118,7 @@ def _sds(session: SparkSession, kafka: KafkaSettings, batch: int, checkpoints: s
     return take_all(session, kafka, "sds", SdsJobSettings(max_offsets_per_trigger=batch), checkpoints)
 
 
-def _state(settings: Settings) -> Ratio:
+def _state(settings: BenchSettings) -> Ratio:
     """Measure the state in a separate process, whose memory can then be measured."""
     sizes = ("2000", "50") if settings.quick else ("100000", "1000")
     done = subprocess.run(

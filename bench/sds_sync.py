@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from bench.harness import Ratio, Settings, say
+from bench.harness import BenchSettings, Ratio, say
 from culm_models.sds.events import Outbound
 from culm_models.sds.settings import SdsSettings
 from culm_models.testing.sds.network import SdsNetwork
@@ -36,7 +36,7 @@ class Traffic:
     storm: int
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Simulate every participant as a complete channel that receives every message after 100 ms."""
     sizes, minutes = (_SIZES[:3], 10) if settings.quick else (_SIZES, 20)
     found: dict[int, Traffic] = {}

@@ -6,13 +6,13 @@ import random
 
 from nacl.bindings import crypto_sign_open
 
-from bench.harness import Ratio, Settings, interleaved_rates
+from bench.harness import BenchSettings, Ratio, interleaved_rates
 from culm_infra.demo.p2panda.plan import entries_of, made_history
 from culm_models.keys import PUBLIC_KEY_SIZE, SIGNATURE_SIZE
 from culm_models.p2panda.operations.operation import check_many
 
 
-def run(settings: Settings) -> list[Ratio]:
+def run(settings: BenchSettings) -> list[Ratio]:
     """Measure one thread, with the same entries on both sides."""
     count = 2_000 if settings.quick else 20_000
     pairs = list(entries_of([writer.log() for writer in made_history(random.Random(3), count)]))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from culm_infra.errors import SettingsError
-from culm_infra.settings import Settings, resolve_kafka, stack_directory
+from culm_infra.settings import CulmSettings, resolve_kafka, stack_directory
 from culm_infra.stack import JavaNotFoundError, Stack, StackPortError, find_java, jars, ports
 from culm_models.errors import CulmError
 from culm_topics.kafka.clients import KafkaSettings
@@ -40,7 +40,7 @@ class Finding:
     advice: str | None = None
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def examine(settings: CulmSettings) -> Iterator[Finding]:
     """Yield every finding; checks come after those that they depend on."""
     yield check_python()
     for requirement in _REQUIREMENTS:
@@ -194,16 +194,16 @@ def check_ports(stack: Stack) -> Finding:
 
 def check_disk(directory: Path) -> Finding:
     """Check the free space for the local stack's data."""
-    place = next(path for path in (directory, *directory.parents) if path.exists())
-    free_bytes = shutil.disk_usage(place).free
-    detail = f"{free_bytes / (1 << 30):.1f} GiB free at {place}"
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free_bytes = shutil.disk_usage(existing).free
+    detail = f"{free_bytes / (1 << 30):.1f} GiB free at {existing}"
     if free_bytes >= _WARNED_BELOW_BYTES:
         return Finding("disk", "ok", detail)
     state: State = "failed" if free_bytes < _FAILED_BELOW_BYTES else "warning"
     return Finding("disk", state, detail, "make room, or keep the stack elsewhere with --dir")
 
 
-def check_kafka(settings: Settings) -> Finding:
+def check_kafka(settings: CulmSettings) -> Finding:
     """Check that a record passes through the configured Kafka, on a topic of its own."""
     try:
         kafka = resolve_kafka(settings)
@@ -250,9 +250,9 @@ _ADVICE: tuple[_Rule, ...] = (
 
 
 def _kafka_advice(error: Exception, kafka: KafkaSettings) -> str:
-    said = str(error).upper()
+    message = str(error).upper()
     for mark, advice in _ADVICE:
-        if mark in said:
+        if mark in message:
             return advice(kafka)
     return f"is {kafka.bootstrap} right and reachable? `culm stack status` tells about the local stack"
 

@@ -28,16 +28,16 @@ def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
     confluent_kafka.KafkaException, or KafkaSettingsError.
     """
     # The client reports failed connections and logins only here; calls then just time out.
-    said: list[str] = []
+    errors: list[str] = []
     admin = clients.admin(_quiet(settings))
     topic = f"{doctor_prefix(settings)}{uuid.uuid4().hex[:12]}"
     payload = uuid.uuid4().bytes
-    producer = clients.producer(_quiet(settings), on_error=lambda error: said.append(error.str()))
+    producer = clients.producer(_quiet(settings), on_error=lambda error: errors.append(error.str()))
     try:
         _create(admin, topic, settings, timeout_s)
     except KafkaException as error:
         producer.poll(1.0)  # lets the client say what it knows
-        raise RoundTripError(_with_reason(_message(error), said)) from error
+        raise RoundTripError(_with_reason(_message(error), errors)) from error
     try:
         failures: list[KafkaError] = []
         producer.produce(
@@ -45,7 +45,7 @@ def round_trip(settings: KafkaSettings, *, timeout_s: float) -> None:
         )
         if producer.flush(timeout_s) or failures:
             reason = str(failures[0]) if failures else f"no acknowledgement within {timeout_s:g} s"
-            raise RoundTripError(_with_reason(f"produce: {reason}", said))
+            raise RoundTripError(_with_reason(f"produce: {reason}", errors))
         _consume(settings, topic, payload, timeout_s)
     finally:
         admin.delete_topics([topic], operation_timeout=timeout_s)[topic].result()
@@ -86,5 +86,5 @@ def _message(error: KafkaException) -> str:
     return str(cause.str()) if isinstance(cause, KafkaError) else str(cause)
 
 
-def _with_reason(message: str, said: list[str]) -> str:
-    return f"{message} ({said[-1]})" if said else message
+def _with_reason(message: str, errors: list[str]) -> str:
+    return f"{message} ({errors[-1]})" if errors else message

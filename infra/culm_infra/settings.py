@@ -38,13 +38,13 @@ Port = Annotated[int, Field(ge=0, le=65_535)]
 LogFormat = Literal["text", "json"]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A table of the settings file; unknown names in it are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class StackSection(Section):
+class StackSection(SettingsSection):
     """The local stack: a single-node Kafka and the checkpoints of its jobs."""
 
     name: str = Field(
@@ -124,7 +124,7 @@ class ConnectorSection(ConnectorLimits):
     directory: Path | None = Field(None, description="key and index; by default below the stack's directory")
 
 
-class Settings(ProtocolSections, BaseSettings):
+class CulmSettings(ProtocolSections, BaseSettings):
     """All settings with their defaults."""
 
     model_config = SettingsConfigDict(
@@ -197,20 +197,20 @@ def config_file() -> Path:
     return here if here.is_file() else Path(DIRECTORIES.user_config_dir) / "culm.toml"
 
 
-def load(**flags: Any) -> Settings:
+def load(**flags: Any) -> CulmSettings:
     """Load the settings in force; ``flags`` that are None were not given. A section's flags are a dict.
 
     Raises SettingsError with the names of all wrong values.
     """
     try:
-        return Settings(**_given(flags))
+        return CulmSettings(**_without_none(flags))
     except ValidationError as error:
         raise wrong_values(error) from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{config_file()} is not TOML: {error}") from error
     except UnicodeDecodeError as error:
-        place = f"byte {error.start}"
-        raise SettingsError(f"{config_file()} is not UTF-8 at {place}", hint="save it as UTF-8") from error
+        position = f"byte {error.start}"
+        raise SettingsError(f"{config_file()} is not UTF-8 at {position}", hint="save it as UTF-8") from error
     except MalformedSource as error:
         # The cause would show the value, which may be a secret.
         raise SettingsError(
@@ -234,16 +234,16 @@ def wrong_values(error: ValidationError, within: str = "") -> SettingsError:
     )
 
 
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+def _without_none(flags: dict[str, Any]) -> dict[str, Any]:
+    present: dict[str, Any] = {}
     for name, value in flags.items():
         if isinstance(value, dict):
-            inner = _given(value)
+            inner = _without_none(value)
             if inner:
-                given[name] = inner
+                present[name] = inner
         elif value is not None and value != []:
-            given[name] = value
-    return given
+            present[name] = value
+    return present
 
 
 def named_values(flag: str, pairs: list[str], *, example: str) -> dict[str, str]:
@@ -275,7 +275,7 @@ def parse_kafka_options(pairs: list[str]) -> dict[str, str]:
     return options
 
 
-def redacted(settings: Settings) -> dict[str, Any]:
+def redacted(settings: CulmSettings) -> dict[str, Any]:
     """Return the settings as plain data, with secrets replaced by asterisks."""
     from culm_topics.kafka.clients import REDACTED, is_secret
 
@@ -290,7 +290,7 @@ def _tables_last(table: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in table.items() if name not in inner} | inner
 
 
-def stack_directory(settings: Settings) -> Path:
+def stack_directory(settings: CulmSettings) -> Path:
     """Return the data directory of the local stack of these settings."""
     if settings.stack.directory is not None:
         return settings.stack.directory
@@ -299,7 +299,7 @@ def stack_directory(settings: Settings) -> Path:
     return of_name(settings.stack.name)
 
 
-def resolve_kafka(settings: Settings) -> KafkaSettings:
+def resolve_kafka(settings: CulmSettings) -> KafkaSettings:
     """Return the Kafka to use: the given bootstrap servers, else the local stack if it is running.
 
     Raises SettingsError if there is neither.

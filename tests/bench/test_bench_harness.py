@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from bench.__main__ import CASES
-from bench.harness import Ratio, Settings, interleaved_rates, save
+from bench.harness import BenchSettings, Ratio, interleaved_rates, save
 from bench.material import entries, for_sign_open, verify_all
 from culm_models.bamboo.checks import CheckedEntry
 from culm_models.p2panda.operations.operation import check_many
@@ -24,7 +24,7 @@ def test_a_rate_has_to_reach_its_goal_and_a_latency_has_to_stay_below() -> None:
 
 def test_results_are_written_as_json_and_as_a_plot(tmp_path: Path) -> None:
     ratios = [Ratio("x", "rate", 50, 100, "/s", "limit", goal=0.5, details={"n": 1})]
-    folder = save(ratios, Settings(quick=True, results=tmp_path / "results"))
+    folder = save(ratios, BenchSettings(quick=True, results=tmp_path / "results"))
     document = json.loads((folder / "results.json").read_text())
     assert document["ratios"][0]["ratio"] == 0.5
     assert document["ratios"][0]["details"] == {"n": 1}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench import negentropy
-from bench.harness import Settings
+from bench.harness import BenchSettings
 from bench.reconciliation_ends import WAYS, Way, reconcile
 from bench.reconciliation_sets import SHAPES
 from culm_models.lifts.vectors import join_items
@@ -47,7 +47,7 @@ def test_an_implementation_that_is_named_has_to_be_there(
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     missing = tmp_path / "Negentropy.js"
     with pytest.raises(FileNotFoundError):
-        negentropy.implementation(Settings(quick=True, results=tmp_path, negentropy=missing))
+        negentropy.implementation(BenchSettings(quick=True, results=tmp_path, negentropy=missing))
     missing.touch()
     monkeypatch.setenv(negentropy.VARIABLE, str(missing))
-    assert negentropy.implementation(Settings(quick=True, results=tmp_path)) == missing.resolve()
+    assert negentropy.implementation(BenchSettings(quick=True, results=tmp_path)) == missing.resolve()

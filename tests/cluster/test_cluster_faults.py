@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from culm_infra.demo.kit.processes import CulmProcess
-from culm_infra.demo.p2panda.plan import LogWriter
+from culm_infra.demo.p2panda.plan import DemoLogWriter
 from culm_infra.patience import Patience
 from culm_infra.stack.ports import free_ports
 from tests.support.deployment.members import (
@@ -158,10 +158,10 @@ def _world(deployment: Deployment, spark: SparkCluster) -> World:
 
 
 @contextlib.asynccontextmanager
-async def publishing(peers: list[Member], writers: list[LogWriter]) -> AsyncIterator[None]:
+async def publishing(peers: list[Member], writers: list[DemoLogWriter]) -> AsyncIterator[None]:
     """Peers publish in their own logs, all the time, until the context ends."""
 
-    async def publish(peer: Member, writer: LogWriter) -> None:
+    async def publish(peer: Member, writer: DemoLogWriter) -> None:
         while True:
             await publish_slowly(peer, writer, 10, _PAUSE_S)
 
@@ -201,7 +201,7 @@ async def test_every_kind_of_process_is_killed_and_a_broker_stands_still(tmp_pat
 
 
 async def _faults(
-    world: World, cluster: KafkaCluster, spark: SparkCluster, consumers: Consumers, own: list[LogWriter]
+    world: World, cluster: KafkaCluster, spark: SparkCluster, consumers: Consumers, own: list[DemoLogWriter]
 ) -> None:
     """Kill one process of each kind, and wait each time until entries go on through all of it."""
 
@@ -242,7 +242,7 @@ async def _faults(
     await until_flowing("the broker going on")
 
 
-async def _audit_consumers(consumers: Consumers, own: list[LogWriter]) -> None:
+async def _audit_consumers(consumers: Consumers, own: list[DemoLogWriter]) -> None:
     """Every entry at a consumer of the group; again only where a consumer was killed before it committed."""
     wanted = set(signed(own))
     rows: Counter[tuple[bytes, int, int]] = Counter()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.p2panda.audit import FORK_CODE, read_refusals
+from culm_infra.demo.p2panda.audit import FORK_CODE, read_rejected
 from culm_infra.demo.p2panda.plan import Fork
 from culm_topics.readers.partitions import read_to_end
 from culm_topics.records import RejectedRecord, log_key
@@ -91,7 +91,7 @@ async def forked_at_two_edges(world: World, folder: Path, *, last: bool) -> bool
                     raise
                 return False
         key = log_key(*log_of(trunk))
-        await world.until(lambda: log_of(trunk) in read_refusals(world.kafka).forked, "a fork on rejected")
+        await world.until(lambda: log_of(trunk) in read_rejected(world.kafka).forked, "a fork on rejected")
         fork = Fork(*log_of(trunk), common=6)
         await audit(world, schema, [trunk, other], peers, fork)
         records = [

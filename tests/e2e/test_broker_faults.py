@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from culm_infra.demo.p2panda.plan import LogWriter
+from culm_infra.demo.p2panda.plan import DemoLogWriter
 from culm_infra.stack import Stack
 from culm_models.keys import KeyPair
 from culm_models.p2panda.wire.messages import Announce, Have, SyncRequest
@@ -70,7 +70,7 @@ def mortal(kafka_broker: Broker, request: pytest.FixtureRequest) -> Iterator[tup
     stack.up(quick_start=True)
 
 
-def large_logs(schema: str, count: int) -> list[LogWriter]:
+def large_logs(schema: str, count: int) -> list[DemoLogWriter]:
     """Logs whose operations together are much larger than what a connector may hold in memory."""
     writers = write_logs(1, schema, [1] * 8)
     for number in range(count):
@@ -78,7 +78,7 @@ def large_logs(schema: str, count: int) -> list[LogWriter]:
     return writers
 
 
-async def load(peer: Member, writers: list[LogWriter]) -> None:
+async def load(peer: Member, writers: list[DemoLogWriter]) -> None:
     for writer in writers:
         for start in range(0, len(writer.entries), 500):
             await peer.add(writer.entries[start : start + 500])

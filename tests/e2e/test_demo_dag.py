@@ -8,7 +8,7 @@ import pytest
 
 from culm_infra.demo.dag.run import play
 from culm_infra.demo.dag.size import DagDemoSize
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_topics.kafka.clients import KafkaSettings
 
 
@@ -19,7 +19,7 @@ async def test_all_replicas_end_with_one_order_and_tip(
 ) -> None:
     kafka = KafkaSettings(bootstrap=kafka_bootstrap, prefix=topic_prefix)
     chapters: list[str] = []
-    stage = Stage(tmp_path, chapters.append, 300.0, kafka)
+    stage = DemoStage(tmp_path, chapters.append, 300.0, kafka)
     report = await play(DagDemoSize(file_mb=3, policies=["bearer"]), stage)
     [scene] = report.scenes
     assert scene.problems == []

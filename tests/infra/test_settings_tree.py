@@ -27,7 +27,7 @@ from culm_connectors.transport.libp2p.multiaddr import parse_multiaddr
 from culm_infra.cli.connector import connector_settings
 from culm_infra.cli.job import job_settings
 from culm_infra.cli.root import NOUNS, app
-from culm_infra.settings import Settings, load, resolve_kafka
+from culm_infra.settings import CulmSettings, load, resolve_kafka
 from culm_streaming.jobs import load_job
 from culm_topics.catalogue import registry
 from culm_topics.kafka.clients import KafkaSettings
@@ -75,7 +75,7 @@ def test_every_setting_of_a_connector_is_reachable(name: str) -> None:
     default = connector_settings(load())
     if isinstance(getattr(default, name), BaseModel):
         # A table: the tree holds the very same type, so all of it is reachable.
-        section = Settings.model_fields["connector"].annotation
+        section = CulmSettings.model_fields["connector"].annotation
         assert isinstance(section, type) and issubclass(section, BaseModel)
         table = section.model_fields[name].annotation
         assert table is ConnectorSettings.model_fields[name].annotation
@@ -183,7 +183,7 @@ BUILT_FROM_THE_TREE: Final = {"ConnectorSettings", "DagFolderSettings"}
 
 
 def test_every_model_of_settings_is_in_the_tree() -> None:
-    inside = {one.__name__ for one in _tree(Settings)}
+    inside = {one.__name__ for one in _tree(CulmSettings)}
     outside = {one.__name__ for one in _models_of_settings()} - inside
     assert outside == BUILT_FROM_THE_TREE
 
@@ -192,7 +192,7 @@ def test_every_model_of_settings_is_in_the_tree() -> None:
 
 
 @cache
-def _paths(model: type[BaseModel] = Settings, above: str = "") -> frozenset[str]:
+def _paths(model: type[BaseModel] = CulmSettings, above: str = "") -> frozenset[str]:
     """The dotted name of every setting and every table."""
     names: set[str] = set()
     for name, field in model.model_fields.items():

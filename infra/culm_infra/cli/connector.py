@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import Address
     from culm_connectors.transport.libp2p.multiaddr import Multiaddr
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
 
 
 def run(
@@ -106,14 +106,14 @@ def id(directory: options.ConnectorDirectory = None) -> None:
     out.print(load_or_make_key(home(settings)).public_key.hex(), markup=False)
 
 
-def home(settings: Settings) -> Path:
+def home(settings: CulmSettings) -> Path:
     """Return the folder of a connector's key and index."""
     from culm_infra.settings import stack_directory
 
     return settings.connector.directory or stack_directory(settings) / "connector"
 
 
-def connector_settings(settings: Settings) -> ConnectorSettings:
+def connector_settings(settings: CulmSettings) -> ConnectorSettings:
     """Build the connector's settings from the settings tree. Raises SettingsError."""
     from culm_connectors.settings import ConnectorLimits, ConnectorSettings
     from culm_connectors.transport.libp2p.multiaddr import is_multiaddr

@@ -23,7 +23,7 @@ from culm_topics.catalogue.jobs import DEFAULT_GROUP, groups, jobs_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_streaming.supervision.queries import RunSettings
     from culm_topics.kafka.clients import KafkaSettings
 
@@ -155,13 +155,13 @@ def run(
         raise typer.Exit(exit_status(error)) from error
 
 
-def job_settings(settings: Settings, jobs: tuple[str, ...]) -> dict[str, Any]:
+def job_settings(settings: CulmSettings, jobs: tuple[str, ...]) -> dict[str, Any]:
     """Return the settings of those jobs that the command line configures; other jobs use their defaults."""
     return {job: load(JOB_SETTINGS[job])(settings) for job in jobs if job in JOB_SETTINGS}
 
 
 def _run_settings(
-    settings: Settings, kafka: KafkaSettings, jobs: tuple[str, ...], *, once: bool, interval_ms: int
+    settings: CulmSettings, kafka: KafkaSettings, jobs: tuple[str, ...], *, once: bool, interval_ms: int
 ) -> RunSettings:
     from culm_streaming.supervision.queries import RunSettings
 
@@ -177,7 +177,7 @@ def _run_settings(
 
 
 def _run(
-    settings: Settings,
+    settings: CulmSettings,
     run_settings: RunSettings,
     spark_option: list[str] | None,
     log_file: Path,
@@ -271,14 +271,14 @@ def _check_topics(kafka: KafkaSettings, jobs: tuple[str, ...]) -> None:
         )
 
 
-def _default_checkpoints(settings: Settings) -> Path:
+def _default_checkpoints(settings: CulmSettings) -> Path:
     """Return the folder of this prefix: offsets of one deployment's topics mean nothing in another's."""
     from culm_infra.settings import stack_directory
 
     return stack_directory(settings) / "checkpoints" / _deployment(settings)
 
 
-def _deployment(settings: Settings) -> str:
+def _deployment(settings: CulmSettings) -> str:
     """Return the prefix as a file name."""
     return settings.prefix.strip(".") or "no-prefix"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_topics.kafka.clients import KafkaSettings
 
 Name = TypeVar("Name", bound=str | bytes)
@@ -75,7 +75,7 @@ class KafkaFlags:
     prefix: Prefix = None
     kafka_option: KafkaOption = None
 
-    def load(self, **flags: Any) -> Settings:
+    def load(self, **flags: Any) -> CulmSettings:
         """Load all settings: these flags, further flags, the environment, the file. Raises SettingsError."""
         from culm_infra.settings import load, parse_kafka_options
 

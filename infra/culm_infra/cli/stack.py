@@ -14,7 +14,7 @@ from culm_infra.cli.noun import noun
 from culm_infra.cli.output import EXIT_DEGRADED, Results, emit_json, err, out, safe, say
 
 if TYPE_CHECKING:
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_infra.stack import Stack, StackStatus
 
 Port = Annotated[
@@ -133,14 +133,14 @@ def logs(
 
 def _settings(
     directory: Path | None, name: str | None, heap_mb: int | None = None, quick_start: bool | None = None
-) -> Settings:
+) -> CulmSettings:
     from culm_infra.settings import load
 
     stack = {"heap_mb": heap_mb, "quick_start": quick_start}
     return load(stack=stack | options.stack_flags(directory, name))
 
 
-def _stack(settings: Settings) -> Stack:
+def _stack(settings: CulmSettings) -> Stack:
     from culm_infra.settings import stack_directory
     from culm_infra.stack import Stack
 

@@ -31,8 +31,8 @@ TOPICS: Final[Columns] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Layout of new topics."""
+class TopicLayout:
+    """TopicLayout of new topics."""
 
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions of the log topics (8 by default).")
@@ -72,7 +72,7 @@ def list_(*, kafka: KafkaFlags, results: Results) -> None:
     results.rows(rows, TOPICS)
 
 
-def create(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
+def create(*, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
     """Create missing topics; never alter an existing topic. Warns of topics with a single copy.
 
     Example: `culm topics create --partitions 16 --replication-factor 3`
@@ -89,7 +89,7 @@ def create(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
     results.say(f"{len(created)} created" if created else "nothing to create: every topic is there")
 
 
-def check(*, kafka: KafkaFlags, layout: Layout, results: Results) -> None:
+def check(*, kafka: KafkaFlags, layout: TopicLayout, results: Results) -> None:
     """Print every difference from the catalogue. Exit status 3: there are differences.
 
     The command also warns of data that the loss of one broker would cost; this does not change the exit

@@ -151,8 +151,8 @@ def format_data(files: BrokerFiles, record: StackRecord, java: Java, class_path:
     except subprocess.TimeoutExpired as error:
         raise StackStartError(f"formatting {files.data} took more than {_FORMAT_TIMEOUT_S:g} s") from error
     if answer.returncode != 0:
-        said = [line for line in answer.stdout.splitlines() if line.strip() and not line.startswith("\tat ")]
-        raise StackStartError(f"formatting {files.data} failed: {' '.join(said)[-1000:]}")
+        lines = [line for line in answer.stdout.splitlines() if line.strip() and not line.startswith("\tat ")]
+        raise StackStartError(f"formatting {files.data} failed: {' '.join(lines)[-1000:]}")
 
 
 def start(

@@ -34,17 +34,17 @@ _PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFIC
 def find_ivy() -> Path:
     """Return the path of Ivy's jar in the installed pyspark. Raises JarError."""
     spec = importlib.util.find_spec("pyspark")
-    found = (
+    jars = (
         []
         if spec is None or spec.origin is None
         else sorted(Path(spec.origin).parent.glob("jars/ivy-2.5.*.jar"))
     )
-    if not found:
+    if not jars:
         raise JarError(
             "the jars are fetched by the Ivy inside pyspark, which is not installed",
             hint="pip install 'culm[stack]'",
         )
-    return found[-1]
+    return jars[-1]
 
 
 def fetch(
@@ -210,8 +210,8 @@ _DEFAULT_HINT = (
 
 
 def _not_fetched(missing: Sequence[Coordinate], lines: Sequence[str]) -> JarError:
-    said = "\n".join(lines)
-    hint = next((hint for mark, hint in _HINTS if mark in said), _DEFAULT_HINT)
+    output = "\n".join(lines)
+    hint = next((hint for mark, hint in _HINTS if mark in output), _DEFAULT_HINT)
     shown = ", ".join(str(coordinate) for coordinate in missing[:3])
     more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
     reason = next(

@@ -34,8 +34,8 @@ _CHECKED = "checked.json"
 
 def cache_directory() -> Path:
     """Return the folder of the jars: CULM_JARS_DIR, else below the user's cache directory."""
-    given = os.environ.get("CULM_JARS_DIR")
-    return Path(given) if given else Path(PlatformDirs("culm", appauthor=False).user_cache_dir) / "jars"
+    folder = os.environ.get("CULM_JARS_DIR")
+    return Path(folder) if folder else Path(PlatformDirs("culm", appauthor=False).user_cache_dir) / "jars"
 
 
 def ensure(

@@ -285,7 +285,7 @@ class Stack:
 
     def _wait_until_healthy(self, record: StackRecord, timeout_s: float) -> None:
         logs = (self.files.output, self.files.log)
-        patience = Patience(timeout_s, lambda: [one.stat().st_size for one in logs if one.exists()])
+        patience = Patience(timeout_s, lambda: [log.stat().st_size for log in logs if log.exists()])
         while record.process is not None and record.process.is_running():
             if self._is_healthy(record, timeout_s=min(5.0, max(0.1, timeout_s))):
                 return
@@ -295,12 +295,12 @@ class Stack:
         raise self._start_error("the broker ended while it was starting")
 
     def _start_error(self, what: str) -> StackStartError:
-        said = last_lines(self.files.output, _SHOWN_LINES) or [
+        lines = last_lines(self.files.output, _SHOWN_LINES) or [
             line
             for line in last_lines(self.files.log, 200)
             if " ERROR " in line or " FATAL " in line or "Exception" in line
         ]
-        shown = "".join(f"\n  {line[:300]}" for line in said[-_SHOWN_LINES:])
+        shown = "".join(f"\n  {line[:300]}" for line in lines[-_SHOWN_LINES:])
         return StackStartError(f"{what}{shown}", hint=f"its log is {self.files.log}")
 
 

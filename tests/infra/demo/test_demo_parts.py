@@ -19,17 +19,17 @@ from culm_infra.cli.root import run
 from culm_infra.demo.bamboo.run import SCENES, play
 from culm_infra.demo.bamboo.size import SCENES as NAMES
 from culm_infra.demo.bamboo.size import BambooDemoSize
-from culm_infra.demo.chotki.cast import RecordedReplica
+from culm_infra.demo.chotki.actors import RecordedReplica
+from culm_infra.demo.chotki.convergence import ComparedStore, alike, check_convergence, merged, wrong_sums
 from culm_infra.demo.chotki.edits import LETTERS, RECORDED_OBJECTS, Editor
-from culm_infra.demo.chotki.verdict import Holder, alike, judge, merged, wrong_sums
 from culm_infra.demo.dag.door import DoorClient, DoorWriter
+from culm_infra.demo.dag.invalid_publishes import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.size import SHARD_BYTES, DagDemoSize, Policy
-from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
-from culm_infra.demo.dag.witnesses import Witness, agree, ask_writer
+from culm_infra.demo.dag.statements import ReplicaStatement, agree, ask_writer
 from culm_infra.demo.dag.writer import SeededFile, dag_writer, digest_of_file, now_s, put_file
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.kit.report import SceneFigures
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.errors import NotReached
 from culm_models.chotki.ids import Id, object_key
 from culm_models.chotki.rdx import delta, parse_text
@@ -141,7 +141,9 @@ def test_a_counter_that_lost_or_repeats_an_edit_is_found(letter: str) -> None:
 
 def scene_of(stores: list[dict[bytes, bytes]], made: Counter[str]) -> SceneFigures:
     named = zip(("ada", "late"), stores, strict=True)
-    return judge([Holder(name, "replica", "west, quic", store) for name, store in named], made, {}, Counter())
+    return check_convergence(
+        [ComparedStore(name, "replica", "west, quic", store) for name, store in named], made, {}, Counter()
+    )
 
 
 ADA, DORA = KeyPair(b"\1" * 32), KeyPair(b"\2" * 32)
@@ -226,8 +228,8 @@ def test_two_that_appended_at_one_time_make_one_join(tmp_path: Path) -> None:
         folder.close()
 
 
-def witness(name: str, *order: str, heads: tuple[str, ...] | None = ("h",)) -> Witness:
-    return Witness(name, "west, QUIC, new", order, order[-1], heads, order[-1])
+def witness(name: str, *order: str, heads: tuple[str, ...] | None = ("h",)) -> ReplicaStatement:
+    return ReplicaStatement(name, "west, QUIC, new", order, order[-1], heads, order[-1])
 
 
 def test_who_says_another_order_or_other_heads_is_found() -> None:
@@ -241,7 +243,7 @@ def test_who_says_another_order_or_other_heads_is_found() -> None:
 async def test_every_scene_holds(tmp_path: Path, name: str) -> None:
     size = BambooDemoSize(entries=600, payload_mb=8, live=5, scenes=[name])
     chapters: list[str] = []
-    report = await play(size, Stage(tmp_path, chapters.append, 300.0))
+    report = await play(size, DemoStage(tmp_path, chapters.append, 300.0))
     [scene] = report.scenes
     assert report.converged, scene.problems
     assert scene.name == name and scene.title in chapters

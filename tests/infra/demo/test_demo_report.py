@@ -22,17 +22,23 @@ from culm_infra.cli.options import KafkaFlags
 from culm_infra.cli.output import Results
 from culm_infra.demo.dag.run import REPLICAS
 from culm_infra.demo.kit.processes import DemoError
-from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures, verdict
+from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures, outcome_text
 from culm_infra.demo.kit.size import DemoSize
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.demo.p2panda import run
-from culm_infra.demo.p2panda.audit import BlockAudit, Refusals
-from culm_infra.demo.p2panda.cast import LiveClock, SessionBook
-from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, judge, signed_entries
+from culm_infra.demo.p2panda.actors import FinishedSessions, LiveClock
+from culm_infra.demo.p2panda.audit import BlockAudit, RejectedSummary
+from culm_infra.demo.p2panda.convergence import (
+    ConnectorStart,
+    Evidence,
+    Timings,
+    check_convergence,
+    signed_entries,
+)
 from culm_infra.demo.p2panda.plan import make_plan
 from culm_infra.errors import NotReached
 from culm_topics.logs.version_vectors import Vectors
-from tests.infra.demo import test_demo_parts, test_sds_demo_verdict
+from tests.infra.demo import test_demo_parts, test_sds_demo_convergence
 
 
 def shown(report: DemoReport) -> str:
@@ -47,8 +53,8 @@ def p2panda() -> SceneFigures:
 
 
 def sds() -> SceneFigures:
-    people = test_sds_demo_verdict.books()
-    scene = test_sds_demo_verdict.judged(people, test_sds_demo_verdict.pipeline(people), [])
+    people = test_sds_demo_convergence.transcripts()
+    scene = test_sds_demo_convergence.judged(people, test_sds_demo_convergence.pipeline(people), [])
     _, participants, channels = scene.listings
     participants.rows[0].update(name="general-hosted-12", held=11_366, ack_p99_ms=144_893.0)  # type: ignore[attr-defined]
     channels.rows[0].update(broadcast_bytes=123_456_789, repairs=1_234)  # type: ignore[attr-defined]
@@ -120,15 +126,15 @@ def test_a_scene_tells_what_it_did_not_reach_from_what_was_wrong() -> None:
     scene = SceneFigures("one", "A scene")
     scene.stop(NotReached("not reached in time: a miracle; nothing changed for 5 s"))
     assert not scene.holds
-    assert verdict(scene.problems, scene.unreached, good="holds") == "not reached in time"
+    assert outcome_text(scene.problems, scene.unreached, good="holds") == "not reached in time"
     scene.stop(DemoError("the edge ended"))
-    assert verdict(scene.problems, scene.unreached) == "NO"
+    assert outcome_text(scene.problems, scene.unreached) == "NO"
 
 
 def test_the_exit_status_says_that_something_did_not_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def fail(_: DemoSize, stage: Stage) -> DemoReport:
+    async def fail(_: DemoSize, stage: DemoStage) -> DemoReport:
         stage.show("a chapter")
         scene = SceneFigures("one", "A scene")
         scene.demand("so", holds=False)
@@ -147,7 +153,7 @@ PEER_IDS = (bytes([1]) * 32, bytes([2]) * 32)
 
 
 class Standing:
-    """An actor as far as the verdict looks at it; it holds nothing."""
+    """An actor as far as the check of convergence looks at it; it holds nothing."""
 
     def __init__(self, number: int) -> None:
         self.plan = PLAN.peers[number]
@@ -170,14 +176,16 @@ def evidence(**changed: Any) -> Evidence:
         "wanted": WANTED,
         "logs": list(signed_entries(PLAN).items()),
         "vectors": Vectors({peer_id: dict(heights) for peer_id in PEER_IDS}),
-        "refusals": Refusals({"bamboo.fork": 1}, {PLAN.fork.log}),
+        "rejected": RejectedSummary({"bamboo.fork": 1}, {PLAN.fork.log}),
         "blocks": BlockAudit((), 0, 0),
     }
     return Evidence(**(settled | changed))
 
 
 def judged(found: Evidence) -> SceneFigures:
-    return judge(PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), SessionBook(""))
+    return check_convergence(
+        PLAN, ACTORS, found, Timings(1.0, 1.0, ConnectorStart(1.0, 1)), FinishedSessions("")
+    )
 
 
 def test_nothing_is_unmet_when_all_is_as_it_should_be() -> None:
@@ -188,7 +196,7 @@ def test_every_condition_is_named_with_what_it_lacks() -> None:
     log = next(log for log, (_, height) in WANTED.items() if height > 1)
     found = evidence(
         logs=list(signed_entries(PLAN).items())[3:],
-        refusals=Refusals({}, set()),
+        rejected=RejectedSummary({}, set()),
         blocks=BlockAudit((), 5, 0),
     )
     found.vectors.by_peer[PEER_IDS[1]][log] -= 1
@@ -206,8 +214,8 @@ def test_what_no_waiting_mends_is_wrong() -> None:
     assert "blocks has more than logs of 1 logs" in scene.problems
     assert "sessions of set reconciliation: 0, not ≥ 1" in scene.problems
     assert "blocks is behind logs in 2 logs" in scene.unreached
-    assert verdict(scene.problems, scene.unreached) == "NO"
-    assert verdict([], scene.unreached) == "not reached in time"
+    assert outcome_text(scene.problems, scene.unreached) == "NO"
+    assert outcome_text([], scene.unreached) == "not reached in time"
 
 
 async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
@@ -217,8 +225,8 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
     monkeypatch.setattr(run, "gather", lambda *_: found)
     lines: list[str] = []
     kafka: Any = None
-    story = run.Play(
-        Stage(tmp_path, lines.append, -1.0),
+    story = run.P2pandaStory(
+        DemoStage(tmp_path, lines.append, -1.0),
         PLAN,
         kafka,
         [],
@@ -226,7 +234,7 @@ async def test_a_wait_whose_time_is_up_tells_at_once_what_is_missing(
         ACTORS,
         dict(WANTED),
         LiveClock(),
-        SessionBook("catch-up"),
+        FinishedSessions("catch-up"),
         random.Random(1),
     )
     assert await story.settled() is found
@@ -242,7 +250,7 @@ async def test_a_wait_goes_on_while_anything_changes(tmp_path: Path) -> None:
         looks += 1
         return looks == 20
 
-    stage = Stage(tmp_path, lambda _: None, -1.0, watched=[lambda: looks])
+    stage = DemoStage(tmp_path, lambda _: None, -1.0, watched=[lambda: looks])
     await stage.until(holds, "the twentieth look", step_s=0.0)
     with pytest.raises(NotReached, match="not reached in time: more; nothing changed for -1 s"):
         await stage.until(lambda: False, "more", step_s=0.0)
@@ -260,7 +268,7 @@ async def test_the_end_of_something_is_waited_for_while_anything_changes_and_it_
             done.set()
         return look
 
-    stage = Stage(tmp_path, lambda _: None, -1.0, watched=[progress])
+    stage = DemoStage(tmp_path, lambda _: None, -1.0, watched=[progress])
     assert await stage.within(done.wait(), "three looks")
     stage.watched.clear()
     never = asyncio.ensure_future(asyncio.Event().wait())

@@ -19,7 +19,7 @@ from pathlib import Path
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_connectors.p2panda.settings import Mode, SessionSettings
 from culm_infra.demo.p2panda.audit import Bytes, EntryKey, compare
-from culm_infra.demo.p2panda.plan import EntryPair, Fork, LogWriter, make_fields, make_writer, schema_id
+from culm_infra.demo.p2panda.plan import DemoLogWriter, EntryPair, Fork, make_fields, make_writer, schema_id
 from culm_infra.patience import Patience
 from culm_models.bamboo.checks import SoundEntry
 from culm_models.bamboo.log_store import LogKey
@@ -42,22 +42,22 @@ def new_schema(name: str) -> str:
     return schema_id(f"{name}_{uuid.uuid4().hex[:8]}")
 
 
-def write_logs(seed: int, schema: str, lengths: Iterable[int]) -> list[LogWriter]:
+def write_logs(seed: int, schema: str, lengths: Iterable[int]) -> list[DemoLogWriter]:
     """Logs by new authors; the seed is salted with the schema, so that tests do not share authors."""
     source = random.Random(f"{seed} {schema}")
     return [make_writer(source, number, schema, length) for number, length in enumerate(lengths)]
 
 
-def log_of(writer: LogWriter) -> LogKey:
+def log_of(writer: DemoLogWriter) -> LogKey:
     return writer.key_pair.public_key, writer.log_id
 
 
-def heights(writers: Iterable[LogWriter]) -> dict[LogKey, int]:
+def heights(writers: Iterable[DemoLogWriter]) -> dict[LogKey, int]:
     """How far every log is written."""
     return {log_of(writer): len(writer.entries) for writer in writers}
 
 
-def signed(writers: Iterable[LogWriter]) -> dict[EntryKey, Bytes]:
+def signed(writers: Iterable[DemoLogWriter]) -> dict[EntryKey, Bytes]:
     """Everything that was written, by its place."""
     return {
         (*log_of(writer), seq_num): pair
@@ -92,7 +92,7 @@ class Member:
         refusals = [refusal for refusal in await self.peer.add(pairs) if refusal is not None]
         assert not refusals, f"{self.name}: {refusals[0]}"
 
-    async def write(self, writer: LogWriter, count: int = 1) -> None:
+    async def write(self, writer: DemoLogWriter, count: int = 1) -> None:
         """Write on in a log of one's own."""
         source = random.Random(f"{self.name} {len(writer.entries)}")
         await self.add([writer.append(make_fields(source)) for _ in range(count)])
@@ -149,7 +149,7 @@ async def members(folder: Path, schema: str, count: int) -> AsyncIterator[list[M
         ]
 
 
-async def publish_slowly(member: Member, writer: LogWriter, count: int, pause_s: float = 0.01) -> None:
+async def publish_slowly(member: Member, writer: DemoLogWriter, count: int, pause_s: float = 0.01) -> None:
     """Publish entries one by one, so that a fault has something to hit."""
     for _ in range(count):
         await member.write(writer)
@@ -161,7 +161,7 @@ async def until_live(world: World, schema: str, *peers: Member) -> None:
     await world.until(lambda: all(one.is_live(schema) for one in peers), "live sessions")
 
 
-async def until_all_hold(world: World, writers: Sequence[LogWriter], *peers: Member) -> None:
+async def until_all_hold(world: World, writers: Sequence[DemoLogWriter], *peers: Member) -> None:
     """Wait until these hold all that was written."""
     wanted = heights(writers)
 
@@ -181,7 +181,7 @@ def read_logs(kafka: KafkaSettings, schema: str) -> list[tuple[EntryKey, Bytes]]
 
 
 async def audit(
-    world: World, schema: str, writers: Sequence[LogWriter], peers: Sequence[Member], fork: Fork = NO_FORK
+    world: World, schema: str, writers: Sequence[DemoLogWriter], peers: Sequence[Member], fork: Fork = NO_FORK
 ) -> Vectors:
     """Nothing lost, nothing twice, every byte the same: at the peers, on `logs`, in `version-vectors`.
 

@@ -157,7 +157,7 @@ def verify(
         results.say(f"[bold red]the log is forked[/] from entry {proof.forked_at:,} on")
     if proof.missing:
         results.say(f"missing: {', '.join(map(str, proof.missing))}")
-    verdict = "proven" if proof.is_proven else "not proven"
+    outcome = "proven" if proof.is_proven else "not proven"
     payload = "held" if proof.has_payload else "not held"
     results.one(
         {
@@ -171,7 +171,7 @@ def verify(
             "payload": proof.has_payload,
             "forked_at": proof.forked_at,
         },
-        f"entry {seq_num} is {verdict} by {len(proof.pool)} entries; its payload is {payload}",
+        f"entry {seq_num} is {outcome} by {len(proof.pool)} entries; its payload is {payload}",
     )
     if not proof.is_proven:
         raise typer.Exit(EXIT_DEGRADED)

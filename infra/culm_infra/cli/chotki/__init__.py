@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from culm_infra.cli.noun import noun
 
 if TYPE_CHECKING:
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_streaming.chotki.job import ChotkiJobSettings
 
 app = noun(
@@ -37,7 +37,7 @@ app = noun(
 )
 
 
-def chotki_settings(settings: Settings) -> ChotkiJobSettings:
+def chotki_settings(settings: CulmSettings) -> ChotkiJobSettings:
     """Build the settings of the job `chotki`."""
     from culm_streaming.chotki.job import ChotkiJobSettings
 

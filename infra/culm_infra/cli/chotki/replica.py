@@ -24,7 +24,7 @@ from culm_models.chotki.dump import dump_lines, print_field
 if TYPE_CHECKING:
     from culm_connectors.chotki.reference_peer.copy import ReplicaCopy
     from culm_connectors.transport import Identity
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
 
 Silence = Annotated[
     float, typer.Option("--timeout", min=0.1, help="Seconds for which the replica may say nothing.")
@@ -42,7 +42,7 @@ def check_address(url: str) -> None:
         raise typer.BadParameter(str(error), param_hint="URL") from error
 
 
-def read_replica(url: str, settings: Settings, silence_s: float) -> ReplicaCopy:
+def read_replica(url: str, settings: CulmSettings, silence_s: float) -> ReplicaCopy:
     """Read everything that the replica at an address holds; the replica receives no data.
 
     Raises `TransportError` if nobody answers, `CopyIncomplete` if not everything arrived.
@@ -64,7 +64,7 @@ def read_replica(url: str, settings: Settings, silence_s: float) -> ReplicaCopy:
     return asyncio.run(copied())
 
 
-def _identity(settings: Settings) -> Identity:
+def _identity(settings: CulmSettings) -> Identity:
     """Return the connector's key if there is one, as peers may know it; else a random key."""
     from culm_connectors.edge.keyfile import KEY_FILE, load_key
     from culm_connectors.transport import Identity
@@ -203,7 +203,7 @@ def verify(
 
 
 def _compared(
-    url: str, settings: Settings, silence_s: float, results: Results
+    url: str, settings: CulmSettings, silence_s: float, results: Results
 ) -> tuple[ReplicaCopy, int, Comparison]:
     """Read the replica first: everything that it holds is then at least in transit to the deployment."""
     from culm_infra.settings import resolve_kafka
@@ -283,5 +283,5 @@ def _show(report: dict[str, Any], *, shown_fields: int) -> None:
     for field in report["unreadable"]:
         say(f"[yellow]left out at the replica, since it does not parse: {field['id']}.{field['type']}[/]")
     lists = f", {report['left_out_fields']:,} lists left out" if report["left_out_fields"] else ""
-    verdict = "[green]the same[/]" if report["equal"] else "[bold red]they differ[/]"
-    say(f"{verdict}: {report['compared_fields']:,} fields compared{lists}, as of epoch {report['epoch']}")
+    outcome = "[green]the same[/]" if report["equal"] else "[bold red]they differ[/]"
+    say(f"{outcome}: {report['compared_fields']:,} fields compared{lists}, as of epoch {report['epoch']}")

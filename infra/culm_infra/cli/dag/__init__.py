@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from culm_infra.cli.noun import noun
 
 if TYPE_CHECKING:
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_streaming.dag.job import DagJobSettings
 
 app = noun(
@@ -39,7 +39,7 @@ app = noun(
 )
 
 
-def dag_settings(settings: Settings) -> DagJobSettings:
+def dag_settings(settings: CulmSettings) -> DagJobSettings:
     """Build the settings of the job `dag`."""
     from culm_streaming.dag.job import DagJobSettings
     from culm_streaming.dag.settings import DagLayout

@@ -18,7 +18,7 @@ from culm_infra.demo.kit.size import DemoSize
 
 if TYPE_CHECKING:
     from culm_infra.demo.kit.report import DemoReport
-    from culm_infra.demo.kit.stage import Stage
+    from culm_infra.demo.kit.stage import DemoStage
 
 Size = TypeVar("Size", bound=DemoSize)
 
@@ -36,7 +36,7 @@ def present(
     kafka: options.KafkaFlags,
     results: Results,
     size: Size,
-    play: Callable[[Size, Stage], Coroutine[Any, Any, DemoReport]],
+    play: Callable[[Size, DemoStage], Coroutine[Any, Any, DemoReport]],
     next_commands: Sequence[str] = (),
 ) -> None:
     """Play a demo, show its report, and end with status 3 if it has not converged.
@@ -44,7 +44,7 @@ def present(
     `next_commands` are suggestions for a stack that stays up; the option that names its Kafka is appended to
     each.
     """
-    from culm_infra.demo.kit.stage import Stage
+    from culm_infra.demo.kit.stage import DemoStage
     from culm_infra.settings import resolve_kafka
 
     settings = kafka.load()
@@ -52,7 +52,7 @@ def present(
     folder.mkdir(parents=True, exist_ok=True)
     cluster = resolve_kafka(settings) if settings.bootstrap is not None else None
     report = _played(
-        play, size, Stage(folder, say, size.timeout, cluster, settings.stack.heap_mb, flags.keep)
+        play, size, DemoStage(folder, say, size.timeout, cluster, settings.stack.heap_mb, flags.keep)
     )
     if results.json:
         emit_json(report.as_json())
@@ -79,7 +79,7 @@ def present(
 
 
 def _played(
-    play: Callable[[Size, Stage], Coroutine[Any, Any, DemoReport]], size: Size, stage: Stage
+    play: Callable[[Size, DemoStage], Coroutine[Any, Any, DemoReport]], size: Size, stage: DemoStage
 ) -> DemoReport:
     with err.status("") as status:
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from culm_infra.cli.noun import noun
 
 if TYPE_CHECKING:
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_streaming.blocks.job import BlocksSettings
     from culm_streaming.coverage.job import CoverageSettings
     from culm_streaming.logs.job import LogsSettings
@@ -31,7 +31,7 @@ app = noun(
 )
 
 
-def logs_settings(settings: Settings) -> LogsSettings:
+def logs_settings(settings: CulmSettings) -> LogsSettings:
     """Build the settings of the job `logs`."""
     from culm_streaming.logs.job import LogsSettings
     from culm_streaming.logs.settings import ChainSettings
@@ -43,7 +43,7 @@ def logs_settings(settings: Settings) -> LogsSettings:
     )
 
 
-def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
+def version_vectors_settings(settings: CulmSettings) -> VersionVectorsSettings:
     """Build the settings of the job `version-vectors`."""
     from culm_streaming.version_vectors import VersionVectorsSettings
 
@@ -53,7 +53,7 @@ def version_vectors_settings(settings: Settings) -> VersionVectorsSettings:
     )
 
 
-def blocks_settings(settings: Settings) -> BlocksSettings:
+def blocks_settings(settings: CulmSettings) -> BlocksSettings:
     """Build the settings of the job `blocks`."""
     from culm_streaming.blocks.job import BlocksSettings
     from culm_streaming.blocks.settings import HeightsSettings
@@ -65,7 +65,7 @@ def blocks_settings(settings: Settings) -> BlocksSettings:
     )
 
 
-def coverage_settings(settings: Settings) -> CoverageSettings:
+def coverage_settings(settings: CulmSettings) -> CoverageSettings:
     """Build the settings of the job `coverage`."""
     from culm_streaming.coverage.job import CoverageSettings
     from culm_streaming.coverage.settings import CoverageLayout

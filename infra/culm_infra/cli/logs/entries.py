@@ -35,7 +35,7 @@ Sparse = Annotated[bool, typer.Option("--sparse", help="Entries of bare logs wit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class LogSelection:
     """Filter of the logs that a command reads."""
 
     schema: options.OnlySchemas = None
@@ -60,7 +60,7 @@ class Selection:
 def tail(
     *,
     kafka: KafkaFlags,
-    selection: Selection,
+    selection: LogSelection,
     since: Annotated[
         Literal["beginning", "end"],
         typer.Option("--from", help="Where to begin: at the first entry, or with what comes now."),
@@ -103,7 +103,7 @@ def export(
         ),
     ],
     kafka: KafkaFlags,
-    selection: Selection,
+    selection: LogSelection,
     bare: Bare = False,
     sparse: Sparse = False,
 ) -> None:
@@ -137,7 +137,7 @@ def export(
 def list_(
     *,
     kafka: KafkaFlags,
-    selection: Selection,
+    selection: LogSelection,
     bare: Bare = False,
     results: Results,
 ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from culm_connectors.logs.index import LmdbLogStore
     from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
     from culm_connectors.p2panda.reference_peer.sync_progress import EntryReport, SyncSummary
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
 
 Result = TypeVar("Result")
 
@@ -155,7 +155,7 @@ async def with_peer(
 
 def _loaded(
     directory: Path | None, datagram_size: str | None = None, sessions: dict[str, Any] | None = None
-) -> Settings:
+) -> CulmSettings:
     from culm_infra.settings import load
 
     return load(peer={"directory": directory, "datagram_size": datagram_size, "sessions": sessions or {}})
@@ -166,7 +166,7 @@ def folder(directory: Path | None) -> Path:
     return _folder_of(_loaded(directory))
 
 
-def _folder_of(settings: Settings) -> Path:
+def _folder_of(settings: CulmSettings) -> Path:
     from culm_infra.settings import DIRECTORIES
 
     return settings.peer.directory or Path(DIRECTORIES.user_data_dir) / "peer"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from culm_infra.cli.noun import noun
 
 if TYPE_CHECKING:
-    from culm_infra.settings import Settings
+    from culm_infra.settings import CulmSettings
     from culm_streaming.sds.job import SdsJobSettings
     from culm_streaming.sds_index import SdsIndexSettings
 
@@ -29,7 +29,7 @@ app = noun(
 )
 
 
-def sds_settings(settings: Settings) -> SdsJobSettings:
+def sds_settings(settings: CulmSettings) -> SdsJobSettings:
     """Build the settings of the job `sds`."""
     from culm_streaming.sds.job import SdsJobSettings
     from culm_streaming.sds.settings import ChannelsSettings
@@ -46,7 +46,7 @@ def sds_settings(settings: Settings) -> SdsJobSettings:
     )
 
 
-def sds_index_settings(settings: Settings) -> SdsIndexSettings:
+def sds_index_settings(settings: CulmSettings) -> SdsIndexSettings:
     """Build the settings of the job `sds-index`."""
     from culm_streaming.sds_index import SdsIndexSettings
 

@@ -44,9 +44,9 @@ class JsonProcess:
         async for line in self._process.stdout:
             at_s = time.monotonic()
             self.printed += 1
-            found = json.loads(line)
-            if self._keeps(found):
-                self.lines.append((at_s, found))
+            event = json.loads(line)
+            if self._keeps(event):
+                self.lines.append((at_s, event))
                 self._changed.set()
         self._changed.set()
 
@@ -57,10 +57,10 @@ class JsonProcess:
         looked = 0
         while True:
             self._changed.clear()
-            for found in self.lines[looked:]:
+            for entry in self.lines[looked:]:
                 looked += 1
-                if holds(found[1]):
-                    return found
+                if holds(entry[1]):
+                    return entry
             if self._process.returncode is not None:
                 raise DemoError(
                     f"{self.name} ended with status {self._process.returncode} before {what}",
@@ -103,11 +103,11 @@ async def json_process(
         process = await asyncio.create_subprocess_exec(
             sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=errors
         )
-    found = JsonProcess(name, process, output, keeps)
-    reading = asyncio.create_task(found.read())
+    child = JsonProcess(name, process, output, keeps)
+    reading = asyncio.create_task(child.read())
     try:
-        yield found
+        yield child
     finally:
-        await found.stop()
+        await child.stop()
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)

@@ -21,7 +21,7 @@ from culm_infra.demo.bamboo.size import BambooDemoSize
 from culm_infra.demo.bamboo.stage import BambooStage
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.kit.report import DemoReport, SceneFigures
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.errors import NotReached
 
 
@@ -38,7 +38,7 @@ SCENES: Final = (
     BambooScene(
         "sparse", "A sparse reader joins a long log and proves two entries", long_log.prove_two_entries
     ),
-    BambooScene("backfill", "Entries first, the payloads of a range later", long_log.fetch_payloads_later),
+    BambooScene("backfill", "Entries first, the payloads of a range later", long_log.fetch_deferred_payloads),
     BambooScene("both-ways", "Two peers fill each other's gaps in one request", unverified.fill_gaps),
     BambooScene("greedy", "A corrupted payload is passed on, and apologised for", unverified.pass_on),
     BambooScene("large", "A large payload goes on after kill -9, beside other entries", large_payload.play),
@@ -52,7 +52,7 @@ SCENES: Final = (
 )
 
 
-async def play(size: BambooDemoSize, stage: Stage) -> DemoReport:
+async def play(size: BambooDemoSize, stage: DemoStage) -> DemoReport:
     """Play the scenes. A scene that cannot continue records the reason; the others are still played."""
     started_s = time.monotonic()
     on, report = BambooStage(stage, size), DemoReport("every figure as it has to be")

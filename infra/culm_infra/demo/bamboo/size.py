@@ -27,6 +27,6 @@ class BambooDemoSize(DemoSize):
         typer.Option(
             "--scene",
             help=f"Only this scene: {', '.join(SCENES)}. Repeatable.",
-            autocompletion=lambda incomplete: [one for one in SCENES if one.startswith(incomplete)],
+            autocompletion=lambda incomplete: [name for name in SCENES if name.startswith(incomplete)],
         ),
     ] = None

@@ -20,7 +20,7 @@ from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
 from culm_connectors.url import Url
 from culm_infra.demo.bamboo.json_process import Filter, JsonProcess, Line, json_process
 from culm_infra.demo.bamboo.size import BambooDemoSize
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.stack.ports import HOST
 from culm_models.bamboo.entry import lipmaa, needs_skiplink, sign_entry, spine_number_from
 from culm_models.bamboo.hashes import YAMF
@@ -62,7 +62,7 @@ def noise(size: int, seed: int) -> bytes:
 def signed(log_id: int, payloads: Iterable[bytes]) -> list[NewEntry]:
     """Sign a log with its payloads, from its first entry on."""
     hashes: dict[int, bytes] = {}
-    given = []
+    entries = []
     for seq_num, payload in enumerate(payloads, 1):
         entry = sign_entry(
             AUTHOR,
@@ -74,13 +74,13 @@ def signed(log_id: int, payloads: Iterable[bytes]) -> list[NewEntry]:
             flavour=YAMF,
         )
         hashes[seq_num] = YAMF.hash(entry)
-        given.append(NewEntry(entry, payload))
-    return given
+        entries.append(NewEntry(entry, payload))
+    return entries
 
 
-def without_payload(given: NewEntry, *held: tuple[int, bytes]) -> NewEntry:
+def without_payload(entry: NewEntry, *payload_parts: tuple[int, bytes]) -> NewEntry:
     """Return the entry alone, or with unverified parts of its payload."""
-    return NewEntry(given.entry_bytes, None, held)
+    return NewEntry(entry.entry_bytes, None, payload_parts)
 
 
 _STEP_S: Final = 0.02
@@ -132,7 +132,7 @@ class BambooActor:
 class BambooStage:
     """The stage of the scenes. Every peer has its own folder below the demo's."""
 
-    stage: Stage
+    stage: DemoStage
     size: BambooDemoSize
     actors: list[BambooActor] = field(default_factory=list)
     processes: list[JsonProcess] = field(default_factory=list)
@@ -161,10 +161,10 @@ class BambooStage:
         """Open a peer of a folder, which is created if it is missing."""
         folder = self.directory / name
         async with BambooPeer.open(folder, flavour=YAMF, settings=settings) as peer:
-            found = BambooActor(name, peer)
-            peer.listeners.append(found.receive_event)
-            self.actors.append(found)
-            yield found
+            actor = BambooActor(name, peer)
+            peer.listeners.append(actor.receive_event)
+            self.actors.append(actor)
+            yield actor
 
     def write_log(self, name: str, log_id: int, payloads: Iterable[bytes]) -> LogKey:
         """Publish to a folder that no peer has open. Returns the log."""
@@ -194,9 +194,9 @@ class BambooStage:
     ) -> AsyncIterator[JsonProcess]:
         """Run a separate process; its standard error goes to a file in the demo's directory."""
         output = self.directory / "output" / f"{name.replace(' ', '-')}.log"
-        async with json_process(name, arguments, output, keeps) as found:
-            self.processes.append(found)
-            yield found
+        async with json_process(name, arguments, output, keeps) as child:
+            self.processes.append(child)
+            yield child
 
     async def line(self, process: JsonProcess, holds: Filter, what: str) -> Line:
         """Return the first matching line of a process as soon as it was read. Raises DemoError."""

@@ -2,9 +2,9 @@
 
 - ``edits``: the replicas and their edges, the fields of the class, and changes of every type from a seed.
 - ``size``: the options of the demo.
-- ``cast``: the replicas, which reconnect whenever a connection has ended, the recorded replica, and the
+- ``actors``: the replicas, which reconnect whenever a connection has ended, the recorded replica, and the
   certificate of one edge.
 - ``run``: the story, chapter by chapter.
-- ``verdict``: comparison of all stores and vectors, and of counters with their increments.
+- ``convergence``: comparison of all stores and vectors, and of counters with their increments.
 - ``data``: the recording of the Go replica.
 """

@@ -39,7 +39,7 @@ RECORDED_OBJECTS: Final = tuple(Id.make(RECORDED_SOURCE, seq) for seq in (2, 3, 
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ReplicaRole:
     """One replica: its source, its edge and its transport."""
 
     name: str
@@ -49,11 +49,11 @@ class Role:
 
 
 ROLES: Final = (
-    Role("ada", 0xADA, 0, "tcp"),
-    Role("ben", 0xBE4, 1, "tls"),
-    Role("cem", 0xCE3, 0, "quic"),
+    ReplicaRole("ada", 0xADA, 0, "tcp"),
+    ReplicaRole("ben", 0xBE4, 1, "tls"),
+    ReplicaRole("cem", 0xCE3, 0, "quic"),
 )
-RECORDED_ROLE: Final = Role("go, recorded", RECORDED_SOURCE, 0, "tcp")
+RECORDED_ROLE: Final = ReplicaRole("go, recorded", RECORDED_SOURCE, 0, "tcp")
 
 
 _WORDS: Final = ("ebb", "flood", "neap", "spring", "slack", "rip", "swell", "surge")
@@ -64,15 +64,15 @@ _MAX_ADDED: Final = 9
 class Editor:
     """Makes the changes of one replica through `peer`.
 
-    `made` counts changes by type, `said_s` is the time of each change. `added` is the sum of its increments
-    of each counter (N and Z), by store key.
+    `made` counts changes by type, `committed_s` is the time of each change. `added` is the sum of its
+    increments of each counter (N and Z), by store key.
     """
 
     name: str
     peer: ReplicaPeer
     chance: random.Random
     made: Counter[str] = field(default_factory=Counter)
-    said_s: dict[Id, float] = field(default_factory=dict)
+    committed_s: dict[Id, float] = field(default_factory=dict)
     added: Counter[bytes] = field(default_factory=Counter)
 
     def new_class(self) -> Id:
@@ -98,20 +98,20 @@ class Editor:
         for letter in LETTERS:
             self.edit(self.chance.choice(objects), letter)
 
-    def edit(self, one: Id, letter: str) -> None:
+    def edit(self, id: Id, letter: str) -> None:
         """Change an object's field of a type (E)."""
         number = LETTERS.index(letter) + 1
-        key = object_key(Id(one.src, one.pro + number), letter)
+        key = object_key(Id(id.src, id.pro + number), letter)
         old = self.peer.replica.store.get(key) or b""
         operand = self._operand(letter, key, old)
         if operand:
-            self._commit("E", one, record("f", pack_uint(number)) + record(letter, operand), letter)
+            self._commit("E", id, record("f", pack_uint(number)) + record(letter, operand), letter)
 
     def _commit(self, letter: str, ref: Id, body: bytes, counted_as: str | None = None) -> Id:
         self.made[counted_as or letter] += 1
-        said_s = time.monotonic()
+        committed_s = time.monotonic()
         id = self.peer.commit(letter, ref, body)
-        self.said_s[id] = said_s
+        self.committed_s[id] = committed_s
         return id
 
     def _operand(self, letter: str, key: bytes, old: bytes) -> bytes:

@@ -12,13 +12,13 @@ from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport.tcp.dial import connect_tcp
 from culm_connectors.transport.tcp.settings import TcpSettings
 from culm_connectors.url import parse_url
-from culm_infra.demo.chotki.cast import Cast, calling, cast, make_certificate
+from culm_infra.demo.chotki.actors import DemoReplicas, connected, make_certificate, make_replicas
+from culm_infra.demo.chotki.convergence import ComparedStore, alike, check_convergence
 from culm_infra.demo.chotki.edits import EDGES, RECORDED_OBJECTS, SCHEMES_OF
 from culm_infra.demo.chotki.size import ChotkiDemoSize
-from culm_infra.demo.chotki.verdict import Holder, alike, judge
 from culm_infra.demo.kit.processes import CulmProcess
 from culm_infra.demo.kit.report import DemoReport, in_ms
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports
 from culm_models.chotki.ids import Id, object_key
@@ -35,42 +35,42 @@ _STATE_WAIT_S = 2.0
 
 
 @dataclass(slots=True)
-class ChotkiPlay:
+class ChotkiStory:
     """The running demo."""
 
-    stage: Stage
+    stage: DemoStage
     kafka: KafkaSettings
     job: CulmProcess
     edges: list[CulmProcess]
     addresses: list[dict[str, str]]
-    people: Cast
+    replicas: DemoReplicas
     class_id: Id
     objects: list[Id]
     rounds: int = 0
 
     def progress(self) -> object:
         """Return the vectors and session counts of all replicas."""
-        return [(actor.replica.vector(), actor.sessions) for actor in self.people.actors]
+        return [(actor.replica.vector(), actor.sessions) for actor in self.replicas.actors]
 
     def all_hold_the_objects(self) -> bool:
         """Whether every replica has all initial objects, including the recorded ones."""
         return all(
-            actor.replica.store.get(object_key(one, "O")) is not None
-            for actor in self.people.actors
-            for one in self.objects
+            actor.replica.store.get(object_key(id, "O")) is not None
+            for actor in self.replicas.actors
+            for id in self.objects
         )
 
     def are_alike(self) -> bool:
         """Whether all replicas hold the same state."""
-        first, *others = (actor.replica for actor in self.people.actors)
+        first, *others = (actor.replica for actor in self.replicas.actors)
         return all(first.vector() == other.vector() for other in others) and alike(
-            [actor.replica.store.values() for actor in self.people.actors]
+            [actor.replica.store.values() for actor in self.replicas.actors]
         )
 
     async def edit(self, rounds: int) -> None:
         """Let every replica edit every type in each round, before it receives the others' edits."""
         for _ in range(rounds):
-            for editor in self.people.editors:
+            for editor in self.replicas.editors:
                 editor.edit_every_type(self.objects)
                 if not self.rounds % _OBJECT_EVERY:
                     editor.new_object(self.class_id)
@@ -79,7 +79,7 @@ class ChotkiPlay:
 
     def make_more(self) -> None:
         """Rename the same field of the class differently at every replica, and make replica objects."""
-        for editor in self.people.editors:
+        for editor in self.replicas.editors:
             editor.rename(self.class_id)
             editor.new_replica_object()
 
@@ -104,28 +104,28 @@ class ChotkiPlay:
         finally:
             editing.cancel()
 
-    async def holders(self) -> list[Holder]:
+    async def stores(self) -> list[ComparedStore]:
         """Return the present stores: of the replicas, of the edges as any replica reads them, of the
         topics.
         """
-        made = {editor.name: sum(editor.made.values()) for editor in self.people.editors}
-        found = [
-            Holder(
+        made = {editor.name: sum(editor.made.values()) for editor in self.replicas.editors}
+        stores = [
+            ComparedStore(
                 name=actor.role.name,
                 kind="replica",
-                place=f"{EDGES[actor.role.edge]}, {actor.role.scheme}",
+                location=f"{EDGES[actor.role.edge]}, {actor.role.scheme}",
                 store=actor.replica.store.values(),
                 sessions=actor.sessions,
                 made=made.get(actor.role.name, 0),
             )
-            for actor in self.people.actors
+            for actor in self.replicas.actors
         ]
         for edge, addresses in zip(EDGES, self.addresses, strict=True):
             channel = await connect_tcp(parse_url(addresses["tcp"]).address, TcpSettings())
             copy = await copy_replica(channel, silence_s=self.stage.timeout_s)
-            found.append(Holder(f"edge {edge}", "edge", "as it answers", copy.store))
+            stores.append(ComparedStore(f"edge {edge}", "edge", "as it answers", copy.store))
         state = await asyncio.to_thread(self._state)
-        return [*found, Holder("chotki.state", "topic", "Kafka", state)]
+        return [*stores, ComparedStore("chotki.state", "topic", "Kafka", state)]
 
     def _state(self) -> dict[bytes, bytes]:
         with StateReader(self.kafka) as reader:
@@ -133,32 +133,32 @@ class ChotkiPlay:
                 continue
             return reader.state.store()
 
-    async def settled(self) -> list[Holder]:
+    async def settled(self) -> list[ComparedStore]:
         """Wait until all stores are equal, or until nothing changes any more."""
-        found: list[Holder] = []
+        stores: list[ComparedStore] = []
 
         async def hold_the_same() -> bool:
-            nonlocal found
+            nonlocal stores
             if not self.are_alike():
                 return False
-            found = await self.holders()
-            return alike([one.store for one in found])
+            stores = await self.stores()
+            return alike([copy.store for copy in stores])
 
         try:
             await self.stage.until(
                 hold_the_same,
                 "everybody to hold the same",
                 step_s=_POLL_S,
-                more=lambda: [one.store for one in found],
+                more=lambda: [copy.store for copy in stores],
             )
         except NotReached as error:
             self.stage.show(str(error))
-            return await self.holders()
-        return found
+            return await self.stores()
+        return stores
 
 
-async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
-    """Run the whole story and judge it. Raises DemoError if it cannot continue."""
+async def play(size: ChotkiDemoSize, stage: DemoStage) -> DemoReport:
+    """Run the whole story and check that all converge. Raises DemoError if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka:
         tls = make_certificate(stage.directory)
@@ -169,16 +169,16 @@ async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
         for process in (job, *edges):
             process.start()
         await stage.serving(edges, _SERVING)
-        people = cast(size.seed, addresses)
-        before = people.recorded.replica.store.values()
-        class_id = people.editors[0].new_class()
-        count = len(people.editors)
-        objects = [people.editors[one % count].new_object(class_id) for one in range(size.objects)]
+        replicas = make_replicas(size.seed, addresses)
+        before = replicas.recorded.replica.store.values()
+        class_id = replicas.editors[0].new_class()
+        count = len(replicas.editors)
+        objects = [replicas.editors[number % count].new_object(class_id) for number in range(size.objects)]
         everything = [*objects, *RECORDED_OBJECTS]
-        story = ChotkiPlay(stage, kafka, job, edges, addresses, people, class_id, everything)
+        story = ChotkiStory(stage, kafka, job, edges, addresses, replicas, class_id, everything)
         stage.watched.append(story.progress)
         stage.show("three replicas come, by TCP, TLS and QUIC; a fourth says what a Go replica recorded")
-        async with calling(people.actors, tls):
+        async with connected(replicas.actors, tls):
             await stage.until(story.all_hold_the_objects, "everybody to hold all objects")
             third = size.rounds // 3
             stage.show("all three edit the same objects at the same time, every type of field")
@@ -189,17 +189,17 @@ async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
             await story.edit(third)
             stage.show("waiting until all hold the same")
             silent_s = time.monotonic()
-            found = await story.settled()
+            stores = await story.settled()
             settled_s = time.monotonic() - silent_s
         stage.show("comparing every field and every vector")
-        made: Counter[str] = sum((editor.made for editor in people.editors), Counter())
+        made: Counter[str] = sum((editor.made for editor in replicas.editors), Counter())
         added: Counter[bytes] = Counter()
-        for editor in people.editors:
+        for editor in replicas.editors:
             added.update(editor.added)
-        scene = judge(found, made, before, added)
-        scene.show("live, from replica to replica", in_ms(people.latencies_ms))
-        scene.show("bytes of a Go replica", len(people.recorded.stream))
-        scene.at_least("said again at every connection", people.recorded.replayed, 1, "times")
+        scene = check_convergence(stores, made, before, added)
+        scene.show("live, from replica to replica", in_ms(replicas.latencies_ms))
+        scene.show("bytes of a Go replica", len(replicas.recorded.stream))
+        scene.at_least("said again at every connection", replicas.recorded.replayed, 1, "times")
         scene.show("alike after kill -9 of edge and job", recovery_s, "s")
         scene.show("alike after the last edit", settled_s, "s")
         scene.show("lists (L)", "not compared: nothing merges them")
@@ -207,11 +207,13 @@ async def play(size: ChotkiDemoSize, stage: Stage) -> DemoReport:
         return DemoReport("equal state and vectors everywhere", [scene], scene.duration_s)
 
 
-def _edge(stage: Stage, kafka: KafkaSettings, name: str, urls: dict[str, str], tls: TlsFiles) -> CulmProcess:
-    place = ("--dir", str(stage.directory / name), "--name", name)
+def _edge(
+    stage: DemoStage, kafka: KafkaSettings, name: str, urls: dict[str, str], tls: TlsFiles
+) -> CulmProcess:
+    flags = ("--dir", str(stage.directory / name), "--name", name)
     return stage.process(
         f"the edge {name}",
-        ("chotki", "listen", *urls.values(), *place),
+        ("chotki", "listen", *urls.values(), *flags),
         kafka,
         name,
         CULM_CONNECTOR__CHOTKI__TLS__CERTIFICATE=str(tls.certificate),

@@ -3,7 +3,7 @@
 - ``size``: the options of the demo.
 - ``stage``: Kafka, and a deployment for each policy: topics, two connectors and the job.
 - ``writer``: a writer over QUIC, and files made from a seed; ``door``: a writer over HTTP.
-- ``stranger``: publishes without a right.
+- ``invalid_publishes``: publishes without a right.
 - ``run``: the story chapter by chapter, under each policy.
-- ``witnesses``: order, tip and heads at each replica and in the topics, and the refusals.
+- ``statements``: order, tip and heads at each replica and in the topics, and the refusals.
 """

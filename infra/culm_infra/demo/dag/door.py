@@ -61,8 +61,8 @@ class DoorClient:
         on_body: Callable[[bytes], object] | None = None,
     ) -> DoorAnswer:
         """Send one request; `on_body` receives the response body in pieces. Raises DemoError."""
-        given = {"Authorization": f"Bearer {self.token}", **(headers or {})}
-        return await asyncio.to_thread(self._ask, method, path, body, given, on_body)
+        all_headers = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+        return await asyncio.to_thread(self._ask, method, path, body, all_headers, on_body)
 
     async def get(self, path: str, on_body: Callable[[bytes], object] | None = None) -> DoorAnswer:
         """Get a resource. Raises DemoError if the door refuses."""
@@ -83,12 +83,12 @@ class DoorClient:
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            found = {name.lower(): value for name, value in response.getheaders()}
+            response_headers = {name.lower(): value for name, value in response.getheaders()}
             if on_body is None or response.status >= _REFUSED:
-                return DoorAnswer(response.status, found, response.read())
+                return DoorAnswer(response.status, response_headers, response.read())
             while piece := response.read(_READ_BYTES):
                 on_body(piece)
-            return DoorAnswer(response.status, found, b"")
+            return DoorAnswer(response.status, response_headers, b"")
         except (OSError, HTTPException) as error:
             raise DemoError(f"{method} {path} at the HTTP door: {error!r}") from error
         finally:
@@ -129,7 +129,7 @@ class DoorWriter:
             self.rng.shuffle(blocks)
             car = write_car([NO_ROOT], blocks)
             answer = await self._post(f"/spaces/{space}/nodes", car, "application/vnd.ipld.car")
-            if refused := [one for one in answer.json()["results"] if one["status"] > 1]:
+            if refused := [row for row in answer.json()["results"] if row["status"] > 1]:
                 raise DemoError(f"the door does not take {refused[0]['cid']}: {refused[0]['code']}")
         for text in lack["shards"]:
             await self._bring_shard(cid_from_text(text))
@@ -169,13 +169,13 @@ class DoorWriter:
         """Read the publishes, the nodes below them, and the content as CARs, which are cut into shards."""
         id = self.writer.space
         log = (await self.door.get(f"/published/{id.hex()}/log")).json()["log"]
-        wanted = [cid_from_text(one["cid"]) for one in log]
+        wanted = [cid_from_text(entry["cid"]) for entry in log]
         while wanted := await self.writer.peer.work(lambda folder, of=wanted: _lacking(folder, id, of)):  # type: ignore[misc]
             for cid in wanted:
                 answer = await self.door.get(f"/ipfs/{cid.text}?format=raw")
                 await self._keep_node(cid, answer.body)
-        for one in log:
-            await self._read_content(cid_from_text(one["link"]))
+        for entry in log:
+            await self._read_content(cid_from_text(entry["link"]))
 
     async def _keep_node(self, cid: Cid, block: bytes) -> None:
         (outcome,) = await self.writer.peer.work(
@@ -235,9 +235,9 @@ def _lacking(folder: DagFolder, space: bytes, wanted: list[Cid]) -> list[Cid]:
 
 def _ranges(header: str) -> list[tuple[int, int]]:
     """Parse the first and last bytes of `Culm-Ranges: first-last, …/size`."""
-    found = []
+    ranges = []
     for span in header.partition("/")[0].split(","):
         first, dash, last = span.strip().partition("-")
         if dash:
-            found.append((int(first), int(last)))
-    return found
+            ranges.append((int(first), int(last)))
+    return ranges

@@ -16,14 +16,21 @@ from culm_connectors.dag.author import delegate, put_own
 from culm_connectors.dag.progress import SyncProgress
 from culm_infra.columns import Columns, of
 from culm_infra.demo.dag.door import DoorWriter
+from culm_infra.demo.dag.invalid_publishes import expired, rewrapped, stolen, unnamed
 from culm_infra.demo.dag.size import SHARD_BYTES, SMALL_BYTES, DagDemoSize
 from culm_infra.demo.dag.stage import DagDeployment, staged
-from culm_infra.demo.dag.stranger import expired, rewrapped, stolen, unnamed
-from culm_infra.demo.dag.witnesses import Witness, agree, ask_edge, ask_topics, ask_writer, rejected_codes
+from culm_infra.demo.dag.statements import (
+    ReplicaStatement,
+    agree,
+    ask_edge,
+    ask_topics,
+    ask_writer,
+    rejected_codes,
+)
 from culm_infra.demo.dag.writer import DagWriter, PutFile, SeededFile, dag_writer, digest_of_file, now_s
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.kit.report import DemoReport, Listing, SceneFigures
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.errors import NotReached
 from culm_models.dag.blocks.cid import DAG_CBOR, IDENTITY, Cid, make_cid
 from culm_models.dag.blocks.dag_cbor import encode_dag_cbor
@@ -39,7 +46,7 @@ class DagStory:
     """One running deployment. ada is the id; ben and cem publish by her delegation; dora reads."""
 
     size: DagDemoSize
-    stage: Stage
+    stage: DemoStage
     deployment: DagDeployment
     figures: SceneFigures
     ada: DagWriter
@@ -50,7 +57,7 @@ class DagStory:
     files: dict[str, SeededFile] = field(default_factory=dict)
     put: dict[str, PutFile] = field(default_factory=dict)
     first: Cid | None = None
-    witnesses: list[Witness] = field(default_factory=list)
+    statements: list[ReplicaStatement] = field(default_factory=list)
 
     @property
     def writers(self) -> tuple[DagWriter, DagWriter, DagWriter]:
@@ -63,7 +70,7 @@ class DagStory:
         await self.write_offline()
         await self.come_together()
         await self.join()
-        await self.turn_away_strangers()
+        await self.publish_without_a_right()
         await self.compare()
         await self.read_back()
 
@@ -107,18 +114,18 @@ class DagStory:
         """
         size = self.size.large_bytes(self.deployment.policy)
         self.stage.show(f"ada brings {size:,} bytes to the edge west, which is killed with SIGKILL meanwhile")
-        await self._bring_over_a_killed_edge()
+        await self._push_over_a_killed_edge()
         if self.deployment.policy == self.size.chosen[0]:
             await self._kill_the_job()
         self.stage.show(
             "ben is cut off, and brings the same to both edges; cem brings shuffled parts by HTTP"
         )
-        await asyncio.gather(self._bring_interrupted(), self._bring_by_http())
+        await asyncio.gather(self._push_interrupted(), self._push_by_http())
         await self.stage.until(lambda: self._meets(4), "everybody to hold all three publishes")
         orders = [(await ask_writer(writer, "")).order for writer in self.writers]
         self.figures.equal("orders of four publishes after a race", len(set(orders)), 1)
 
-    async def _bring_over_a_killed_edge(self) -> None:
+    async def _push_over_a_killed_edge(self) -> None:
         west = self.deployment.west
         killed = asyncio.Event()
 
@@ -128,14 +135,14 @@ class DagStory:
                 killed.set()
 
         began_s = time.monotonic()
-        bringing = asyncio.create_task(self.ada.sync(west.address, self.stage.timeout_s, on_progress=kill))
+        pushing = asyncio.create_task(self.ada.sync(west.address, self.stage.timeout_s, on_progress=kill))
         try:
             await asyncio.wait(
-                (bringing, asyncio.ensure_future(killed.wait())), return_when=asyncio.FIRST_COMPLETED
+                (pushing, asyncio.ensure_future(killed.wait())), return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            bringing.cancel()
-            await asyncio.gather(bringing, return_exceptions=True)
+            pushing.cancel()
+            await asyncio.gather(pushing, return_exceptions=True)
         self.figures.demand("edge west killed in the midst of it", holds=killed.is_set())
         west.process.start()
         await west.serving(self.stage)
@@ -149,14 +156,14 @@ class DagStory:
         self.stage.show("kill -9 of the job dag, of Spark and all that runs below it; it is started again")
         await self.stage.until(self._job_has_begun, "the job to tell of the first publish")
         await asyncio.to_thread(job.kill_tree)
-        told = len((await ask_topics(self.deployment.kafka, self.ada.space)).order)
-        self.figures.at_least("publishes told of, then the job killed", told, 1)
+        published = len((await ask_topics(self.deployment.kafka, self.ada.space)).order)
+        self.figures.at_least("publishes told of, then the job killed", published, 1)
         job.start()
 
     async def _job_has_begun(self) -> bool:
         return bool((await ask_topics(self.deployment.kafka, self.ada.space)).order)
 
-    async def _bring_interrupted(self) -> None:
+    async def _push_interrupted(self) -> None:
         broken = asyncio.Event()
 
         def notice(progress: SyncProgress) -> None:
@@ -164,21 +171,21 @@ class DagStory:
                 broken.set()
 
         east = self.deployment.east.address
-        bringing = asyncio.create_task(self.ben.sync(east, self.stage.timeout_s, on_progress=notice))
+        pushing = asyncio.create_task(self.ben.sync(east, self.stage.timeout_s, on_progress=notice))
         await asyncio.wait(
-            (bringing, asyncio.ensure_future(broken.wait())), return_when=asyncio.FIRST_COMPLETED
+            (pushing, asyncio.ensure_future(broken.wait())), return_when=asyncio.FIRST_COMPLETED
         )
-        bringing.cancel()
-        await asyncio.gather(bringing, return_exceptions=True)
+        pushing.cancel()
+        await asyncio.gather(pushing, return_exceptions=True)
         await asyncio.gather(self._sync(self.ben, west=True), self._sync(self.ben, west=False))
         self.figures.demand("ben was cut off, and came to both edges", holds=broken.is_set())
 
-    async def _bring_by_http(self) -> None:
+    async def _push_by_http(self) -> None:
         await self.by_http.push()
-        brought = self.by_http
-        self.figures.show("shuffled parts that cem brought", brought.parts)
-        self.figures.at_least("of them twice", brought.doubled, 1)
-        self.figures.at_least("shards that he resumed", brought.resumed, 1)
+        writer = self.by_http
+        self.figures.show("shuffled parts that cem brought", writer.parts)
+        self.figures.at_least("of them twice", writer.doubled, 1)
+        self.figures.at_least("shards that he resumed", writer.resumed, 1)
 
     async def join(self) -> None:
         """Let each writer make the join by itself; ada publishes it."""
@@ -193,12 +200,12 @@ class DagStory:
         await self.ada.publish(link, joins[0])
         await self.stage.until(lambda: self._meets(5), "everybody to hold the merge")
 
-    async def turn_away_strangers(self) -> None:
+    async def publish_without_a_right(self) -> None:
         """Send a stranger's publishes to a door, and check the code of each answer."""
         self.stage.show("a stranger comes with a stolen proof, a rewrapped one, and an expired one")
         published = await self.ben.peer.work(lambda folder: folder.published(self.ben.space))
         tip = published.order[-1]
-        own = next(one for one in published.order if one.link == self.put["ben"].cid)
+        own = next(publish for publish in published.order if publish.link == self.put["ben"].cid)
         block = await self.ben.peer.work(lambda folder: folder.read_node(own.cid))
         if block is None:
             raise DemoError("ben has lost his own publish")
@@ -211,8 +218,8 @@ class DagStory:
                 "dag.expired",
             ),
         }
-        for what, (brought, code) in attempts.items():
-            self.figures.equal(f"{what} is answered", await self._answer(brought), code)
+        for what, (attempt, code) in attempts.items():
+            self.figures.equal(f"{what} is answered", await self._answer(attempt), code)
         await self.stage.until(self._refusals_are_reported, "refusals to be reported on the topic rejected")
         named_nothing = unnamed(self.ada.key, first.cid, first.origin, tip.cid)
         taken = "dag.unbound" if self.deployment.policy == "bound" else "taken"
@@ -240,13 +247,13 @@ class DagStory:
         await self.stage.until(lambda: self._meets(count, all_of_them=True), "all to hold the same")
         await self.stage.until(self._job_agrees, "the job's topics to say the same")
         self.figures.show("until all held the same", time.monotonic() - began_s, "s")
-        self.witnesses = await self._ask_all()
-        self.figures.equal("publishes in the order", len(self.witnesses[0].order), count)
-        self.figures.demand("one order, tip and heads everywhere", holds=agree(self.witnesses))
+        self.statements = await self._ask_all()
+        self.figures.equal("publishes in the order", len(self.statements[0].order), count)
+        self.figures.demand("one order, tip and heads everywhere", holds=agree(self.statements))
 
     async def _job_agrees(self) -> bool:
-        said = await ask_topics(self.deployment.kafka, self.ada.space)
-        return said.heads is not None and agree([await ask_writer(self.ada, ""), said])
+        statement = await ask_topics(self.deployment.kafka, self.ada.space)
+        return statement.heads is not None and agree([await ask_writer(self.ada, ""), statement])
 
     async def read_back(self) -> None:
         """Read the files back byte for byte: from dora's shards, and over HTTP."""
@@ -254,8 +261,8 @@ class DagStory:
         for name in _WRITERS:
             file, cid = self.files[name], self.put[name].cid
             wanted = await asyncio.to_thread(file.digest)
-            found = await self.dora.peer.work(lambda folder, of=cid: digest_of_file(folder, of))  # type: ignore[misc]
-            self.figures.demand(f"{name}'s {file.size:,} bytes at dora's", holds=found == wanted)
+            digest = await self.dora.peer.work(lambda folder, of=cid: digest_of_file(folder, of))  # type: ignore[misc]
+            self.figures.demand(f"{name}'s {file.size:,} bytes at dora's", holds=digest == wanted)
         body, file = hashlib.sha256(), self.files["ada"]
         wanted = await asyncio.to_thread(file.digest)
         await self.deployment.east.door.get(f"/ipfs/{self.put['ada'].cid.text}", body.update)
@@ -271,10 +278,10 @@ class DagStory:
         if all_of_them:
             await self._sync(self.dora, west=True)
             writers.append(self.dora)
-        said = [await ask_writer(writer, "") for writer in writers]
+        statements = [await ask_writer(writer, "") for writer in writers]
         if all_of_them:
-            said += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
-        return agree(said) and len(said[0].order) == count
+            statements += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
+        return agree(statements) and len(statements[0].order) == count
 
     async def _exchange_by_http(self) -> None:
         door = self.deployment.east.door
@@ -285,13 +292,13 @@ class DagStory:
         await self.by_http.pull()
         await self.by_http.push()
 
-    async def _ask_all(self) -> list[Witness]:
+    async def _ask_all(self) -> list[ReplicaStatement]:
         places = ((self.ada, "west, QUIC"), (self.ben, "east, QUIC"), (self.cem, "east, HTTP"))
-        said = [await ask_writer(writer, place) for writer, place in places]
-        said.append(await ask_writer(self.dora, "west, QUIC, new"))
-        said += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
-        said.append(await ask_topics(self.deployment.kafka, self.ada.space))
-        return said
+        statements = [await ask_writer(writer, location) for writer, location in places]
+        statements.append(await ask_writer(self.dora, "west, QUIC, new"))
+        statements += [await ask_edge(edge, self.ada.space) for edge in self.deployment.edges]
+        statements.append(await ask_topics(self.deployment.kafka, self.ada.space))
+        return statements
 
     async def _sync(self, writer: DagWriter, *, west: bool) -> SyncProgress:
         edge = self.deployment.west if west else self.deployment.east
@@ -308,9 +315,9 @@ class DagStory:
         return [writer.moved for writer in (*self.writers, self.dora)], self.by_http.parts
 
 
-async def play_story(
-    size: DagDemoSize, stage: Stage, deployment: DagDeployment, figures: SceneFigures
-) -> Sequence[Witness]:
+async def run_story(
+    size: DagDemoSize, stage: DemoStage, deployment: DagDeployment, figures: SceneFigures
+) -> Sequence[ReplicaStatement]:
     """Play the story in one deployment. Returns the final statements; errors end the story and are
     recorded.
     """
@@ -329,7 +336,7 @@ async def play_story(
             await story.play()
         except (DemoError, NotReached) as error:
             figures.stop(error)
-        return story.witnesses
+        return story.statements
 
 
 REPLICAS: Final[Columns] = {
@@ -342,7 +349,7 @@ REPLICAS: Final[Columns] = {
 }
 
 
-async def play(size: DagDemoSize, stage: Stage) -> DemoReport:
+async def play(size: DagDemoSize, stage: DemoStage) -> DemoReport:
     """Play the story under each policy. Raises DemoError if nothing can be played."""
     started_s = time.monotonic()
     report = DemoReport("one order and tip everywhere")
@@ -353,12 +360,12 @@ async def play(size: DagDemoSize, stage: Stage) -> DemoReport:
             stage.show(f"{scene.title}: the Spark job dag starts beside the edges")
             deployment.job.start()
             try:
-                witnesses = await play_story(size, stage, deployment, scene)
+                statements = await run_story(size, stage, deployment, scene)
             finally:
                 await asyncio.to_thread(deployment.job.stop)
-            if witnesses:
+            if statements:
                 title = f"In the end, {scene.name}: what each replica says"
-                rows = [one.as_row() for one in witnesses]
+                rows = [statement.as_row() for statement in statements]
                 scene.listings.append(Listing("replicas", title, REPLICAS, rows, words=2))
             scene.duration_s = time.monotonic() - began_s
             report.scenes.append(scene)

@@ -26,7 +26,9 @@ class DagDemoSize(DemoSize):
         typer.Option(
             "--policy",
             help="Only under this policy: bound or bearer. Repeatable.",
-            autocompletion=lambda incomplete: [one for one in POLICIES if one.startswith(incomplete)],
+            autocompletion=lambda incomplete: [
+                policy for policy in POLICIES if policy.startswith(incomplete)
+            ],
         ),
     ] = None
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same files again.")] = 7
@@ -35,7 +37,7 @@ class DagDemoSize(DemoSize):
     @property
     def chosen(self) -> tuple[Policy, ...]:
         """The policies to play under."""
-        return tuple(one for one in POLICIES if one in (self.policies or POLICIES))
+        return tuple(policy for policy in POLICIES if policy in (self.policies or POLICIES))
 
     def large_bytes(self, policy: Policy) -> int:
         """Return the size of ada's file under a policy, in bytes."""

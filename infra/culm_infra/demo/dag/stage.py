@@ -15,7 +15,7 @@ from culm_connectors.transport.interface import Address
 from culm_infra.demo.dag.door import DoorClient
 from culm_infra.demo.dag.size import DagDemoSize, Policy
 from culm_infra.demo.kit.processes import CulmProcess, DemoError
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.stack.ports import HOST, free_ports
 from culm_topics.kafka import admin
 from culm_topics.kafka.clients import KafkaSettings
@@ -35,7 +35,7 @@ class DagEdgeProcess:
     address: Address
     door: DoorClient
 
-    async def serving(self, stage: Stage) -> None:
+    async def serving(self, stage: DemoStage) -> None:
         """Wait until peers and clients may connect. Raises DemoError."""
         await stage.serving([self.process], _SERVING)
         await stage.until(self._answers, f"{self.name} to answer by HTTP")
@@ -65,23 +65,23 @@ class DagDeployment:
 
 
 @asynccontextmanager
-async def staged(size: DagDemoSize, stage: Stage) -> AsyncIterator[list[DagDeployment]]:
+async def staged(size: DagDemoSize, stage: DemoStage) -> AsyncIterator[list[DagDeployment]]:
     """Start Kafka and the deployments; at the end stop everything except a Kafka to keep."""
     async with stage.kafka(topics=()) as kafka:
         stage.show("creating the topics of a deployment for each policy")
-        found = [_deployment(stage, kafka, policy) for policy in size.chosen]
-        for one in found:
-            await asyncio.to_thread(admin.create, one.kafka)
+        deployments = [_deployment(stage, kafka, policy) for policy in size.chosen]
+        for deployment in deployments:
+            await asyncio.to_thread(admin.create, deployment.kafka)
         stage.show("starting two connectors a policy, with doors for QUIC and HTTP")
-        edges = [edge for one in found for edge in one.edges]
+        edges = [edge for deployment in deployments for edge in deployment.edges]
         for edge in edges:
             edge.process.start()
         for edge in edges:
             await edge.serving(stage)
-        yield found
+        yield deployments
 
 
-def _deployment(stage: Stage, kafka: KafkaSettings, policy: Policy) -> DagDeployment:
+def _deployment(stage: DemoStage, kafka: KafkaSettings, policy: Policy) -> DagDeployment:
     own = kafka.model_copy(update={"prefix": f"{kafka.prefix}{policy}.", "partitions": _PARTITIONS})
     west, east = (_edge(stage, own, policy, name) for name in ("west", "east"))
     log, checkpoints = f"{policy}-job", f"{policy}-checkpoints"
@@ -89,7 +89,7 @@ def _deployment(stage: Stage, kafka: KafkaSettings, policy: Policy) -> DagDeploy
     return DagDeployment(policy, own, job, west, east)
 
 
-def _edge(stage: Stage, kafka: KafkaSettings, policy: Policy, name: str) -> DagEdgeProcess:
+def _edge(stage: DemoStage, kafka: KafkaSettings, policy: Policy, name: str) -> DagEdgeProcess:
     port, other_port, http_port = free_ports(3)
     rule = {"sha256": hashlib.sha256(_TOKEN.encode()).hexdigest(), "append": ["*"], "read": ["*"]}
     process = stage.connector(

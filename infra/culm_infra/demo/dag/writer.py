@@ -56,10 +56,10 @@ class SeededFile:
 
 def digest_of(pieces: Iterable[bytes]) -> str:
     """Return the SHA-256 of these pieces in hex."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for piece in pieces:
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def digest_of_file(folder: DagFolder, cid: Cid) -> str:
@@ -153,13 +153,13 @@ class DagWriter:
                     on_progress(progress)
 
             try:
-                found = await self.peer.sync(address, [self.space], on_progress=count)
+                progress = await self.peer.sync(address, [self.space], on_progress=count)
             except (TransportError, DagSyncError) as failed:
                 error = failed
             else:
-                if not found.later:
-                    return found
-                error = found.later[0]
+                if not progress.later:
+                    return progress
+                error = progress.later[0]
             patience.check(f"{self.name}'s exchange with an edge ({error})")
             await asyncio.sleep(_STEP_S)
 

@@ -165,10 +165,10 @@ def descendants(pid: int) -> list[int]:
             # The name in parentheses may contain anything; the parent is the second field after it.
             fields = stat.read_text().rpartition(")")[2].split()
             children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [pid]
     while waiting:
         for child in children.get(waiting.pop(), []):
-            found.append(child)
+            pids.append(child)
             waiting.append(child)
-    return found
+    return pids

@@ -80,12 +80,12 @@ class SceneFigures:
             **{listing.name: list(listing.rows) for listing in self.listings},
         }
 
-    def lacks(self, count: int, lack: str) -> None:
+    def add_missing(self, count: int, what: str) -> None:
         """Record that `count` items are missing, if any are; they may be in transit."""
-        if count and lack not in self.unreached:
-            self.unreached.append(lack)
+        if count and what not in self.unreached:
+            self.unreached.append(what)
 
-    def wrong(self, count: int, problem: str) -> None:
+    def add_problem(self, count: int, problem: str) -> None:
         """Record that `count` items are wrong, if any are; waiting does not help."""
         if count:
             self.problems.append(problem)
@@ -175,17 +175,18 @@ class DemoReport:
                 table = _without_head(f"{number}. {scene.title}")
                 _add_figures(table, scene)
                 yield table
-                outcome = verdict(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
+                outcome = outcome_text(scene.problems, scene.unreached, good="holds", bad="DOES NOT HOLD")
                 whole.add_row(scene.title, f"{scene.duration_s:.1f} s, {outcome}")
         whole.add_row("all of it", f"{self.total_s:.1f} s")
-        problems = [one for scene in self.scenes for one in scene.problems]
+        problems = [problem for scene in self.scenes for problem in scene.problems]
         whole.add_row(
-            self.claim, verdict(problems, [one for scene in self.scenes for one in scene.unreached])
+            self.claim,
+            outcome_text(problems, [condition for scene in self.scenes for condition in scene.unreached]),
         )
         yield whole
 
 
-def verdict(
+def outcome_text(
     problems: Collection[str], unreached: Collection[str], *, good: str = "yes", bad: str = "NO"
 ) -> str:
     """Return the outcome in a few words; distinguishes what was not reached from what is wrong."""

@@ -23,7 +23,7 @@ _STEP_S: Final = 0.05
 
 
 @dataclass(slots=True)
-class Stage:
+class DemoStage:
     """Folder, Kafka and processes of a demo. Everything is stopped at the end, except a Kafka to keep.
 
     A local stack is started in the demo's directory unless `cluster` names one. `timeout_s`: seconds for
@@ -91,9 +91,16 @@ class Stage:
         self, name: str, port: int, kafka: KafkaSettings, *, folder: str | None = None, **variables: str
     ) -> CulmProcess:
         """Create a connector that serves QUIC, with its key and index in a folder of the demo's directory."""
-        place = folder or name
-        arguments = ("connector", "run", "--listen", f"{HOST}:{port}", "--dir", str(self.directory / place))
-        return self.process(f"the edge {name}", arguments, kafka, place, **variables)
+        subfolder = folder or name
+        arguments = (
+            "connector",
+            "run",
+            "--listen",
+            f"{HOST}:{port}",
+            "--dir",
+            str(self.directory / subfolder),
+        )
+        return self.process(f"the edge {name}", arguments, kafka, subfolder, **variables)
 
     async def serving(self, edges: Sequence[CulmProcess], marker: str) -> None:
         """Wait until each process has printed that peers may connect. Raises DemoError."""
@@ -107,7 +114,7 @@ class Stage:
 
     def progress(self) -> object:
         """Return a value that changes while work goes on."""
-        printed = sum(one.stat().st_size for one in self.output.glob("*.log"))
+        printed = sum(file.stat().st_size for file in self.output.glob("*.log"))
         return [watch() for watch in self.watched], printed
 
     async def until(
@@ -123,8 +130,8 @@ class Stage:
         """
         patience = Patience(self.timeout_s, lambda: (self.progress(), more()))
         while True:
-            found = holds()
-            if await found if isinstance(found, Awaitable) else found:
+            holds_now = holds()
+            if await holds_now if isinstance(holds_now, Awaitable) else holds_now:
                 return
             self.check()
             patience.check(what)

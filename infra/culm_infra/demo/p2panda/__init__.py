@@ -5,6 +5,6 @@
 - ``size``: the options of the demo.
 - ``run``: the story, chapter by chapter.
 - ``audit``: the final contents of peers and topics, compared byte for byte.
-- ``cast``: the peers, the latencies of live entries, and the costs of set reconciliation.
-- ``judge``: the verdict, with its figures and tables.
+- ``actors``: the peers, the latencies of live entries, and the costs of set reconciliation.
+- ``convergence``: whether all peers and topics agree, with figures and tables.
 """

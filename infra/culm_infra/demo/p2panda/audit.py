@@ -40,11 +40,13 @@ class Holding:
     differing: int
 
 
-def compare(wanted: Mapping[EntryKey, Bytes], held: Iterable[tuple[EntryKey, Bytes]], fork: Fork) -> Holding:
+def compare(
+    wanted: Mapping[EntryKey, Bytes], entries: Iterable[tuple[EntryKey, Bytes]], fork: Fork
+) -> Holding:
     """Count entries that are missing, repeated, or have other bytes; a fork's branches are left out."""
     seen: Counter[EntryKey] = Counter()
     differing = 0
-    for key, data in held:
+    for key, data in entries:
         if (key[0], key[1]) == fork.log and key[2] > fork.common:
             continue
         seen[key] += 1
@@ -69,14 +71,14 @@ def read_logs(kafka: KafkaSettings) -> list[tuple[EntryKey, Bytes]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class RejectedSummary:
     """Contents of ``rejected``: records by code, and the logs that are proven to be forked."""
 
     by_code: dict[str, int]
     forked: set[LogKey]
 
 
-def read_refusals(kafka: KafkaSettings) -> Refusals:
+def read_rejected(kafka: KafkaSettings) -> RejectedSummary:
     """Read the topic ``rejected`` to its end; a record without both branches does not prove a fork."""
     by_code: Counter[str] = Counter()
     forked: set[LogKey] = set()
@@ -85,7 +87,7 @@ def read_refusals(kafka: KafkaSettings) -> Refusals:
         by_code[record.code] += 1
         if record.code == FORK_CODE and record.entry and record.first and message.key:
             forked.add(split_log_key(message.key))
-    return Refusals(dict(by_code), forked)
+    return RejectedSummary(dict(by_code), forked)
 
 
 _KEY_SIZE = 32
@@ -118,11 +120,11 @@ class BlockAudit:
 
 def audit_blocks(kafka: KafkaSettings, heights: Mapping[LogKey, int]) -> BlockAudit:
     """Compare `blocks` with the heights of `logs`."""
-    found = read_blocks(kafka)
+    blocks = read_blocks(kafka)
     from_blocks: dict[LogKey, int] = {}
     by_schema: dict[str, list[Block]] = {}
     wrong = 0
-    for block in found:
+    for block in blocks:
         rows = list(_rows(block.heights))
         from_blocks.update(((key, log_id), seq_num) for key, log_id, seq_num in rows)
         by_schema.setdefault(block.schema_id, []).append(block)

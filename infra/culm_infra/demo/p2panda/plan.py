@@ -59,7 +59,7 @@ class DemoLog:
         return DemoLog(self.public_key, self.log_id, self.schema_id, self.entries[:count])
 
 
-class LogWriter:
+class DemoLogWriter:
     """Writes one document's log: a CREATE, then an UPDATE for every further entry."""
 
     def __init__(self, key_pair: KeyPair, log_id: int, schema: str) -> None:
@@ -90,9 +90,9 @@ class LogWriter:
         self._hashes.append(hash_bytes(entry))
         return entry, operation
 
-    def branch(self, count: int) -> LogWriter:
+    def branch(self, count: int) -> DemoLogWriter:
         """Return a writer with the same key that knows the first ``count`` entries: the start of a fork."""
-        other = LogWriter(self.key_pair, self.log_id, self.schema_id)
+        other = DemoLogWriter(self.key_pair, self.log_id, self.schema_id)
         other.entries = self.entries[:count]
         other._hashes = self._hashes[:count]
         return other
@@ -102,9 +102,9 @@ class LogWriter:
         return DemoLog(self.key_pair.public_key, self.log_id, self.schema_id, tuple(self.entries))
 
 
-def make_writer(source: random.Random, log_id: int, schema: str, length: int) -> LogWriter:
+def make_writer(source: random.Random, log_id: int, schema: str, length: int) -> DemoLogWriter:
     """Write a log of ``length`` entries by a new author."""
-    writer = LogWriter(KeyPair.from_private_key(source.randbytes(32)), log_id, schema)
+    writer = DemoLogWriter(KeyPair.from_private_key(source.randbytes(32)), log_id, schema)
     for _ in range(length):
         writer.append(make_fields(source))
     return writer
@@ -120,9 +120,9 @@ def make_fields(source: random.Random) -> dict[str, Value]:
     }
 
 
-def made_history(source: random.Random, entry_count: int) -> list[LogWriter]:
+def made_history(source: random.Random, entry_count: int) -> list[DemoLogWriter]:
     """Write about ``entry_count`` entries in logs of 1 to 60 entries over the three schemas."""
-    writers: list[LogWriter] = []
+    writers: list[DemoLogWriter] = []
     left = entry_count
     while left > 0:
         length = min(left, source.choice((1, 3, 8, 20, 60)))
@@ -164,7 +164,7 @@ class PeerPlan:
     edge: int
     schema_ids: tuple[str, ...]
     logs: tuple[DemoLog, ...]
-    writer: LogWriter
+    writer: DemoLogWriter
 
     @property
     def edge_name(self) -> str:
@@ -187,7 +187,7 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DemoPlan:
     """All peers and histories. ``logs``: all histories except the forked log; ``trunk``: its common part."""
 
     peers: tuple[PeerPlan, ...]
@@ -201,7 +201,7 @@ class Plan:
         return tuple(sorted({schema for peer in self.peers for schema in peer.schema_ids}))
 
 
-def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
+def make_plan(peer_count: int, entry_count: int, seed: int) -> DemoPlan:
     """Plan ``peer_count`` (2 or more) peers that start with about ``entry_count`` entries in all.
 
     Every log is complete at one peer; each other peer holds a prefix of it with a probability of one half.
@@ -221,32 +221,32 @@ def make_plan(peer_count: int, entry_count: int, seed: int) -> Plan:
         for _ in range(FORK_BRANCH_LENGTH):
             branch.append(make_fields(source))
 
-    held: list[list[DemoLog]] = [[] for _ in range(peer_count)]
-    held[0].extend(real)
+    logs_of: list[list[DemoLog]] = [[] for _ in range(peer_count)]
+    logs_of[0].extend(real)
     for peer, branch in enumerate(branches):
-        held[peer].append(branch.log())
+        logs_of[peer].append(branch.log())
     interests = [every_schema] * peer_count
     if peer_count > 2:
         interests[-1] = narrow_schema
     for log in logs:
         keen = [peer for peer in range(peer_count) if log.schema_id in interests[peer]]
         owner = source.choice(keen)
-        held[owner].append(log)
+        logs_of[owner].append(log)
         for peer in keen:
             if peer != owner and source.random() < 0.5:
                 count = source.randrange(len(log.entries) + 1)
                 if count:
-                    held[peer].append(log.prefix(count))
+                    logs_of[peer].append(log.prefix(count))
 
     peers = tuple(
         PeerPlan(
             name=f"peer-{index + 1}",
             edge=index % len(EDGES),
             schema_ids=interests[index],
-            logs=tuple(held[index]),
+            logs=tuple(logs_of[index]),
             writer=make_writer(source, 1 << 32, SCHEMAS[index % 2], 1),
         )
         for index in range(peer_count)
     )
     fork = Fork(trunk.key_pair.public_key, trunk.log_id, FORK_AFTER)
-    return Plan(peers, tuple(real + logs), trunk.log(), fork)
+    return DemoPlan(peers, tuple(real + logs), trunk.log(), fork)

@@ -1,4 +1,4 @@
-"""The story: catch-up, live entries, a killed connector, a start with an empty index, and the verdict."""
+"""The story: catch-up, live entries, a killed connector, a start with an empty index, and the comparison."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from culm_connectors.edge.keyfile import load_or_make_key
 from culm_connectors.logs.replicated_logs import INDEX_FOLDER
 from culm_infra.demo.kit.processes import SERVING, CulmProcess
 from culm_infra.demo.kit.report import DemoReport
-from culm_infra.demo.kit.stage import Stage
-from culm_infra.demo.p2panda import cast
-from culm_infra.demo.p2panda.cast import Actor, LiveClock, SessionBook
-from culm_infra.demo.p2panda.judge import ConnectorStart, Evidence, Timings, gather, judge
-from culm_infra.demo.p2panda.plan import EDGES, Plan, make_fields, make_plan
+from culm_infra.demo.kit.stage import DemoStage
+from culm_infra.demo.p2panda import actors as demo_actors
+from culm_infra.demo.p2panda.actors import FinishedSessions, LiveClock, PeerActor
+from culm_infra.demo.p2panda.convergence import ConnectorStart, Evidence, Timings, check_convergence, gather
+from culm_infra.demo.p2panda.plan import EDGES, DemoPlan, make_fields, make_plan
 from culm_infra.demo.p2panda.size import P2pandaDemoSize
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports
@@ -43,18 +43,18 @@ Wanted = dict[LogKey, tuple[str, int]]
 
 
 @dataclass(slots=True)
-class Play:
+class P2pandaStory:
     """The running demo."""
 
-    stage: Stage
-    plan: Plan
+    stage: DemoStage
+    plan: DemoPlan
     kafka: KafkaSettings
     connectors: list[CulmProcess]
     ports: list[int]
-    actors: list[Actor]
+    actors: list[PeerActor]
     wanted: Wanted
     clock: LiveClock
-    book: SessionBook
+    sessions: FinishedSessions
     source: random.Random
     gave_up: dict[str, str] = field(default_factory=dict)
     """Waits for the topics that timed out, by chapter."""
@@ -64,7 +64,7 @@ class Play:
         present.
         """
         groups = [self.actors[: len(EDGES)], *([actor] for actor in self.actors[len(EDGES) :])]
-        present: list[Actor] = []
+        present: list[PeerActor] = []
         for group in groups:
             for actor in group:
                 await self.dial(actor)
@@ -73,37 +73,37 @@ class Play:
                     partial(self.is_live, actor), f"{actor.plan.name} to be live", step_s=_STEP_S
                 )
             if not present:
-                await cast.fork_live(group, self.plan.fork)
+                await demo_actors.fork_live(group, self.plan.fork)
             present += group
-            await self.all_hold(present, self.brought_by(present))
+            await self.all_hold(present, self.initial_logs(present))
 
-    def brought_by(self, actors: Sequence[Actor]) -> Wanted:
+    def initial_logs(self, actors: Sequence[PeerActor]) -> Wanted:
         """Return the logs that these peers started with, up to the counted heights."""
-        held: Wanted = {}
+        logs: Wanted = {}
         for actor in actors:
             for log in (*actor.plan.logs, actor.plan.writer.log()):
                 name = (log.public_key, log.log_id)
                 height = min(len(log.entries), self.wanted[name][1])
-                held[name] = max((log.schema_id, height), held.get(name, (log.schema_id, 0)))
-        return held
+                logs[name] = max((log.schema_id, height), logs.get(name, (log.schema_id, 0)))
+        return logs
 
-    async def dial(self, actor: Actor) -> None:
+    async def dial(self, actor: PeerActor) -> None:
         """Let a peer keep a connection to its edge."""
         edge = actor.plan.edge
         key = await asyncio.to_thread(load_or_make_key, self.stage.directory / EDGES[edge])
         actor.peer.dial((HOST, self.ports[edge]), key.public_key)
 
-    async def all_hold(self, actors: Sequence[Actor] | None = None, wanted: Wanted | None = None) -> None:
+    async def all_hold(self, actors: Sequence[PeerActor] | None = None, wanted: Wanted | None = None) -> None:
         """Wait until these peers (default: all) hold these logs (default: all) in their schemas."""
         holders, heights = actors or self.actors, wanted or self.wanted
         await self.stage.until(
-            lambda: cast.all_hold(holders, heights),
-            lambda: f"all peers to hold everything ({cast.lacking(holders, heights)})",
+            lambda: demo_actors.all_hold(holders, heights),
+            lambda: f"all peers to hold everything ({demo_actors.missing_counts(holders, heights)})",
             step_s=_HEIGHTS_STEP_S,
         )
 
     @staticmethod
-    def is_live(actor: Actor) -> bool:
+    def is_live(actor: PeerActor) -> bool:
         """Whether the actor has a live session for the schema that it writes."""
         return actor.is_live(actor.plan.writer.schema_id)
 
@@ -112,7 +112,7 @@ class Play:
         for number in range(count):
             actor = self.actors[number % len(self.actors)]
             writer = actor.plan.writer
-            key = await cast.publish(actor, writer.append(make_fields(self.source)), self.clock)
+            key = await demo_actors.publish(actor, writer.append(make_fields(self.source)), self.clock)
             self.wanted[key[0], key[1]] = (writer.schema_id, key[2])
             await asyncio.sleep(_LIVE_PAUSE_S)
 
@@ -136,8 +136,8 @@ class Play:
         connector.start(*(part for schema in self.plan.schema_ids for part in ("--schema", schema)))
         await self.stage.serving([connector], SERVING)
         served_s = time.monotonic() - started_s
-        found = _BLOCKS_HAVE.search(connector.printed())
-        return ConnectorStart(served_s, int(found[1]) if found is not None else 0)
+        match = _BLOCKS_HAVE.search(connector.printed())
+        return ConnectorStart(served_s, int(match[1]) if match is not None else 0)
 
     async def settled(self) -> Evidence:
         """Read the topics until nothing is in transit to them, or nothing changes any more."""
@@ -154,30 +154,32 @@ class Play:
                 say_what_they_should, lambda: ", ".join(missing), step_s=_POLL_S, more=lambda: missing
             )
         except NotReached as error:
-            self.gave_up[self.book.chapter] = str(error)
+            self.gave_up[self.sessions.chapter] = str(error)
             self.stage.show(str(error))
         assert evidence is not None, "the topics were read"
         return evidence
 
 
-async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
-    """Run the whole story and judge it. Raises DemoError if it cannot continue."""
+async def play(size: P2pandaDemoSize, stage: DemoStage) -> DemoReport:
+    """Run the whole story and check that all converge. Raises DemoError if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))
         jobs = stage.job("all", kafka, log="jobs")
-        connectors = [stage.connector(*one, kafka) for one in zip(EDGES, ports, strict=True)]
+        connectors = [stage.connector(*edge, kafka) for edge in zip(EDGES, ports, strict=True)]
         stage.show("starting the Spark jobs and two connectors")
         for process in (jobs, *connectors):
             process.start()
         plan = await asyncio.to_thread(make_plan, size.peers, size.entries, size.seed)
         await stage.serving(connectors, SERVING)
-        clock, book = LiveClock(), SessionBook("catch-up")
+        clock, sessions = LiveClock(), FinishedSessions("catch-up")
         stage.show(f"opening {size.peers} peers with their histories")
-        actors = await cast.enter(stack, plan, stage.directory / "peers", size.seed, clock, book)
+        actors = await demo_actors.enter(stack, plan, stage.directory / "peers", size.seed, clock, sessions)
         stage.watched.append(lambda: [sum(actor.taken.values()) for actor in actors])
         source = random.Random(size.seed + 1)
-        story = Play(stage, plan, kafka, connectors, ports, actors, _wanted(plan), clock, book, source)
+        story = P2pandaStory(
+            stage, plan, kafka, connectors, ports, actors, _wanted(plan), clock, sessions, source
+        )
         before, around = (int(size.live * share) for share in _SHARES)
 
         stage.show("peers come and catch up by set reconciliation (mode 1)")
@@ -188,7 +190,7 @@ async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
         await story.all_hold()
 
         stage.show(f"kill -9 of the connector {EDGES[_KILLED_EDGE]}, and on with publishing")
-        clock.measuring, book.chapter = False, "after kill -9"
+        clock.measuring, sessions.chapter = False, "after kill -9"
         recovery_s = await _timed(story.kill_and_recover(around))
 
         stage.show("waiting for the streaming jobs")
@@ -197,7 +199,7 @@ async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
         stage.show(
             f"starting the connector {EDGES[_EMPTIED_EDGE]} with an empty index: it starts from blocks"
         )
-        book.chapter = "empty index"
+        sessions.chapter = "empty index"
         warm_start = await story.start_from_nothing()
         await story.publish(size.live - before - around)
         await story.all_hold()
@@ -205,14 +207,14 @@ async def play(size: P2pandaDemoSize, stage: Stage) -> DemoReport:
         stage.show("comparing everything byte for byte")
         evidence = await story.settled()
         timings = Timings(catch_up_s, recovery_s, warm_start)
-        scene = judge(plan, actors, evidence, timings, book)
+        scene = check_convergence(plan, actors, evidence, timings, sessions)
         for chapter, why in story.gave_up.items():
             scene.show(f"gave up waiting ({chapter})", why)
         scene.duration_s = time.monotonic() - started_s
         return DemoReport("identical bytes everywhere", [scene], scene.duration_s)
 
 
-def _wanted(plan: Plan) -> Wanted:
+def _wanted(plan: DemoPlan) -> Wanted:
     wanted = {(log.public_key, log.log_id): (log.schema_id, len(log.entries)) for log in plan.logs}
     wanted[plan.fork.log] = (plan.trunk.schema_id, plan.fork.common)
     for peer in plan.peers:

@@ -3,8 +3,8 @@
 - ``plan``: the channels, their participants, and the messages.
 - ``bad_network``: the bad network between a full participant and its edge.
 - ``size``: the options of the demo.
-- ``cast``: the participants, and what each of them received, message by message.
+- ``actors``: the participants, and a transcript of the messages that each of them received.
 - ``run``: the story, chapter by chapter.
-- ``verdict``: the logs of all participants, of the pipeline and of the store compared, with figures and
+- ``convergence``: the logs of all participants, of the pipeline and of the store compared, with figures and
   tables.
 """

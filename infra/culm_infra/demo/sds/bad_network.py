@@ -50,7 +50,7 @@ class Mishaps:
     lost: int = 0
     doubled: int = 0
     cuts: int = 0
-    said_bytes: int = 0
+    broadcast_bytes: int = 0
     """Bytes of the messages that the participant sent, before any fault."""
 
 
@@ -113,7 +113,7 @@ class BadLink:
             for frame in reader.frames():
                 if isinstance(frame, SdsMessage):
                     if outgoing:
-                        self.mishaps.said_bytes += len(frame.wire)
+                        self.mishaps.broadcast_bytes += len(frame.wire)
                     self._mishandle(frame, sink, group)
                 else:
                     await sink.write(wire.encode(frame))
@@ -129,7 +129,7 @@ class BadLink:
         self.mishaps.doubled += copies - 1
         data = wire.encode(frame)
         for _ in range(copies):
-            group.create_task(_later(sink, data, chance.uniform(0, faults.delay_s)))
+            group.create_task(_write_delayed(sink, data, chance.uniform(0, faults.delay_s)))
 
 
 @contextlib.asynccontextmanager
@@ -141,7 +141,7 @@ async def bad_link(edge: Address, faults: NetworkFaults, seed: int) -> AsyncIter
         yield link
 
 
-async def _later(sink: SendStream, data: bytes, delay_s: float) -> None:
+async def _write_delayed(sink: SendStream, data: bytes, delay_s: float) -> None:
     await asyncio.sleep(delay_s)
     await sink.write(data)
 

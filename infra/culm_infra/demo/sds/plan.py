@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ParticipantRole:
     """One participant in one channel: a full one with its own state, or one that the pipeline hosts."""
 
     channel_id: str
@@ -51,10 +51,10 @@ class Role:
         return f"{self.channel_id}/{self.participant_id}"
 
 
-def make_roles(participants: int) -> list[Role]:
+def make_roles(participants: int) -> list[ParticipantRole]:
     """Return a channel for each profile with so many participants, every second one hosted, at both edges."""
     return [
-        Role(
+        ParticipantRole(
             channel_id=f"demo-{profile}",
             profile=profile,
             participant_id=name,

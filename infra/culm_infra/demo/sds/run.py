@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from culm_infra.demo.kit.processes import SERVING, CulmProcess
 from culm_infra.demo.kit.report import DemoReport
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
+from culm_infra.demo.sds.actors import ParticipantActor, Transcript, enter
 from culm_infra.demo.sds.bad_network import NetworkFaults
-from culm_infra.demo.sds.cast import Actor, Book, enter
+from culm_infra.demo.sds.convergence import Pipeline, check_convergence, gather, unmet
 from culm_infra.demo.sds.plan import EDGES, lines, make_roles, settings_of
 from culm_infra.demo.sds.size import SdsDemoSize
-from culm_infra.demo.sds.verdict import Pipeline, gather, judge, unmet
 from culm_infra.errors import NotReached
 from culm_infra.stack.ports import HOST, free_ports
 from culm_topics.kafka.clients import KafkaSettings
@@ -30,14 +30,14 @@ _EPHEMERAL_EVERY = 10
 
 
 @dataclass(slots=True)
-class Play:
+class SdsStory:
     """The running demo."""
 
-    stage: Stage
+    stage: DemoStage
     size: SdsDemoSize
     kafka: KafkaSettings
     job: CulmProcess
-    actors: list[Actor]
+    actors: list[ParticipantActor]
     words: Iterator[str]
     counter: Iterator[int] = field(default_factory=itertools.count)
 
@@ -46,14 +46,17 @@ class Play:
         """The channels without repeats."""
         return list(dict.fromkeys(actor.role.channel_id for actor in self.actors))
 
-    def members(self, channel: str) -> list[Actor]:
+    def members(self, channel: str) -> list[ParticipantActor]:
         """Return the participants of a channel."""
         return [actor for actor in self.actors if actor.role.channel_id == channel]
 
     def progress(self) -> object:
         """Return a value that changes with every participant's record and connection."""
-        books = [(len(a.book.held), len(a.book.heard_ms), len(a.book.sent_ms)) for a in self.actors]
-        return books, sum(actor.voice.joined.is_set() for actor in self.actors)
+        transcripts = [
+            (len(a.transcript.messages), len(a.transcript.heard_ms), len(a.transcript.sent_ms))
+            for a in self.actors
+        ]
+        return transcripts, sum(actor.endpoint.joined.is_set() for actor in self.actors)
 
     async def chat(self, count: int) -> None:
         """Send `count` messages to each channel, its members in turn; with every tenth also an ephemeral
@@ -64,15 +67,15 @@ class Play:
             for channel in self.channels:
                 members = self.members(channel)
                 actor = members[number % len(members)]
-                await self._say(actor, next(self.words), ephemeral=False)
+                await self._send(actor, next(self.words), ephemeral=False)
                 if not number % _EPHEMERAL_EVERY and actor.role.profile != "nim":
-                    await self._say(actor, "is typing", ephemeral=True)
+                    await self._send(actor, "is typing", ephemeral=True)
             await asyncio.sleep(_PAUSE_S)
 
-    async def _say(self, actor: Actor, line: str, *, ephemeral: bool) -> None:
-        if ephemeral and not actor.voice.joined.is_set():
+    async def _send(self, actor: ParticipantActor, line: str, *, ephemeral: bool) -> None:
+        if ephemeral and not actor.endpoint.joined.is_set():
             return
-        saying = actor.say(line.encode(), ephemeral=ephemeral)
+        saying = actor.send(line.encode(), ephemeral=ephemeral)
         await self.stage.within(saying, f"{actor.role.name} to say something")
 
     async def chat_while_cut(self, count: int) -> None:
@@ -96,17 +99,19 @@ class Play:
             started_s = time.monotonic()
             job.start()
             hosted = [actor for actor in self.actors if actor.role.hosted]
-            before = [len(actor.book.held) for actor in hosted]
+            before = [len(actor.transcript.messages) for actor in hosted]
             await talking
             await self.stage.until(
-                lambda: all(len(a.book.held) > count for a, count in zip(hosted, before, strict=True)),
+                lambda: all(
+                    len(a.transcript.messages) > count for a, count in zip(hosted, before, strict=True)
+                ),
                 "the job to take messages again",
             )
             return time.monotonic() - started_s
         finally:
             talking.cancel()
 
-    async def good_night(self) -> None:
+    async def send_last_messages(self) -> None:
         """In channels without syncs, let each member send once more after it has all messages.
 
         These messages acknowledge everything except the last message.
@@ -116,22 +121,22 @@ class Play:
             if settings_of(members[0].role.profile).sync_messages:
                 continue
             for actor in members:
-                said = {one for other in members for one in other.book.sent_ms}
+                sent_ids = {message_id for other in members for message_id in other.transcript.sent_ms}
                 await self.stage.until(
-                    lambda actor=actor, said=said: said <= actor.book.held.keys(),  # type: ignore[misc]
+                    lambda actor=actor, sent_ids=sent_ids: sent_ids <= actor.transcript.messages.keys(),  # type: ignore[misc]
                     f"{actor.role.name} to have all that was said",
                 )
-                before = len(actor.book.sent_ms)
-                await self._say(actor, "good night", ephemeral=False)
+                before = len(actor.transcript.sent_ms)
+                await self._send(actor, "good night", ephemeral=False)
                 await self.stage.until(
-                    lambda actor=actor, before=before: len(actor.book.sent_ms) > before,  # type: ignore[misc]
+                    lambda actor=actor, before=before: len(actor.transcript.sent_ms) > before,  # type: ignore[misc]
                     f"{actor.role.name} to be told what it said",
                 )
 
-    def books(self) -> dict[str, dict[str, Book]]:
-        """Return all books by channel and participant."""
+    def transcripts(self) -> dict[str, dict[str, Transcript]]:
+        """Return all transcripts by channel and participant."""
         return {
-            channel: {actor.role.participant_id: actor.book for actor in self.members(channel)}
+            channel: {actor.role.participant_id: actor.transcript for actor in self.members(channel)}
             for channel in self.channels
         }
 
@@ -144,7 +149,7 @@ class Play:
         async def is_at_rest() -> bool:
             nonlocal pipeline, open_ends
             pipeline = await asyncio.to_thread(gather, self.kafka, self.channels)
-            open_ends = unmet([actor.role for actor in self.actors], self.books(), pipeline)
+            open_ends = unmet([actor.role for actor in self.actors], self.transcripts(), pipeline)
             return not open_ends
 
         with contextlib.suppress(NotReached):
@@ -154,13 +159,13 @@ class Play:
         return pipeline, open_ends
 
 
-async def play(size: SdsDemoSize, stage: Stage) -> DemoReport:
-    """Run the whole story and judge it. Raises DemoError if it cannot continue."""
+async def play(size: SdsDemoSize, stage: DemoStage) -> DemoReport:
+    """Run the whole story and check that all converge. Raises DemoError if it cannot continue."""
     started_s = time.monotonic()
     async with stage.kafka() as kafka, AsyncExitStack() as stack:
         ports = free_ports(len(EDGES))
         job = stage.job("sds", kafka)
-        connectors = [stage.connector(*one, kafka) for one in zip(EDGES, ports, strict=True)]
+        connectors = [stage.connector(*edge, kafka) for edge in zip(EDGES, ports, strict=True)]
         stage.show("starting the Spark job sds and two connectors")
         for process in (job, *connectors):
             process.start()
@@ -170,9 +175,11 @@ async def play(size: SdsDemoSize, stage: Stage) -> DemoReport:
         edges = [(HOST, port) for port in ports]
         folder = stage.directory / "participants"
         actors = await enter(stack, roles, folder, edges, faults, size.seed)
-        story = Play(stage, size, kafka, job, actors, lines(size.seed))
+        story = SdsStory(stage, size, kafka, job, actors, lines(size.seed))
         stage.watched.append(story.progress)
-        await stage.until(lambda: all(actor.voice.joined.is_set() for actor in actors), "everybody to join")
+        await stage.until(
+            lambda: all(actor.endpoint.joined.is_set() for actor in actors), "everybody to join"
+        )
 
         third = size.messages // 3
         stage.show(f"they talk; {faults.loss:.0%} of the messages are lost, {faults.duplication:.0%} doubled")
@@ -184,11 +191,11 @@ async def play(size: SdsDemoSize, stage: Stage) -> DemoReport:
 
         stage.show("waiting until everybody has everything and knows that it was heard")
         silent_s = time.monotonic()
-        await story.good_night()
+        await story.send_last_messages()
         pipeline, open_ends = await story.settled()
         settled_s = time.monotonic() - silent_s
         stage.show("comparing the logs message by message")
-        scene = judge(actors, pipeline, open_ends)
+        scene = check_convergence(actors, pipeline, open_ends)
         scene.show("one edge cut off for", size.cut, "s")
         scene.show("working again after kill -9 of the job", recovery_s, "s")
         scene.show("all at rest after the last word", settled_s, "s")

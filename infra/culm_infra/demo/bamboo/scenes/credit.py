@@ -26,7 +26,7 @@ _ENTRIES: Final = 13
 async def play(stage: BambooStage, figures: SceneFigures) -> None:
     """Let four open ranges hold all the credit; when one ends, 28 further logs arrive through that credit."""
     logs = [author_log(log_id) for log_id in _LOG_IDS]
-    held, waiting = logs[:_CREDIT], logs[_CREDIT:]
+    open_logs, waiting = logs[:_CREDIT], logs[_CREDIT:]
     meagre = replace(BambooPeerSettings(), connection=PeerSettings(credit=_CREDIT))
     async with (
         stage.actor("meagre", meagre) as server,
@@ -39,18 +39,18 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
         server.peer.listeners.append(counter.receive_event)
         async with reader.peer.connect(url) as remote:
             open_ids = [
-                await remote.propose(RequestedRange(*log, 1, direction=Direction.PULL)) for log in held
+                await remote.propose(RequestedRange(*log, 1, direction=Direction.PULL)) for log in open_logs
             ]
             asking = [
                 asyncio.create_task(reader.peer.ask(remote, FollowedLog(log, 1, _ENTRIES))) for log in waiting
             ]
             try:
                 # This entry arrives after everything that was sent before.
-                await server.peer.publish(AUTHOR, held[-1][1], b"behind all before it")
-                latest = ("payload", held[-1], _ENTRIES + 1)
+                await server.peer.publish(AUTHOR, open_logs[-1][1], b"behind all before it")
+                latest = ("payload", open_logs[-1], _ENTRIES + 1)
                 await stage.until_event(reader, latest, "an entry of an open range")
                 figures.equal("requests that the server takes at a time", counter.most, _CREDIT)
-                unsent = sum(not one.done() for one in asking)
+                unsent = sum(not task.done() for task in asking)
                 figures.equal("proposals that wait for credit", unsent, len(waiting))
                 lacking = await reader.peer.read(lambda store: sum(not store.entries(log) for log in waiting))
                 figures.equal("of whose logs nothing has come", lacking, len(waiting))
@@ -65,8 +65,8 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
 
                 await stage.until(all_have_come, "the logs of all proposals")
             finally:
-                for one in asking:
-                    one.cancel()
+                for task in asking:
+                    task.cancel()
                 await asyncio.gather(*asking, return_exceptions=True)
         figures.equal("proposals sent once one range had ended", counter.proposed - _CREDIT, len(waiting))
         figures.at_most("requests open at a time, all along", counter.most, _CREDIT)

@@ -33,9 +33,9 @@ class _SmallEntries:
     async def publish(self) -> int:
         """Publish one more entry. Returns its number."""
         at_s = time.monotonic()
-        held = await self.source.peer.publish(AUTHOR, _SMALL_ID, reading(len(self.published_s)))
-        self.published_s[held.entry.seq_num] = at_s
-        return held.entry.seq_num
+        stored = await self.source.peer.publish(AUTHOR, _SMALL_ID, reading(len(self.published_s)))
+        self.published_s[stored.entry.seq_num] = at_s
+        return stored.entry.seq_num
 
     async def keep_publishing(self) -> None:
         """Publish at a steady pace until cancelled."""
@@ -50,14 +50,14 @@ class _SmallEntries:
         large payload.
         """
         first_s: float | None = None
-        found = []
+        latencies = []
         for at_s, line in process.lines:
             if _is_payload(line, _LARGE_ID):
                 break
             if first_s is not None and self.published_s.get(line["seq_num"], 0.0) > first_s:
-                found.append((at_s - self.published_s[line["seq_num"]]) * 1_000)
+                latencies.append((at_s - self.published_s[line["seq_num"]]) * 1_000)
             first_s = first_s or at_s
-        return found
+        return latencies
 
 
 async def play(stage: BambooStage, figures: SceneFigures) -> None:

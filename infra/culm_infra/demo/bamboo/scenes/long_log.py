@@ -41,7 +41,7 @@ async def prove_two_entries(stage: BambooStage, figures: SceneFigures) -> None:
             await remote.cancel(asked)
         await stage.until(is_idle, "the notify-only request to be freed")
 
-        held: set[int] = set()
+        expected: set[int] = set()
         for seq_num, what in ((middle, f"entry {middle:,}"), (height, f"the newest entry, {height:,}")):
             pool = {number for number in (*lower_pool(seq_num), *upper_pool(seq_num)) if number <= height}
             entries, before = reader.counts["entry"], remote.session.received_bytes
@@ -58,13 +58,13 @@ async def prove_two_entries(stage: BambooStage, figures: SceneFigures) -> None:
             await stage.until(has_come, f"{what} and its pool")
             proof = await reader.peer.read(partial(_proof, seq_num))
             figures.equal(f"{what}: entries of its pool", len(proof.pool), len(pool))
-            figures.equal("of them newly received", reader.counts["entry"] - entries, len(pool - held))
+            figures.equal("of them newly received", reader.counts["entry"] - entries, len(pool - expected))
             figures.show("bytes of data, with the payload", remote.session.received_bytes - before)
             figures.demand("proven: all signatures and links", holds=proof.is_proven)
-            held |= pool
-        found = await reader.peer.read(lambda store: set(store.held_between(LONG_LOG, 1, height)))
-        figures.equal("entries held in the end: the two pools", len(found), len(held))
-        figures.demand("and no others", holds=found == held)
+            expected |= pool
+        received = await reader.peer.read(lambda store: set(store.held_between(LONG_LOG, 1, height)))
+        figures.equal("entries held in the end: the two pools", len(received), len(expected))
+        figures.demand("and no others", holds=received == expected)
 
 
 def _proof(seq_num: int, store: FolderStore) -> Proof:
@@ -74,7 +74,7 @@ def _proof(seq_num: int, store: FolderStore) -> Proof:
 _LENGTH: Final = 200
 
 
-async def fetch_payloads_later(stage: BambooStage, figures: SceneFigures) -> None:
+async def fetch_deferred_payloads(stage: BambooStage, figures: SceneFigures) -> None:
     """Fetch a range with a threshold of 0 bytes first, then the payloads of its second half."""
     end = provable(stage.size.entries) * 3 // 4
     start = max(1, end - _LENGTH + 1)
@@ -105,8 +105,8 @@ async def fetch_payloads_later(stage: BambooStage, figures: SceneFigures) -> Non
         await stage.until(lambda: reader.holds_payloads(LONG_LOG, first, end), "the payloads of the range")
         await stage.until(is_idle, "the request for the payloads to be freed")
         sizes = sum(len(reading(number)) for number in range(first, end + 1))
-        held = await reader.peer.read(lambda store: list(store.payloads(LONG_LOG)))
-        figures.demand(f"then payloads {first:,} to {end:,} alone", holds=held == [(first, end + 1)])
+        ranges = await reader.peer.read(lambda store: list(store.payloads(LONG_LOG)))
+        figures.demand(f"then payloads {first:,} to {end:,} alone", holds=ranges == [(first, end + 1)])
         figures.equal("entries that came with them", reader.counts["entry"] - entries, 0)
         figures.show("bytes of these payloads", sizes)
         figures.at_most("bytes of data for them", remote.session.received_bytes - before, sizes)

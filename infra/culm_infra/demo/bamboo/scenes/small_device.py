@@ -43,8 +43,8 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 RequestedRange(*readings, 1, end=_READINGS, upper=_READINGS, direction=Direction.PULL)
             )
             await stage.until_event(farm, ("payload", readings, _READINGS), "the device's readings")
-            one = RequestedRange(*offered, 1, end=1, upper=1, direction=Direction.PUSH)
-            offer = await remote.propose(one)
+            offered_range = RequestedRange(*offered, 1, end=1, upper=1, direction=Direction.PUSH)
+            offer = await remote.propose(offered_range)
 
             def is_about(kind: str, request: int | None, pieces: int) -> Filter:
                 wanted = (kind, request)

@@ -24,7 +24,7 @@ from culm_infra.demo.bamboo.stage import (
     without_payload,
 )
 from culm_infra.demo.kit.report import SceneFigures, percentile
-from culm_infra.demo.kit.stage import Stage
+from culm_infra.demo.kit.stage import DemoStage
 from culm_infra.stack.ports import HOST, free_ports
 from culm_models.bamboo.certificate_pool import lower_pool, upper_pool
 from culm_models.bamboo.hashes import YAMF
@@ -67,11 +67,11 @@ class BambooBackbone:
 
     def _coverage(self, log: LogKey) -> CoverageRecord | None:
         wanted = coverage_key(HEIGHTS_PEER_ID, log_key(*log, YAMF))
-        found = None
+        record = None
         for message in read_to_end(self.kafka, "coverage"):
             if message.key == wanted:
-                found = CoverageRecord.decode(message.value)
-        return found
+                record = CoverageRecord.decode(message.value)
+        return record
 
     def _fragments(self, log: LogKey) -> set[int]:
         keys = (split_fragment_key(message.key) for message in read_to_end(self.kafka, "fragments"))
@@ -89,7 +89,7 @@ def _is_of(key: bytes, log: LogKey) -> bool:
 
 
 @asynccontextmanager
-async def backbone(stage: Stage) -> AsyncIterator[BambooBackbone]:
+async def backbone(stage: DemoStage) -> AsyncIterator[BambooBackbone]:
     """Start Kafka, topics, two connectors and two jobs; stop them at the end."""
     async with stage.kafka() as kafka:
         stage.show("starting two edges and the Spark jobs logs and coverage")
@@ -169,11 +169,11 @@ async def _sparse(
     """Send one entry and its pool to west, and prove it at east. Returns the number of entries."""
     log = author_log(_SPARSE_ID)
     west, east = between.urls
-    given = signed(_SPARSE_ID, (reading(number) for number in range(1, _SPARSE_ENTRIES + 1)))
+    entries = signed(_SPARSE_ID, (reading(number) for number in range(1, _SPARSE_ENTRIES + 1)))
     pool = {number for number in (*lower_pool(_PROVEN), *upper_pool(_PROVEN)) if number <= _SPARSE_ENTRIES}
-    brought = [given[n - 1] if n == _PROVEN else without_payload(given[n - 1]) for n in sorted(pool)]
+    pool_entries = [entries[n - 1] if n == _PROVEN else without_payload(entries[n - 1]) for n in sorted(pool)]
     async with stage.actor("edge-carrier") as carrier, carrier.peer.connect(west) as at_west:
-        await carrier.peer.add(brought)
+        await carrier.peer.add(pool_entries)
         upper = max(pool)
         offer = RequestedRange(
             *log,
@@ -198,9 +198,9 @@ async def _sparse(
 
             await stage.until(holds_all, "the entry and its pool at the other edge")
             proof = await reader.peer.read(lambda store: prove(store, log, _PROVEN))
-    held = await reader.peer.read(lambda store: set(store.held_between(log, 1, _SPARSE_ENTRIES)))
-    figures.equal(f"a sparse log: entry {_PROVEN} and its pool", len(held), len(pool))
-    figures.demand("proven at the other edge", holds=proof.is_proven and held == pool)
+    seq_nums = await reader.peer.read(lambda store: set(store.held_between(log, 1, _SPARSE_ENTRIES)))
+    figures.equal(f"a sparse log: entry {_PROVEN} and its pool", len(seq_nums), len(pool))
+    figures.demand("proven at the other edge", holds=proof.is_proven and seq_nums == pool)
     figures.equal("records of it on `fragments`", len(await between.fragments(log)), len(pool) - 1)
     return len(pool)
 
@@ -213,8 +213,8 @@ async def _jobs(stage: BambooStage, figures: SceneFigures, between: BambooBackbo
         return await between.in_logs(live) >= count
 
     async def is_covered() -> bool:
-        found = await between.coverage(sparse)
-        return found is not None and _count(found.entries) >= pool and _count(found.payloads) > 0
+        record = await between.coverage(sparse)
+        return record is not None and _count(record.entries) >= pool and _count(record.payloads) > 0
 
     await stage.stage.until(is_in_logs, "the job to put the log into `logs`", step_s=_LOOK_S)
     figures.equal("records of the live log on `logs`", await between.in_logs(live), count)

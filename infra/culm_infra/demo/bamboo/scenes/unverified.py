@@ -25,12 +25,16 @@ async def fill_gaps(stage: BambooStage, figures: SceneFigures) -> None:
     """Give each peer every entry, alternating tens of payloads, and one half of the last payload."""
     log, half = author_log(_BOTH_ID), _LARGE_BYTES // 2
     large = noise(_LARGE_BYTES, _BOTH_ID)
-    given = signed(_BOTH_ID, [noise(600, number) for number in range(_BOTH_ENTRIES)] + [large])
-    last = len(given)
-    mine = [one if number // 10 % 2 else without_payload(one) for number, one in enumerate(given[:-1])]
-    yours = [without_payload(one) if number // 10 % 2 else one for number, one in enumerate(given[:-1])]
-    mine.append(without_payload(given[-1], (half, large[half:])))
-    yours.append(without_payload(given[-1], (0, large[:half])))
+    entries = signed(_BOTH_ID, [noise(600, number) for number in range(_BOTH_ENTRIES)] + [large])
+    last = len(entries)
+    mine = [
+        entry if number // 10 % 2 else without_payload(entry) for number, entry in enumerate(entries[:-1])
+    ]
+    yours = [
+        without_payload(entry) if number // 10 % 2 else entry for number, entry in enumerate(entries[:-1])
+    ]
+    mine.append(without_payload(entries[-1], (half, large[half:])))
+    yours.append(without_payload(entries[-1], (0, large[:half])))
     settings = replace(BambooPeerSettings(), connection=GREEDY)
     async with (
         stage.actor("west", settings) as west,
@@ -70,12 +74,12 @@ _PREFIX: Final = 250_000
 async def pass_on(stage: BambooStage, figures: SceneFigures) -> None:
     """Give the relay the beginning of one payload with a wrong bit; the rest comes from the origin."""
     log = author_log(_LOG_ID)
-    given = signed(_LOG_ID, (noise(_SIZE, number) for number in range(_ENTRIES)))
-    corrupt = given[_CORRUPT - 1]
+    entries = signed(_LOG_ID, (noise(_SIZE, number) for number in range(_ENTRIES)))
+    corrupt = entries[_CORRUPT - 1]
     assert corrupt.payload is not None, "it was signed with it"
     beginning = bytearray(corrupt.payload[:_PREFIX])
     beginning[_PREFIX // 3] ^= 1
-    at_relay = [*given]
+    at_relay = [*entries]
     at_relay[_CORRUPT - 1] = without_payload(corrupt, (0, bytes(beginning)))
     settings = replace(BambooPeerSettings(), connection=GREEDY)
     async with (
@@ -85,7 +89,7 @@ async def pass_on(stage: BambooStage, figures: SceneFigures) -> None:
         origin.peer.listen(Url("tcp", HOST, 0)) as origin_url,
         relay.peer.listen(Url("tcp", HOST, 0)) as relay_url,
     ):
-        await origin.peer.add(given)
+        await origin.peer.add(entries)
         await relay.peer.add(at_relay)
         async with reader.peer.connect(relay_url) as downstream:
             # Mandatory: the relay may not skip the payload that it lost, but waits until it has it.

@@ -13,7 +13,7 @@ from pathlib import Path
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
 from culm_infra.demo.kit.processes import DemoError
 from culm_infra.demo.p2panda.audit import Bytes, EntryKey
-from culm_infra.demo.p2panda.plan import DemoLog, EntryPair, Fork, PeerPlan, Plan
+from culm_infra.demo.p2panda.plan import DemoLog, DemoPlan, EntryPair, Fork, PeerPlan
 from culm_models.bamboo.log_store import LogKey
 from culm_models.keys import KeyPair
 from culm_models.p2panda.events import Event, Reconciled, SessionStarted
@@ -35,7 +35,7 @@ class SessionFigures:
 
 
 @dataclass(slots=True)
-class SessionBook:
+class FinishedSessions:
     """All finished sessions, with the chapter in which each ended."""
 
     chapter: str
@@ -67,7 +67,7 @@ Wanted = Mapping[LogKey, tuple[str, int]]
 
 
 @dataclass(slots=True)
-class Actor:
+class PeerActor:
     """One peer. ``taken`` counts how often each entry entered its store."""
 
     plan: PeerPlan
@@ -113,7 +113,7 @@ class LiveClock:
         if self.measuring:
             self.published_s[key] = time.perf_counter()
 
-    def arrived(self, actor: Actor, entries: Sequence[CheckedOperation]) -> None:
+    def arrived(self, actor: PeerActor, entries: Sequence[CheckedOperation]) -> None:
         """Record that these entries are in an actor's store now."""
         now_s = time.perf_counter()
         for checked in entries:
@@ -126,27 +126,29 @@ class LiveClock:
 
 async def enter(
     stack: AsyncExitStack,
-    plan: Plan,
+    plan: DemoPlan,
     folder: Path,
     seed: int,
     clock: LiveClock,
-    book: SessionBook,
-) -> list[Actor]:
+    sessions: FinishedSessions,
+) -> list[PeerActor]:
     """Open every peer with its history; of the forked log only the common part (see `fork_live`)."""
     actors = []
-    for index, one in enumerate(plan.peers):
+    for index, peer_plan in enumerate(plan.peers):
         key_pair = KeyPair.from_private_key(bytes([index + 1]) * 28 + seed.to_bytes(4, "big"))
-        peer = ReferencePeer(folder / one.name, key_pair=key_pair, schemas=one.schema_ids, durable=False)
-        actor = Actor(one, await stack.enter_async_context(peer))
+        peer = ReferencePeer(
+            folder / peer_plan.name, key_pair=key_pair, schemas=peer_plan.schema_ids, durable=False
+        )
+        actor = PeerActor(peer_plan, await stack.enter_async_context(peer))
         peer.stored_listeners.append(lambda entries, actor=actor: clock.arrived(actor, entries))  # type: ignore[misc]
-        peer.listeners.append(partial(book.record, one.name))
-        await _add(actor, [pair for log in one.logs for pair in _before_fork(log, plan.fork)])
-        await _add(actor, one.writer.entries)
+        peer.listeners.append(partial(sessions.record, peer_plan.name))
+        await _add(actor, [pair for log in peer_plan.logs for pair in _before_fork(log, plan.fork)])
+        await _add(actor, peer_plan.writer.entries)
         actors.append(actor)
     return actors
 
 
-async def fork_live(actors: Sequence[Actor], fork: Fork) -> None:
+async def fork_live(actors: Sequence[PeerActor], fork: Fork) -> None:
     """Let the two peers with the branches of the forked log continue it at the same moment, live.
 
     Branches that existed before the peers met could stay unnoticed: peers whose logs have the same height
@@ -165,13 +167,13 @@ def _before_fork(log: DemoLog, fork: Fork) -> Sequence[EntryPair]:
     return log.entries[: fork.common] if (log.public_key, log.log_id) == fork.log else log.entries
 
 
-async def _add(actor: Actor, pairs: Sequence[EntryPair]) -> None:
+async def _add(actor: PeerActor, pairs: Sequence[EntryPair]) -> None:
     for refusal in await actor.peer.add(pairs):
         if refusal is not None:
             raise DemoError(f"{actor.plan.name} refused a piece of its own history: {refusal}")
 
 
-async def publish(actor: Actor, pair: EntryPair, clock: LiveClock) -> EntryKey:
+async def publish(actor: PeerActor, pair: EntryPair, clock: LiveClock) -> EntryKey:
     """Publish one more entry of the actor's own log, live."""
     writer = actor.plan.writer
     key = (writer.key_pair.public_key, writer.log_id, len(writer.entries))
@@ -182,12 +184,12 @@ async def publish(actor: Actor, pair: EntryPair, clock: LiveClock) -> EntryKey:
     return key
 
 
-def all_hold(actors: Sequence[Actor], wanted: Wanted) -> bool:
+def all_hold(actors: Sequence[PeerActor], wanted: Wanted) -> bool:
     """Whether every actor holds every log of its schemas up to the wanted height."""
     return all(actor.peer.holds(_heights(actor, wanted)) for actor in actors)
 
 
-def lacking(actors: Sequence[Actor], wanted: Wanted) -> str:
+def missing_counts(actors: Sequence[PeerActor], wanted: Wanted) -> str:
     """Return in words how many entries each actor is missing."""
     counts = {
         actor.plan.name: sum(
@@ -198,5 +200,5 @@ def lacking(actors: Sequence[Actor], wanted: Wanted) -> str:
     return ", ".join(f"{name} lacks {count}" for name, count in counts.items() if count)
 
 
-def _heights(actor: Actor, wanted: Wanted) -> dict[LogKey, int]:
+def _heights(actor: PeerActor, wanted: Wanted) -> dict[LogKey, int]:
     return {log: height for log, (schema, height) in wanted.items() if schema in actor.plan.schema_ids}

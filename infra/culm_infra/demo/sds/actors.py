@@ -15,22 +15,22 @@ from culm_connectors.sds.participants.client import FROM_THE_BEGINNING, SdsClien
 from culm_connectors.sds.participants.peer import SdsPeer
 from culm_connectors.transport import Address
 from culm_infra.demo.sds.bad_network import BadLink, NetworkFaults, bad_link
-from culm_infra.demo.sds.plan import SETTINGS, Role, settings_of
+from culm_infra.demo.sds.plan import SETTINGS, ParticipantRole, settings_of
 from culm_models.keys import KeyPair
 from culm_models.sds.events import Event
 from culm_models.sds.frames.messages import EventFrame
 from culm_topics.sds.records import SdsEventRecord
 
-Held = tuple[int, str, bytes]
+MessageFields = tuple[int, str, bytes]
 """(Lamport timestamp, sender id, content) of a message in a log."""
 
 
 @dataclass(slots=True)
-class Book:
+class Transcript:
     """Record of a participant's events in one form, so that full and hosted participants are comparable."""
 
     participant_id: str
-    held: dict[str, Held] = field(default_factory=dict)
+    messages: dict[str, MessageFields] = field(default_factory=dict)
     delivered: Counter[str] = field(default_factory=Counter)
     ephemeral: Counter[str] = field(default_factory=Counter)
     sent_ms: dict[str, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Book:
                 self.ephemeral[event.message_id] += 1
             return
         sender = event.participant_id or "" if event.kind == "sent" else str(details["sender_id"])
-        self.held[event.message_id] = (int(details["lamport_timestamp"]), sender, event.content or b"")
+        self.messages[event.message_id] = (int(details["lamport_timestamp"]), sender, event.content or b"")
         if event.kind == "delivered":
             self.delivered[event.message_id] += 1
         if own:
@@ -76,7 +76,7 @@ class Book:
         return sorted(
             (
                 (lamport, message_id, sender, content)
-                for message_id, (lamport, sender, content) in self.held.items()
+                for message_id, (lamport, sender, content) in self.messages.items()
             ),
             key=lambda row: (row[0], row[1].encode()),
         )
@@ -90,7 +90,9 @@ class Book:
     def latencies_ms(self) -> list[float]:
         """Milliseconds from sending an own message to its acknowledgement."""
         return [
-            float(self.heard_ms[one] - sent) for one, sent in self.sent_ms.items() if one in self.heard_ms
+            float(self.heard_ms[message_id] - sent)
+            for message_id, sent in self.sent_ms.items()
+            if message_id in self.heard_ms
         ]
 
 
@@ -98,27 +100,27 @@ _KEY_BYTES = 32
 
 
 @dataclass(slots=True)
-class Actor:
-    """One participant with its book; a full one also has a link."""
+class ParticipantActor:
+    """One participant with its transcript; a full one also has a link."""
 
-    role: Role
-    book: Book
-    voice: SdsPeer | SdsClient
+    role: ParticipantRole
+    transcript: Transcript
+    endpoint: SdsPeer | SdsClient
     link: BadLink | None = None
 
-    async def say(self, content: bytes, *, ephemeral: bool = False) -> None:
+    async def send(self, content: bytes, *, ephemeral: bool = False) -> None:
         """Send a message to the channel."""
-        await self.voice.send(content, ephemeral=ephemeral)
+        await self.endpoint.send(content, ephemeral=ephemeral)
 
 
 async def enter(
     stack: AsyncExitStack,
-    roles: Sequence[Role],
+    roles: Sequence[ParticipantRole],
     folder: Path,
     edges: Sequence[Address],
     faults: NetworkFaults,
     seed: int,
-) -> list[Actor]:
+) -> list[ParticipantActor]:
     """Open all participants; each dials its edge."""
     chance = random.Random(seed)
     actors = []
@@ -134,13 +136,13 @@ async def enter(
 
 async def _full(
     stack: AsyncExitStack,
-    role: Role,
+    role: ParticipantRole,
     folder: Path,
     key_pair: KeyPair,
     edge: Address,
     faults: NetworkFaults,
     seed: int,
-) -> Actor:
+) -> ParticipantActor:
     link = await stack.enter_async_context(bad_link(edge, faults, seed))
     peer = SdsPeer(
         folder / role.channel_id / role.participant_id,
@@ -151,8 +153,8 @@ async def _full(
         settings=settings_of(role.profile),
         durable=False,
     )
-    actor = Actor(role, Book(role.participant_id), peer, link)
-    peer.listeners.append(lambda event: actor.book.record(_frame(event)))
+    actor = ParticipantActor(role, Transcript(role.participant_id), peer, link)
+    peer.listeners.append(lambda event: actor.transcript.record(_frame(event)))
     await stack.enter_async_context(peer)
     peer.dial(link.address)
     return actor
@@ -160,13 +162,13 @@ async def _full(
 
 async def _hosted(
     stack: AsyncExitStack,
-    role: Role,
+    role: ParticipantRole,
     folder: Path,
     key_pair: KeyPair,
     edge: Address,
     faults: NetworkFaults,
     seed: int,
-) -> Actor:
+) -> ParticipantActor:
     client = SdsClient(
         role.channel_id,
         key_pair=key_pair,
@@ -175,8 +177,8 @@ async def _hosted(
         settings=SETTINGS,
         place=FROM_THE_BEGINNING,
     )
-    actor = Actor(role, Book(role.participant_id), client)
-    client.listeners.append(actor.book.record)
+    actor = ParticipantActor(role, Transcript(role.participant_id), client)
+    client.listeners.append(actor.transcript.record)
     await stack.enter_async_context(client)
     client.dial(edge)
     return actor
@@ -184,7 +186,7 @@ async def _hosted(
 
 def _frame(event: Event) -> EventFrame:
     """Convert an event of a full participant to the form that the client of a hosted one receives."""
-    details: dict[str, Any] = {one.name: getattr(event, one.name) for one in fields(event)}
+    details: dict[str, Any] = {field_.name: getattr(event, field_.name) for field_ in fields(event)}
     now_ms = time.time_ns() // 1_000_000
     content = details.pop("content", None)
     return EventFrame("", None, event.kind, event.participant_id, event.message_id, now_ms, details, content)

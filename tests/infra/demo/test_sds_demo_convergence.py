@@ -1,14 +1,14 @@
-"""The SDS demo's verdict finds what is lost, told twice, different or unheard, and nothing else."""
+"""The SDS demo's comparison finds what is lost, received twice, different or unheard, and nothing else."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from culm_infra.demo.kit.report import SceneFigures, verdict
-from culm_infra.demo.sds.cast import Actor, Book
+from culm_infra.demo.kit.report import SceneFigures, outcome_text
+from culm_infra.demo.sds.actors import ParticipantActor, Transcript
+from culm_infra.demo.sds.convergence import Pipeline, check_convergence, log_hash, unmet, wanted_log
 from culm_infra.demo.sds.plan import make_roles
-from culm_infra.demo.sds.verdict import Pipeline, judge, log_hash, unmet, wanted_log
 from culm_models.sds.frames.messages import EventFrame
 
 CHANNEL = "demo-spec"
@@ -20,9 +20,9 @@ def told(
     return EventFrame("", None, kind, who, message_id, time_ms, details, content)
 
 
-def books() -> dict[str, Book]:
+def transcripts() -> dict[str, Transcript]:
     """Ada and Ben have each said one thing, have the other's, and know that they were heard."""
-    ada, ben = Book("ada"), Book("ben")
+    ada, ben = Transcript("ada"), Transcript("ben")
     for own, other, message_id, lamport in ((ada, ben, "a1", 5), (ben, ada, "b1", 5)):
         content = message_id.encode()
         own.record(told("sent", own.participant_id, message_id, 100, {"lamport_timestamp": lamport}, content))
@@ -32,8 +32,8 @@ def books() -> dict[str, Book]:
     return {"ada": ada, "ben": ben}
 
 
-def pipeline(people: dict[str, Book]) -> Pipeline:
-    whole = Book("")
+def pipeline(people: dict[str, Transcript]) -> Pipeline:
+    whole = Transcript("")
     for row in wanted_log(people):
         whole.record(
             told("delivered", None, row[1], 1, {"lamport_timestamp": row[0], "sender_id": row[2]}, row[3])
@@ -41,14 +41,16 @@ def pipeline(people: dict[str, Book]) -> Pipeline:
     return Pipeline({CHANNEL: whole}, {CHANNEL: Counter(row[1] for row in wanted_log(people))}, Counter())
 
 
-def judged(people: dict[str, Book], found: Pipeline, open_ends: list[str]) -> SceneFigures:
-    voice: Any = None
+def judged(people: dict[str, Transcript], found: Pipeline, open_ends: list[str]) -> SceneFigures:
+    endpoint: Any = None
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
-    return judge([Actor(role, people[role.participant_id], voice) for role in roles], found, open_ends)
+    return check_convergence(
+        [ParticipantActor(role, people[role.participant_id], endpoint) for role in roles], found, open_ends
+    )
 
 
 def test_equal_logs_that_were_heard_are_no_problem() -> None:
-    people = books()
+    people = transcripts()
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
     assert unmet(roles, {CHANNEL: people}, pipeline(people)) == []
     made = judged(people, pipeline(people), []).as_json()
@@ -58,12 +60,12 @@ def test_equal_logs_that_were_heard_are_no_problem() -> None:
 
 
 def test_logs_are_in_the_order_of_timestamp_and_id() -> None:
-    assert [row[1] for row in wanted_log(books())] == ["a1", "b1"]
-    assert len({log_hash(book.log()) for book in books().values()}) == 1
+    assert [row[1] for row in wanted_log(transcripts())] == ["a1", "b1"]
+    assert len({log_hash(transcript.log()) for transcript in transcripts().values()}) == 1
 
 
 def test_a_hosted_participants_own_delivery_is_not_a_second_one() -> None:
-    people = books()
+    people = transcripts()
     details = {"lamport_timestamp": 5, "sender_id": "ben"}
     people["ben"].record(told("delivered", None, "b1", 110, details, b"b1"))
     assert people["ben"].repeated == 0
@@ -72,11 +74,11 @@ def test_a_hosted_participants_own_delivery_is_not_a_second_one() -> None:
 
 
 def test_what_is_missing_is_said_by_name_and_number() -> None:
-    people = books()
-    del people["ben"].held["a1"]
+    people = transcripts()
+    del people["ben"].messages["a1"]
     del people["ada"].heard_ms["a1"]
     roles = [role for role in make_roles(2) if role.channel_id == CHANNEL]
-    found = pipeline(books())
+    found = pipeline(transcripts())
     found.stored[CHANNEL].pop("b1")
     open_ends = unmet(roles, {CHANNEL: people}, found)
     assert open_ends == [
@@ -87,12 +89,12 @@ def test_what_is_missing_is_said_by_name_and_number() -> None:
     made = judged(people, found, open_ends)
     assert not made.holds
     assert made.problems == [], "nothing is wrong: it may all be on its way"
-    assert verdict(made.problems, made.unreached) == "not reached in time"
+    assert outcome_text(made.problems, made.unreached) == "not reached in time"
 
 
 def test_other_bytes_under_the_same_id_are_told() -> None:
-    people = books()
-    people["ben"].held["a1"] = (5, "ada", b"something else")
+    people = transcripts()
+    people["ben"].messages["a1"] = (5, "ada", b"something else")
     problems = judged(people, pipeline(people), []).problems
     assert "demo-spec/ben holds 1 messages otherwise than their senders" in problems
     assert "the logs of demo-spec differ" in problems
@@ -100,16 +102,16 @@ def test_other_bytes_under_the_same_id_are_told() -> None:
 
 def test_the_last_word_of_a_channel_without_syncs_cannot_be_heard() -> None:
     roles = [role for role in make_roles(2) if role.profile == "nim"]
-    people = books()
+    people = transcripts()
     del people["ben"].heard_ms["b1"]
     found = pipeline(people)
     channel = roles[0].channel_id
-    renamed = Pipeline({channel: found.books[CHANNEL]}, {channel: found.stored[CHANNEL]}, Counter())
+    renamed = Pipeline({channel: found.transcripts[CHANNEL]}, {channel: found.stored[CHANNEL]}, Counter())
     assert unmet(roles, {channel: people}, renamed) == []
 
 
 def test_ephemeral_messages_are_in_no_log() -> None:
-    book = Book("ada")
-    book.record(told("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing"))
-    assert not book.log()
-    assert book.ephemeral == {"e1": 1}
+    transcript = Transcript("ada")
+    transcript.record(told("delivered", None, "e1", 1, {"sender_id": "ben", "ephemeral": True}, b"is typing"))
+    assert not transcript.log()
+    assert transcript.ephemeral == {"e1": 1}

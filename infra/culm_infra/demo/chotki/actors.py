@@ -29,7 +29,7 @@ from culm_connectors.chotki.reference_peer.peer import ReplicaPeer
 from culm_connectors.tls_files import TlsFiles
 from culm_connectors.transport import Identity, TransportError, TransportSettings
 from culm_connectors.transport.interface import ByteChannel
-from culm_infra.demo.chotki.edits import RECORDED_ROLE, RECORDED_SOURCE, ROLES, Editor, Role
+from culm_infra.demo.chotki.edits import RECORDED_ROLE, RECORDED_SOURCE, ROLES, Editor, ReplicaRole
 from culm_infra.stack.ports import HOST
 from culm_models.chotki import events
 from culm_models.chotki.compat import Compat
@@ -74,9 +74,9 @@ class RecordedReplica:
     """The recorded replica; `replica` keeps what it receives. For one event loop."""
 
     def __init__(self) -> None:
-        found = json.loads((resources.files(__package__) / "data" / "go_replica.json").read_text())
-        self.stream = bytes.fromhex(found["stream"])
-        store = {bytes.fromhex(key): bytes.fromhex(value) for key, value in found["store"].items()}
+        recording = json.loads((resources.files(__package__) / "data" / "go_replica.json").read_text())
+        self.stream = bytes.fromhex(recording["stream"])
+        store = {bytes.fromhex(key): bytes.fromhex(value) for key, value in recording["store"].items()}
         self.replica = Replica(RECORDED_SOURCE, MemoryStore(store), compat=Compat.GO)
         self.replayed = 0
         """Number of times that the recording was sent."""
@@ -103,7 +103,7 @@ class RecordedReplica:
 
 def _answer(output: Output) -> bytes:
     records = output.of(_SESSION)
-    return b"".join(one for one in records if outer_letter(one) not in _RECORDED_LETTERS)
+    return b"".join(packet for packet in records if outer_letter(packet) not in _RECORDED_LETTERS)
 
 
 def _now_ms() -> int:
@@ -118,19 +118,19 @@ _KEY_BYTES = 32
 class ReplicaActor:
     """A replica, the address of its edge, and how many sessions it has had."""
 
-    role: Role
-    voice: ReplicaPeer | RecordedReplica
+    role: ReplicaRole
+    endpoint: ReplicaPeer | RecordedReplica
     url: str
     sessions: int = 0
 
     @property
     def replica(self) -> Replica:
         """The replica's state."""
-        return self.voice.replica
+        return self.endpoint.replica
 
 
 @dataclass(slots=True)
-class Cast:
+class DemoReplicas:
     """All participants. `latencies_ms`: of live packets, from the replica that made one to each other
     replica.
     """
@@ -144,33 +144,35 @@ class Cast:
         """Record the latency of a packet that an editing replica has applied."""
         if isinstance(event, events.PacketApplied):
             now_s = time.monotonic()
-            said_s = (editor.said_s[event.id] for editor in self.editors if event.id in editor.said_s)
-            self.latencies_ms += [(now_s - one) * 1_000 for one in said_s]
+            times_s = (
+                editor.committed_s[event.id] for editor in self.editors if event.id in editor.committed_s
+            )
+            self.latencies_ms += [(now_s - committed_s) * 1_000 for committed_s in times_s]
 
 
-def cast(seed: int, addresses: list[dict[str, str]]) -> Cast:
+def make_replicas(seed: int, addresses: list[dict[str, str]]) -> DemoReplicas:
     """Create all replicas, with empty stores except the recorded one; `addresses`: by scheme, for each
     edge.
     """
     peers = [ReplicaPeer(Replica(role.src, name=role.name, seed=seed)) for role in ROLES]
     recorded = RecordedReplica()
-    voices: list[ReplicaPeer | RecordedReplica] = [*peers, recorded]
+    endpoints: list[ReplicaPeer | RecordedReplica] = [*peers, recorded]
     actors = [
-        ReplicaActor(role, voice, addresses[role.edge][role.scheme])
-        for role, voice in zip((*ROLES, RECORDED_ROLE), voices, strict=True)
+        ReplicaActor(role, endpoint, addresses[role.edge][role.scheme])
+        for role, endpoint in zip((*ROLES, RECORDED_ROLE), endpoints, strict=True)
     ]
     editors = [
         Editor(role.name, peer, random.Random(f"{seed} {role.name}"))
         for role, peer in zip(ROLES, peers, strict=True)
     ]
-    found = Cast(actors, editors, recorded)
+    replicas = DemoReplicas(actors, editors, recorded)
     for peer in peers:
-        peer.listeners.append(lambda _, event: found.receive_event(event))
-    return found
+        peer.listeners.append(lambda _, event: replicas.receive_event(event))
+    return replicas
 
 
 @contextlib.asynccontextmanager
-async def calling(actors: list[ReplicaActor], tls: TlsFiles) -> AsyncIterator[None]:
+async def connected(actors: list[ReplicaActor], tls: TlsFiles) -> AsyncIterator[None]:
     """Keep all replicas connected while the context lasts."""
     tasks = [asyncio.create_task(_keep_calling(actor, tls), name=actor.role.name) for actor in actors]
     try:
@@ -188,5 +190,5 @@ async def _keep_calling(actor: ReplicaActor, tls: TlsFiles) -> None:
         with contextlib.suppress(TransportError):
             async with dialled(actor.url, identity, tls, transport) as channel:
                 actor.sessions += 1
-                await actor.voice.speak(channel)
+                await actor.endpoint.speak(channel)
         await asyncio.sleep(_REDIAL_S)

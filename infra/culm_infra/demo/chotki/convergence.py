@@ -1,4 +1,4 @@
-"""The verdict: every store and vector against the merge of all, and counters against their increments."""
+"""Convergence: every store and vector against the merge of all, and counters against their increments."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _SUMS = {ord("N"): natural_sum, ord("Z"): counter_sum}
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """A store that must equal all others; `place`: its edge and transport."""
+class ComparedStore:
+    """A store that must equal all others; `location`: its edge and transport."""
 
     name: str
     kind: str
-    place: str
+    location: str
     store: Store
     sessions: int = 0
     made: int = 0
@@ -77,47 +77,49 @@ def alike(stores: Sequence[Store]) -> bool:
     return all(compare(stores[0], store).are_equal for store in stores[1:])
 
 
-def judge(found: Sequence[Holder], made: Counter[str], before: Store, added: Counter[bytes]) -> SceneFigures:
+def check_convergence(
+    copies: Sequence[ComparedStore], made: Counter[str], before: Store, added: Counter[bytes]
+) -> SceneFigures:
     """Compare every store with the merge of all, and report differences."""
     scene = SceneFigures("chotki", "Replicas at two edges")
-    stores = [one.store for one in found]
+    stores = [copy.store for copy in copies]
     wanted = merged(stores)
-    holders = [_holder(one, wanted) for one in found]
+    holders = [_compared(copy, wanted) for copy in copies]
     types = _types(stores, made)
     scene.listings += [
         Listing("holders", "In the end: what each holds", HOLDERS, holders, words=4),
         Listing("types", "Every type", TYPES, types, words=2),
     ]
-    for one in holders:
-        name, fields, vectors = one["name"], one["lacking_fields"], one["lacking_vectors"]
-        scene.lacks(fields, f"{name} lacks changes of {fields} fields")
-        scene.lacks(vectors, f"{name} is behind in {vectors} vectors")
-    states = {(one["state_hash"], one["vector_hash"]) for one in holders}
-    scene.wrong(len(states) > 1 and not scene.unreached, "the hashes of states and vectors differ")
+    for row in holders:
+        name, fields, vectors = row["name"], row["lacking_fields"], row["lacking_vectors"]
+        scene.add_missing(fields, f"{name} lacks changes of {fields} fields")
+        scene.add_missing(vectors, f"{name} is behind in {vectors} vectors")
+    states = {(row["state_hash"], row["vector_hash"]) for row in holders}
+    scene.add_problem(len(states) > 1 and not scene.unreached, "the hashes of states and vectors differ")
     for kind in types:
         letter = kind["letter"]
         differing = kind["differing"] if letter != _UNORDERED else 0
-        scene.lacks(differing, f"{differing} fields of type {letter} are not yet the same")
-        scene.wrong(not kind["made"], f"nothing of type {letter} was changed")
+        scene.add_missing(differing, f"{differing} fields of type {letter} are not yet the same")
+        scene.add_problem(not kind["made"], f"nothing of type {letter} was changed")
     scene.equal("counters with a wrong sum", wrong_sums(before, wanted, added), 0)
     return scene
 
 
-def _holder(holder: Holder, wanted: Store) -> dict[str, Any]:
+def _compared(copy: ComparedStore, wanted: Store) -> dict[str, Any]:
     """Compare one store with the merge; the hashes leave lists out."""
-    found = compare(holder.store, wanted)
+    comparison = compare(copy.store, wanted)
     return {
-        "name": holder.name,
-        "kind": holder.kind,
-        "place": holder.place,
-        "fields": sum(key[0] == OBJECT_KEY for key in holder.store),
-        "sources": len(parse_vector(holder.store.get(GLOBAL_VECTOR_KEY, b""))),
-        "lacking_fields": sum(len(block.fields) for block in found.blocks),
-        "lacking_vectors": bool(found.vector) + sum(bool(block.vector) for block in found.blocks),
-        "state_hash": _hash(holder.store, vectors=False),
-        "vector_hash": _hash(holder.store, vectors=True),
-        "sessions": holder.sessions,
-        "made": holder.made,
+        "name": copy.name,
+        "kind": copy.kind,
+        "place": copy.location,
+        "fields": sum(key[0] == OBJECT_KEY for key in copy.store),
+        "sources": len(parse_vector(copy.store.get(GLOBAL_VECTOR_KEY, b""))),
+        "lacking_fields": sum(len(block.fields) for block in comparison.blocks),
+        "lacking_vectors": bool(comparison.vector) + sum(bool(block.vector) for block in comparison.blocks),
+        "state_hash": _hash(copy.store, vectors=False),
+        "vector_hash": _hash(copy.store, vectors=True),
+        "sessions": copy.sessions,
+        "made": copy.made,
     }
 
 

@@ -1,4 +1,4 @@
-"""The verdict: the contents of the topics and of each peer's store, and the report made of both."""
+"""Convergence: the contents of the topics and of each peer's store, and the report made of both."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from culm_infra.columns import Columns, Row, of
 from culm_infra.demo.kit.report import Listing, SceneFigures, in_ms, percentile, whole
 from culm_infra.demo.p2panda import audit
-from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, Refusals, audit_blocks
-from culm_infra.demo.p2panda.cast import Actor, SessionBook
-from culm_infra.demo.p2panda.plan import Plan
+from culm_infra.demo.p2panda.actors import FinishedSessions, PeerActor
+from culm_infra.demo.p2panda.audit import BlockAudit, Bytes, EntryKey, RejectedSummary, audit_blocks
+from culm_infra.demo.p2panda.plan import DemoPlan
 from culm_models.bamboo.log_store import LogKey
 from culm_topics.kafka.clients import KafkaSettings
 from culm_topics.logs.version_vectors import Vectors, read_vectors
@@ -47,39 +47,39 @@ class Evidence:
     wanted: Mapping[LogKey, tuple[str, int]]
     logs: Sequence[tuple[EntryKey, Bytes]]
     vectors: Vectors
-    refusals: Refusals
+    rejected: RejectedSummary
     blocks: BlockAudit
 
-    def logs_of(self, actor: Actor) -> list[LogKey]:
+    def logs_of(self, actor: PeerActor) -> list[LogKey]:
         """Return the logs in the actor's schemas."""
         return [log for log, (schema, _height) in self.wanted.items() if schema in actor.plan.schema_ids]
 
-    def behind(self, actor: Actor) -> int:
+    def behind(self, actor: PeerActor) -> int:
         """Return how many published entries the topic does not list as held by the actor."""
         return sum(
             max(0, self.wanted[log][1] - self.vectors.height(actor.peer.peer_id, log))
             for log in self.logs_of(actor)
         )
 
-    def gaps(self, actor: Actor) -> str:
+    def gaps(self, actor: PeerActor) -> str:
         """Return in words the widest gaps in what the topic lists as held by the actor."""
         gaps = sorted(
-            (held - self.wanted[log][1], log, held)
+            (height - self.wanted[log][1], log, height)
             for log in self.logs_of(actor)
-            if (held := self.vectors.height(actor.peer.peer_id, log)) < self.wanted[log][1]
+            if (height := self.vectors.height(actor.peer.peer_id, log)) < self.wanted[log][1]
         )
         texts = [
-            f"{key.hex()}/{log_id}: {held} of {self.wanted[key, log_id][1]}"
-            for _, (key, log_id), held in gaps[:_SHOWN_GAPS]
+            f"{key.hex()}/{log_id}: {height} of {self.wanted[key, log_id][1]}"
+            for _, (key, log_id), height in gaps[:_SHOWN_GAPS]
         ]
         return "; ".join([*texts, *(["…"] if len(gaps) > _SHOWN_GAPS else [])])
 
-    def unmet(self, plan: Plan, actors: Sequence[Actor]) -> list[str]:
+    def unmet(self, plan: DemoPlan, actors: Sequence[PeerActor]) -> list[str]:
         """Return what is still in transit, in words; empty when everything has settled."""
         lost = audit.compare(signed_entries(plan), self.logs, plan.fork).lost
         conditions = [
             (lost, f"logs lacks {lost} entries"),
-            (plan.fork.log not in self.refusals.forked, "the forked log is not on rejected"),
+            (plan.fork.log not in self.rejected.forked, "the forked log is not on rejected"),
         ]
         for actor in actors:
             if behind := self.behind(actor):
@@ -96,11 +96,11 @@ def gather(kafka: KafkaSettings, wanted: Mapping[LogKey, tuple[str, int]]) -> Ev
     heights: dict[LogKey, int] = {}
     for (public_key, log_id, seq_num), _ in logs:
         heights[public_key, log_id] = max(seq_num, heights.get((public_key, log_id), 0))
-    refusals = audit.read_refusals(kafka)
-    return Evidence(wanted, logs, read_vectors(kafka), refusals, audit_blocks(kafka, heights))
+    rejected = audit.read_rejected(kafka)
+    return Evidence(wanted, logs, read_vectors(kafka), rejected, audit_blocks(kafka, heights))
 
 
-def signed_entries(plan: Plan) -> dict[EntryKey, Bytes]:
+def signed_entries(plan: DemoPlan) -> dict[EntryKey, Bytes]:
     """Return every signed entry on a common branch, by its key."""
     logs = [*plan.logs, plan.trunk, *(peer.writer.log() for peer in plan.peers)]
     return {
@@ -138,12 +138,12 @@ BLOCKS: Final[Columns] = {
 }
 
 
-def judge(
-    plan: Plan,
-    actors: Sequence[Actor],
+def check_convergence(
+    plan: DemoPlan,
+    actors: Sequence[PeerActor],
     evidence: Evidence,
     timings: Timings,
-    book: SessionBook,
+    sessions: FinishedSessions,
 ) -> SceneFigures:
     """Compare all peers and topics, and report differences."""
     scene = SceneFigures("p2panda", "Peers at two edges", unreached=evidence.unmet(plan, actors))
@@ -155,7 +155,7 @@ def judge(
             "sessions",
             "Set reconciliation: how each session found out who lacks what",
             SESSIONS,
-            [asdict(session) for session in book.done],
+            [asdict(session) for session in sessions.done],
             words=2,
             limit=16,
         ),
@@ -172,26 +172,26 @@ def judge(
     ]
     for peer in peers:
         name = peer["name"]
-        scene.lacks(peer["lost"], f"{name} lacks {peer['lost']} entries")
-        scene.wrong(peer["repeated"], f"{name} took {peer['repeated']} entries twice")
-        scene.wrong(peer["differing"], f"{name} holds {peer['differing']} entries with other bytes")
+        scene.add_missing(peer["lost"], f"{name} lacks {peer['lost']} entries")
+        scene.add_problem(peer["repeated"], f"{name} took {peer['repeated']} entries twice")
+        scene.add_problem(peer["differing"], f"{name} holds {peer['differing']} entries with other bytes")
     logs = audit.compare(signed, evidence.logs, plan.fork)
-    scene.wrong(logs.repeated, f"logs yielded {logs.repeated} entries twice")
-    scene.wrong(logs.differing, f"logs holds {logs.differing} entries with other bytes")
+    scene.add_problem(logs.repeated, f"logs yielded {logs.repeated} entries twice")
+    scene.add_problem(logs.differing, f"logs holds {logs.differing} entries with other bytes")
     blocks = evidence.blocks
-    scene.wrong(blocks.ahead_logs, f"blocks has more than logs of {blocks.ahead_logs} logs")
+    scene.add_problem(blocks.ahead_logs, f"blocks has more than logs of {blocks.ahead_logs} logs")
     wrong = blocks.wrong_fingerprints
-    scene.wrong(wrong, f"{wrong} blocks have a fingerprint that is not that of their heights")
-    found = len(evidence.refusals.forked)
-    scene.wrong(found > _FORKS, f"{found} forked logs found, {_FORKS} made")
-    refused = ", ".join(f"{code} {count}" for code, count in sorted(evidence.refusals.by_code.items()))
+    scene.add_problem(wrong, f"{wrong} blocks have a fingerprint that is not that of their heights")
+    forked = len(evidence.rejected.forked)
+    scene.add_problem(forked > _FORKS, f"{forked} forked logs found, {_FORKS} made")
+    refused = ", ".join(f"{code} {count}" for code, count in sorted(evidence.rejected.by_code.items()))
     latencies_ms = [latency for actor in actors for latency in actor.latencies_ms]
     scene.show("live latency, peer to peer", in_ms(latencies_ms))
     scene.show("published live", sum(len(actor.plan.writer.entries) - 1 for actor in actors), "entries")
     scene.show("in logs, on common branches", logs.held, "entries")
-    scene.show("forked logs found", found)
+    scene.show("forked logs found", forked)
     scene.show("on the topic rejected", refused or "nothing")
-    scene.at_least("sessions of set reconciliation", len(book.done), 1)
+    scene.at_least("sessions of set reconciliation", len(sessions.done), 1)
     scene.show("caught up after", timings.catch_up_s, "s")
     scene.show("whole again after kill -9", timings.recovery_s, "s")
     scene.show("serving from an empty index", timings.warm_start.served_s, "s")
@@ -199,7 +199,7 @@ def judge(
     return scene
 
 
-def _peer(plan: Plan, actor: Actor, signed: Mapping[EntryKey, Bytes], evidence: Evidence) -> Row:
+def _peer(plan: DemoPlan, actor: PeerActor, signed: Mapping[EntryKey, Bytes], evidence: Evidence) -> Row:
     interest = set(evidence.logs_of(actor))
     wanted = {key: data for key, data in signed.items() if (key[0], key[1]) in interest}
     holding = audit.compare(wanted, actor.held(), plan.fork)

@@ -22,7 +22,7 @@ _SHORT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class ReplicaStatement:
     """One replica's statement. CIDs are texts; None if the replica does not report the value."""
 
     name: str
@@ -43,16 +43,16 @@ def short_digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:_SHORT]
 
 
-async def ask_writer(writer: DagWriter, place: str) -> Witness:
+async def ask_writer(writer: DagWriter, location: str) -> ReplicaStatement:
     """Return the statement of a replica's folder."""
 
-    def step(folder: DagFolder) -> Witness:
+    def step(folder: DagFolder) -> ReplicaStatement:
         published = folder.published(writer.space)
         latest = published.latest_complete
-        return Witness(
+        return ReplicaStatement(
             writer.name,
-            place,
-            tuple(one.cid.text for one in published.order),
+            location,
+            tuple(publish.cid.text for publish in published.order),
             published.tip.cid.text if published.tip is not None else None,
             tuple(cid.text for cid in folder.dag_heads(writer.space)),
             None if latest is None else latest.cid.text,
@@ -61,37 +61,37 @@ async def ask_writer(writer: DagWriter, place: str) -> Witness:
     return await writer.peer.work(step)
 
 
-async def ask_edge(edge: DagEdgeProcess, id: bytes) -> Witness:
+async def ask_edge(edge: DagEdgeProcess, id: bytes) -> ReplicaStatement:
     """Return the statement of an edge's HTTP door."""
-    said = (await edge.door.get(f"/published/{id.hex()}")).json()
+    published = (await edge.door.get(f"/published/{id.hex()}")).json()
     log = (await edge.door.get(f"/published/{id.hex()}/log")).json()["log"]
-    tip, latest = said["tip"], said["latest_complete"]
-    return Witness(
+    tip, latest = published["tip"], published["latest_complete"]
+    return ReplicaStatement(
         f"edge {edge.name}",
         "its HTTP door",
-        tuple(one["cid"] for one in log),
+        tuple(publish["cid"] for publish in log),
         tip and tip["cid"],
         None,
         latest and latest["cid"],
     )
 
 
-async def ask_topics(kafka: KafkaSettings, id: bytes) -> Witness:
+async def ask_topics(kafka: KafkaSettings, id: bytes) -> ReplicaStatement:
     """Return the job's statement from `dag.order`, `dag.published` and `dag.heads`; empty before its first
     batch.
     """
 
-    def read() -> Witness:
+    def read() -> ReplicaStatement:
         order = read_orders(kafka, (id,))[0].get(id, KnownOrder())
         published = _last(kafka, "dag.published", id)
         heads = _last(kafka, "dag.heads", id)
-        said = None if published is None else PublishedRecord.decode(published)
-        latest = None if said is None else said.complete
-        return Witness(
+        record = None if published is None else PublishedRecord.decode(published)
+        latest = None if record is None else record.complete
+        return ReplicaStatement(
             "the job dag",
             "topics of Kafka",
             tuple(cid.text for cid in order.links),
-            None if said is None else said.tip.text,
+            None if record is None else record.tip.text,
             None if heads is None else tuple(cid.text for cid in HeadsRecord.decode(heads).heads.links),
             None if latest is None else latest.cid.text,
         )
@@ -100,18 +100,21 @@ async def ask_topics(kafka: KafkaSettings, id: bytes) -> Witness:
 
 
 def _last(kafka: KafkaSettings, topic: str, key: bytes) -> bytes | None:
-    found: bytes | None = None
+    value: bytes | None = None
     for message in read_to_end(kafka, topic):
         if message.key == key:
-            found = message.value
-    return found
+            value = message.value
+    return value
 
 
-def agree(witnesses: Iterable[Witness]) -> bool:
+def agree(witnesses: Iterable[ReplicaStatement]) -> bool:
     """Whether all statements have the same order, tip, latest complete publish and heads."""
-    found = list(witnesses)
-    heads = {one.heads for one in found if one.heads is not None}
-    return len({(one.order, one.tip, one.complete) for one in found}) == 1 and len(heads) <= 1
+    statements = list(witnesses)
+    heads = {statement.heads for statement in statements if statement.heads is not None}
+    return (
+        len({(statement.order, statement.tip, statement.complete) for statement in statements}) == 1
+        and len(heads) <= 1
+    )
 
 
 async def rejected_codes(kafka: KafkaSettings) -> Counter[str]:
