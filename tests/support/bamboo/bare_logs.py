@@ -65,7 +65,7 @@ def make_bare_log(
     """The entries of these payloads; `after` continues a log (or forks one), `ends` ends it with the last."""
     log = list(after)
     wanted = list(payloads)
-    for place, payload in enumerate(wanted):
+    for index, payload in enumerate(wanted):
         seq_num = len(log) + 1
         entry_bytes = sign_entry(
             key_pair,
@@ -74,7 +74,7 @@ def make_bare_log(
             payload,
             skiplink=log[lipmaa(seq_num) - 1].hash if needs_skiplink(seq_num) else None,
             backlink=log[-1].hash if log else None,
-            end_of_log=ends and place == len(wanted) - 1,
+            end_of_log=ends and index == len(wanted) - 1,
             flavour=flavour,
         )
         log.append(BareLogEntry(flavour, decode_entry(entry_bytes, flavour), entry_bytes, payload))

@@ -67,8 +67,8 @@ def write_blocks(
 
     for block in told_blocks(by_schema, version, block_bits):
         digest = xxh64_intdigest(block.heights)
-        place = BlockKey(BlockKind.HEIGHTS, block_bits, block.block, block.name)
-        put(place.encode(), BlockHeights(block.heights).encode())
+        block_key = BlockKey(BlockKind.HEIGHTS, block_bits, block.block, block.name)
+        put(block_key.encode(), BlockHeights(block.heights).encode())
         summary = BlockSummary(
             version,
             block.log_count,

@@ -51,12 +51,12 @@ def placed(records: Iterable[Told]) -> list[Told]:
     """A log belongs to one schema and one partition; offsets grow."""
     return [
         replace(
-            one,
-            schema_id=SCHEMAS[(one.public_key[3] + one.log_id) % 2],
-            partition=one.public_key[4] % 2,
+            record,
+            schema_id=SCHEMAS[(record.public_key[3] + record.log_id) % 2],
+            partition=record.public_key[4] % 2,
             offset=offset,
         )
-        for offset, one in enumerate(records)
+        for offset, record in enumerate(records)
     ]
 
 
@@ -74,8 +74,8 @@ class World:
     def take(self, packed: Iterable[object]) -> list[BlocksOutput]:
         """One micro-batch."""
         by_shard: dict[int, list[tuple[bytes, bytes]]] = {}
-        for one in packed:
-            by_shard.setdefault(one.shard, []).append((one.rows, one.rest))  # type: ignore[attr-defined]
+        for packed_rows in packed:
+            by_shard.setdefault(packed_rows.shard, []).append((packed_rows.rows, packed_rows.rest))  # type: ignore[attr-defined]
         outputs = []
         for shard, rows in sorted(by_shard.items()):
             store = self.stores.setdefault(shard, MemoryState())
@@ -118,18 +118,18 @@ def arrow(
 def expect(world: World, records: Sequence[Told], *, lifts: Sequence[Lift] = (ADD128, XOR64)) -> None:
     """The topic says of every block what a plain dictionary says."""
     highest_told: dict[tuple[str, int], dict[tuple[bytes, int], Told]] = {}
-    for one in records:
-        place = one.schema_id, block_of(one.public_key, world.layout.block_bits)
-        logs = highest_told.setdefault(place, {})
-        known = logs.get((one.public_key, one.log_id))
-        if known is None or one.seq_num > known.seq_num:
-            logs[one.public_key, one.log_id] = one
-    found = world.table().blocks(world.layout.block_bits)
-    assert not found.torn
-    assert {(block.schema_id, block.block) for block in found} == set(highest_told)
-    for block in found:
+    for record in records:
+        heights_block = record.schema_id, block_of(record.public_key, world.layout.block_bits)
+        logs = highest_told.setdefault(heights_block, {})
+        known = logs.get((record.public_key, record.log_id))
+        if known is None or record.seq_num > known.seq_num:
+            logs[record.public_key, record.log_id] = record
+    table_blocks = world.table().blocks(world.layout.block_bits)
+    assert not table_blocks.torn
+    assert {(block.schema_id, block.block) for block in table_blocks} == set(highest_told)
+    for block in table_blocks:
         logs = highest_told[block.schema_id, block.block]
-        rows = [(key, log_id, one.seq_num) for (key, log_id), one in sorted(logs.items())]
+        rows = [(key, log_id, latest.seq_num) for (key, log_id), latest in sorted(logs.items())]
         assert block.heights == b"".join(
             log_key(key, log_id) + seq_num.to_bytes(8, "big") for key, log_id, seq_num in rows
         )
@@ -139,11 +139,11 @@ def expect(world: World, records: Sequence[Told], *, lifts: Sequence[Lift] = (AD
             lift.name: lift.fingerprint(rows)[1:] for lift in lifts
         }
         assert dict(block.version) == {
-            partition: max(one.offset for one in logs.values() if one.partition == partition) + 1
-            for partition in {one.partition for one in logs.values()}
+            partition: max(log.offset for log in logs.values() if log.partition == partition) + 1
+            for partition in {log.partition for log in logs.values()}
         }
 
 
 def cut(records: Sequence[Told], places: Sequence[int]) -> list[list[Told]]:
-    ends = sorted({place % (len(records) + 1) for place in places} | {0, len(records)})
+    ends = sorted({end % (len(records) + 1) for end in places} | {0, len(records)})
     return [list(records[start:end]) for start, end in pairwise(ends)]

@@ -72,7 +72,7 @@ class MemoryTopics:
         async with self._changed:
             await self._changed.wait_for(lambda: not self.is_away)
             there = self._records[topic]
-            there += [_Record((topic, 0, len(there) + place), one) for place, one in enumerate(records)]
+            there += [_Record((topic, 0, len(there) + index), record) for index, record in enumerate(records)]
             self._changed.notify_all()
             return len(there)
 
@@ -98,7 +98,11 @@ class MemoryTopics:
 
     def values(self, name: str) -> list[bytes]:
         """The values of a topic, by its name in the catalogue."""
-        return [one.record.value for one in self._records[self.topic(name)] if one.record.value is not None]
+        return [
+            message.record.value
+            for message in self._records[self.topic(name)]
+            if message.record.value is not None
+        ]
 
     async def until(self, name: str, count: int) -> list[bytes]:
         """So many values of a topic, once they are there."""
@@ -135,9 +139,9 @@ class _Reader:
             yield await self.get()
 
     async def get(self) -> Batch:
-        found = await self._topics.read(self._topic, self._offset)
-        self._offset += len(found)
-        return Batch(tuple(cast(Message, one) for one in found), {(self._topic, 0): self._offset})
+        records = await self._topics.read(self._topic, self._offset)
+        self._offset += len(records)
+        return Batch(tuple(cast(Message, record) for record in records), {(self._topic, 0): self._offset})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +159,9 @@ async def brokerless_edge(
 ) -> AsyncIterator[BrokerlessEdge]:
     """An edge that has taken what the topics had; `flavour.peer` listens where a test says."""
     topics = topics or MemoryTopics()
-    given = ConnectorSettings(directory=folder, bamboo=BambooEdgeSettings(**settings))
+    connector_settings = ConnectorSettings(directory=folder, bamboo=BambooEdgeSettings(**settings))
     context = SimpleNamespace(
-        settings=given,
+        settings=connector_settings,
         kafka=KAFKA,
         key_pair=KeyPair.generate(b"an edge without a broker"),
         connector_id=b"brokerless edge.",

@@ -40,17 +40,19 @@ def bamboo_edge(
 ) -> contextlib.AbstractAsyncContextManager[Edge]:
     """A connector that serves; its failure fails the test."""
     bamboo = BambooEdgeSettings(listen=listen, **settings)
-    protocols = tuple(one for one in PROTOCOLS if one.name in names)
-    given = ConnectorSettings(directory=folder, bamboo=bamboo, p2panda=P2pandaSettings(schemas=schemas))
-    return ready(Edge(given, kafka, protocols=protocols))
+    protocols = tuple(protocol for protocol in PROTOCOLS if protocol.name in names)
+    connector_settings = ConnectorSettings(
+        directory=folder, bamboo=bamboo, p2panda=P2pandaSettings(schemas=schemas)
+    )
+    return ready(Edge(connector_settings, kafka, protocols=protocols))
 
 
 def address(edge: Edge, door: str = "bamboo-yamf-tcp") -> Url:
     """Where an edge is called."""
     assert edge.doors is not None
-    found = edge.doors.address(door)
-    assert found is not None, edge.doors.where()
-    return Url("tcp" if door.endswith("-tcp") else "quic", *found)
+    address = edge.doors.address(door)
+    assert address is not None, edge.doors.where()
+    return Url("tcp" if door.endswith("-tcp") else "quic", *address)
 
 
 @contextlib.asynccontextmanager
@@ -79,8 +81,8 @@ async def until_held(peer: BambooPeer, log: LogKey, entries: int, *, payloads: b
     async with while_working():
         while True:
             end = await peer.read(lambda store: store.end_of_held_entries(log, 1))
-            held = await peer.read(lambda store: store.payloads(log).end_of_run(1))
-            if end > entries and (held > entries or not payloads):
+            held_end = await peer.read(lambda store: store.payloads(log).end_of_run(1))
+            if end > entries and (held_end > entries or not payloads):
                 return
             await asyncio.sleep(0.02)
 
@@ -108,9 +110,9 @@ class Served:
         """What it tells next of this kind."""
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
-            told: dict[str, Any] = json.loads(line)
-            if told["event"] == kind:
-                return told
+            event: dict[str, Any] = json.loads(line)
+            if event["event"] == kind:
+                return event
         raise AssertionError(f"it ended without telling of {kind}")
 
 
@@ -149,6 +151,6 @@ async def command(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
     process = await asyncio.create_subprocess_exec(
         *CULM, *arguments, "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    said, complaint = await process.communicate()
+    output, complaint = await process.communicate()
     assert process.returncode == status, complaint.decode()
-    return [json.loads(line) for line in said.splitlines()]
+    return [json.loads(line) for line in output.splitlines()]

@@ -42,17 +42,20 @@ class JobOnKafka:
     def run(self) -> int:
         """One micro-batch; returns its epoch, 0 when there is nothing to do."""
         for source in InputTopic:
-            found = defaultdict(list)
+            by_partition = defaultdict(list)
             for partition, key, value in read_records(self._settings, TOPICS[source]):
-                found[partition].append((key or b"", value or b""))
-            for partition, records in found.items():
+                by_partition[partition].append((key or b"", value or b""))
+            for partition, records in by_partition.items():
                 self.job.topics.records[source, partition] = records
         written = self.job.run()
         for stage in Stage:
             for topic in Topic:
-                those = [one for one in written if one.stage is stage and one.topic is topic]
-                places = [_BY_KEY if one.partition is None else one.partition for one in those]
-                rows = ((place, one.key, one.value) for place, one in zip(places, those, strict=True))
+                outgoing = [record for record in written if record.stage is stage and record.topic is topic]
+                places = [_BY_KEY if record.partition is None else record.partition for record in outgoing]
+                rows = (
+                    (partition, record.key, record.value)
+                    for partition, record in zip(places, outgoing, strict=True)
+                )
                 write_records(self._settings, topic, rows)
         return self.job.marks[0].epoch if written else 0
 
@@ -81,8 +84,8 @@ class ChotkiBridge:
         arrived = [message for message in messages if message.error() is None]
         for message in arrived:
             source = _SOURCES[message.topic().removeprefix(self._kafka.prefix)]
-            place = (source, message.partition())
-            records = self.job.topics.records[place]
+            source_partition = (source, message.partition())
+            records = self.job.topics.records[source_partition]
             if message.offset() >= len(records):
                 records.append((message.key(), message.value()))
         if not arrived:

@@ -45,11 +45,11 @@ class Acknowledging:
         self.produced: list[tuple[str, ProducerRecord]] = []
 
     async def send(self, topic: str, records: list[ProducerRecord], partition: int | None = None) -> int:
-        self.produced += [(topic, one) for one in records]
+        self.produced += [(topic, record) for record in records]
         return len(self.produced)
 
     def of(self, name: str) -> list[bytes]:
-        return [one.value or b"" for topic, one in self.produced if topic == "culm." + name]
+        return [record.value or b"" for topic, record in self.produced if topic == "culm." + name]
 
 
 @contextlib.contextmanager

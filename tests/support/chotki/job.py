@@ -56,14 +56,14 @@ class ChotkiTopics:
     def packet(self, bringer: Bringer, after: int, packet: bytes) -> None:
         """A live packet."""
         src = read_live(parse(packet), packet).id.src
-        place = (InputTopic.PACKETS, source_partition(src, self.partitions))
-        self.records[place].append((source_key(src), PacketRecord(bringer, after, packet).encode()))
+        partition = (InputTopic.PACKETS, source_partition(src, self.partitions))
+        self.records[partition].append((source_key(src), PacketRecord(bringer, after, packet).encode()))
 
     def operand(self, bringer: Bringer, key: bytes, operand: bytes) -> None:
         """An operand of a diff, or the vector of a block."""
-        place = (InputTopic.FIELDS, block_partition(key, self.partitions))
+        partition = (InputTopic.FIELDS, block_partition(key, self.partitions))
         for record in OperandRecord.of(bringer, operand):
-            self.records[place].append((key, record.encode()))
+            self.records[partition].append((key, record.encode()))
 
     def commit(self, record: CommitRecord) -> None:
         """A diff is whole."""
@@ -98,27 +98,35 @@ class ChotkiJob:
         self._shards: dict[int, MemoryState] = defaultdict(MemoryState)
         self._offsets: dict[Place, int] = defaultdict(int)
 
-    def run(self, most: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
+    def run(self, limits: Mapping[Place, int] | None = None, batch_ms: int = 0) -> list[OutputRecord]:
         """One micro-batch: of each partition at most so many records, or all; what was written, by stage."""
-        records = self.step(most, batch_ms)
+        records = self.step(limits, batch_ms)
         self.take(records)
         return records
 
-    def step(self, most: Mapping[Place, int] | None, batch_ms: int) -> list[OutputRecord]:
+    def step(self, limits: Mapping[Place, int] | None, batch_ms: int) -> list[OutputRecord]:
         """Run one micro-batch and return its output, which only `take` adds to `state`."""
         packed = defaultdict(list)
-        for place in [(source, number) for source in InputTopic for number in range(self.topics.partitions)]:
-            source, partition = place
-            first = self._offsets[place]
-            taken = self.topics.records[place][first:]
-            taken = taken[: len(taken) if most is None else most.get(place, 0)]
-            self._offsets[place] += len(taken)
+        for input_partition in [
+            (source, number) for source in InputTopic for number in range(self.topics.partitions)
+        ]:
+            source, partition = input_partition
+            first = self._offsets[input_partition]
+            taken = self.topics.records[input_partition][first:]
+            taken = taken[: len(taken) if limits is None else limits.get(input_partition, 0)]
+            self._offsets[input_partition] += len(taken)
             rows = [
-                (key, value, partition, offset, self.topics.written_ms.get((place, offset), batch_ms))
+                (
+                    key,
+                    value,
+                    partition,
+                    offset,
+                    self.topics.written_ms.get((input_partition, offset), batch_ms),
+                )
                 for offset, (key, value) in enumerate(taken, first)
             ]
-            for one in pack_records(source, rows, self.topics.partitions, "culm."):
-                packed[one.shard].append((one.place, one.blob))
+            for pack in pack_records(source, rows, self.topics.partitions, "culm."):
+                packed[pack.shard].append((pack.place, pack.blob))
         if not packed:
             return []
         records: list[OutputRecord] = []
@@ -127,7 +135,7 @@ class ChotkiJob:
                 records += count_epoch(self._shards[shard], unpack_epoch(blobs), batch_ms, self.settings)
             else:
                 records += step(self._shards[shard], shard, unpack_shard(blobs), self.settings)
-        records.sort(key=lambda one: one.stage)
+        records.sort(key=lambda record: record.stage)
         return records
 
     def checkpoint(self) -> Checkpoint:
@@ -149,7 +157,7 @@ class ChotkiJob:
         marks = [EpochRecord.decode(mark) for mark in newest if mark is not None]
         if len(marks) < len(partitions):
             return
-        last = min(marks, key=lambda one: one.epoch)
+        last = min(marks, key=lambda mark: mark.epoch)
         restore_epoch(self._shards[EPOCHS_SHARD], last)
         for shard, records in enumerate(partitions):
             restore_shard(self._shards[shard], records)
@@ -159,29 +167,29 @@ class ChotkiJob:
 
     def take(self, records: Iterable[OutputRecord]) -> None:
         """Read what was written."""
-        for one in records:
-            self.written.append(one)
-            if one.topic is Topic.STATE and one.value is None:
-                self.state.pop(one.key, None)
-            elif one.topic is Topic.STATE:
-                self.state[one.key] = one.value or b""
-            elif one.topic is Topic.REJECTED:
-                self.rejected.append(one.value or b"")
+        for record in records:
+            self.written.append(record)
+            if record.topic is Topic.STATE and record.value is None:
+                self.state.pop(record.key, None)
+            elif record.topic is Topic.STATE:
+                self.state[record.key] = record.value or b""
+            elif record.topic is Topic.REJECTED:
+                self.rejected.append(record.value or b"")
 
     def values(self) -> dict[bytes, bytes]:
         """Fields and vectors as a replica's store has them."""
-        found = {}
+        values = {}
         joiner = FieldJoiner()
         for offset, record in enumerate(self.state.items()):
             whole = None if is_epoch_key(record[0]) else joiner.take(offset, *record)
             if whole is not None and is_field_key(whole[0]):
-                found[whole[0]] = FieldRecord.decode(whole[1]).value
+                values[whole[0]] = FieldRecord.decode(whole[1]).value
             elif whole is not None:
-                found[whole[0]] = BlockVectorRecord.decode(whole[1]).vector
+                values[whole[0]] = BlockVectorRecord.decode(whole[1]).vector
         assert not joiner.incomplete, "every field has all pieces that its head names"
         if self.marks:
-            found[GLOBAL_VECTOR_KEY] = self.marks[0].vector
-        return found
+            values[GLOBAL_VECTOR_KEY] = self.marks[0].vector
+        return values
 
     @property
     def marks(self) -> list[EpochRecord]:
@@ -196,4 +204,4 @@ class ChotkiJob:
 
 def fields_of(records: Iterable[OutputRecord]) -> list[bytes]:
     """The keys of the fields among what was written."""
-    return [one.key for one in records if one.stage is Stage.FIELDS and one.topic is Topic.STATE]
+    return [record.key for record in records if record.stage is Stage.FIELDS and record.topic is Topic.STATE]

@@ -50,10 +50,10 @@ class Programs:
         """Changes of a source, on top of what it knows: the last epoch, and its own."""
         maker = self._makers.setdefault(src, PacketMaker(src, self.state.table))
         made = maker.make(changes)
-        for packet in (packet for one in made for packet in one.packets):
+        for packet in (packet for commit in made for packet in commit.packets):
             self.topics.packet(BRINGER, packet.after, packet.packet)
             self.replica.apply(read_live(parse(packet.packet), packet.packet))
-        return [one.id for one in made]
+        return [commit.id for commit in made]
 
     def known_to(self, src: int) -> Objects:
         """What a source knows: the last epoch, and its own."""
@@ -65,7 +65,7 @@ class Programs:
         applied: list[AppliedEpoch] = []
         for number, records in enumerate(self.log.partitions):
             taken = [self.staging.take(record) for record in records[self._read[number] :]]
-            applied += [one for one in taken if one is not None]
+            applied += [packet for packet in taken if packet is not None]
             self._read[number] = len(records)
         for src, maker in self._makers.items():
             maker.settle(self.state.vector.get(src, 0))
@@ -74,22 +74,22 @@ class Programs:
     def get(self, name: str | Id) -> ChotkiObject:
         """An object as a consumer has it."""
         view = Objects(self.state.table)
-        found = view.object(view.resolve(name))
-        assert found is not None
-        return found
+        record = view.object(view.resolve(name))
+        assert record is not None
+        return record
 
 
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
     """The rows that count, by `_id`, as a reader gets them who joins the schemas of all files."""
     files = sorted(folder.rglob("*.parquet"))
-    schema = pa.unify_schemas([pq.read_schema(one) for one in files] + [pa.schema([("epoch", pa.int32())])])
+    schema = pa.unify_schemas([pq.read_schema(file) for file in files] + [pa.schema([("epoch", pa.int32())])])
     part = ds.partitioning(pa.schema([("epoch", pa.int32())]), flavor="hive")
     table = ds.dataset(folder, schema=schema, partitioning=part, format="parquet").to_table()
-    found: dict[str, dict[str, Any]] = {}
-    for row in sorted(table.to_pylist(), key=lambda one: one["epoch"]):
-        found[row.pop("_id")] = row
-    return found
+    rows_by_id: dict[str, dict[str, Any]] = {}
+    for row in sorted(table.to_pylist(), key=lambda row: row["epoch"]):
+        rows_by_id[row.pop("_id")] = row
+    return rows_by_id
 
 
-def element(**given: Any) -> dict[str, Any]:
-    return {**dict.fromkeys("first"), **given}
+def element(**fields: Any) -> dict[str, Any]:
+    return {**dict.fromkeys("first"), **fields}

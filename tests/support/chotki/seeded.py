@@ -46,11 +46,11 @@ def _records(partitions: int) -> Iterator[tuple[int, bytes | None, bytes | None]
     for number in range(1, BLOCKS + 1):
         block = Id(SRC, number << BLOCK_BITS)
         key = vector_key(block)
-        place = block_partition(key, partitions)
+        shard = block_partition(key, partitions)
         for field in range(1, _FIELDS + 1):
-            yield place, object_key(Id(SRC, block.pro + field), "S"), FieldRecord(value, None).encode()
+            yield shard, object_key(Id(SRC, block.pro + field), "S"), FieldRecord(value, None).encode()
         vector = write_vector({SRC: block.pro + _FIELDS})
-        yield place, key, BlockVectorRecord(vector).encode()
+        yield shard, key, BlockVectorRecord(vector).encode()
     for key, value in common_store().items():
         if key != GLOBAL_VECTOR_KEY and key[:1] == b"V":
             yield block_partition(key, partitions), key, BlockVectorRecord(value).encode()

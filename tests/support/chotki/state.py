@@ -18,13 +18,13 @@ class StateLog:
 
     def write(self, records: Iterable[OutputRecord]) -> None:
         """What a micro-batch wrote."""
-        for one in records:
-            if one.topic is Topic.STATE:
-                assert one.partition is not None
-                offset = self._ends[one.partition]
-                self._ends[one.partition] += 1
-                self.partitions[one.partition].append(
-                    TopicMessage(one.key, one.value or b"", one.partition, offset, 0)
+        for record in records:
+            if record.topic is Topic.STATE:
+                assert record.partition is not None
+                offset = self._ends[record.partition]
+                self._ends[record.partition] += 1
+                self.partitions[record.partition].append(
+                    TopicMessage(record.key, record.value or b"", record.partition, offset, 0)
                 )
 
     def compact(self, *partitions: int) -> None:
@@ -37,4 +37,4 @@ class StateLog:
         """Give all records to a reader, by partition in this order."""
         numbers = range(len(self.partitions)) if order is None else order
         taken = (staging.take(record) for number in numbers for record in self.partitions[number])
-        return [one for one in taken if one is not None]
+        return [record for record in taken if record is not None]

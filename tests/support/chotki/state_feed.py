@@ -66,10 +66,10 @@ class FedTopic:
 
     def take(self, records: Iterable[OutputRecord]) -> None:
         """What the job wrote."""
-        for one in records:
-            if one.topic is Topic.STATE:
-                assert one.partition is not None
-                self.write(one.partition, one.key, one.value)
+        for record in records:
+            if record.topic is Topic.STATE:
+                assert record.partition is not None
+                self.write(record.partition, record.key, record.value)
 
     def skip(self) -> None:
         """An offset in every partition that no reader ever sees, as a transaction's end."""
@@ -78,8 +78,8 @@ class FedTopic:
     def compact(self) -> None:
         """Of each key only the last record stays."""
         for number, records in enumerate(self._records):
-            last = {one.key(): one for one in records}
-            self._records[number] = [one for one in records if last[one.key()] is one]
+            last = {record.key(): record for record in records}
+            self._records[number] = [record for record in records if last[record.key()] is record]
 
     def topic(self, name: str) -> str:
         return f"culm.{name}"
@@ -98,7 +98,7 @@ class FedTopic:
         if not behind:
             return None
         number = self._chance.choice(behind)
-        unread = [one for one in self._records[number] if one.offset() >= positions[NAME, number]]
+        unread = [record for record in self._records[number] if record.offset() >= positions[NAME, number]]
         taken: list[Any] = unread[: self._chance.choice((1, 2, 5, 50))]
         at = taken[-1].offset() + 1 if taken else self.ends[number]
         return Batch(tuple(taken), {(NAME, number): at})
@@ -115,7 +115,7 @@ class FedReader:
 
     def __init__(self, topic: FedTopic, offsets: Mapping[Partition, int]) -> None:
         self.ends = {(NAME, number): end for number, end in enumerate(topic.ends)}
-        self.positions = {place: offsets.get(place, 0) for place in self.ends}
+        self.positions = {topic_partition: offsets.get(topic_partition, 0) for topic_partition in self.ends}
         self._topic = topic
 
     async def get(self) -> Batch:
@@ -125,5 +125,5 @@ class FedReader:
         return batch
 
     async def read_to_end(self) -> AsyncIterator[Batch]:
-        while any(self.positions[place] < end for place, end in self.ends.items()):
+        while any(self.positions[topic_partition] < end for topic_partition, end in self.ends.items()):
             yield await self.get()

@@ -189,20 +189,22 @@ class Relay:
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection(*self._target)
-        for one in (writer, back):
+        for stream_writer in (writer, back):
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-                one.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, 64 * 1024)
+                stream_writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, 64 * 1024)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pass(reader, back))
                 group.create_task(self._pass(there, writer))
         except* OSError:
-            for one in (writer, back):
-                if not one.transport.is_closing():
+            for stream_writer in (writer, back):
+                if not stream_writer.transport.is_closing():
                     # What was broken on one side is broken, not ended, on the other.
                     reset = struct.pack("ii", 1, 0)
-                    one.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-                    one.transport.abort()
+                    stream_writer.get_extra_info("socket").setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, reset
+                    )
+                    stream_writer.transport.abort()
         else:
             back.close()
             writer.close()

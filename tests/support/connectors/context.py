@@ -15,11 +15,11 @@ from culm_connectors.edge.protocol import EdgeContext
 def edge_context(folder: Path) -> EdgeContext:
     """A context over a folder, without Kafka."""
     known: dict[str, Any] = dict.fromkeys(field.name for field in fields(EdgeContext))
-    given = {
+    defaults = {
         "settings": SimpleNamespace(directory=folder),
         "connector_id": bytes(32),
         "shared": SharedServices(),
         "stack": AsyncExitStack(),
         "services": [],
     }
-    return EdgeContext(**known | given)
+    return EdgeContext(**known | defaults)

@@ -88,9 +88,9 @@ class Edge(Connector):
 
     @property
     def p2panda(self) -> P2pandaProtocol:
-        found = self.protocols["p2panda"]
-        assert isinstance(found, P2pandaProtocol)
-        return found
+        protocol = self.protocols["p2panda"]
+        assert isinstance(protocol, P2pandaProtocol)
+        return protocol
 
     @property
     def index(self) -> IndexWriter:
@@ -135,9 +135,9 @@ class Edge(Connector):
 
     @property
     def sds(self) -> SdsDriver:
-        found = self.protocols["sds"]
-        assert isinstance(found, SdsProtocol)
-        return found.driver
+        protocol = self.protocols["sds"]
+        assert isinstance(protocol, SdsProtocol)
+        return protocol.driver
 
 
 def hold_catching_up(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:

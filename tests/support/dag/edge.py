@@ -137,13 +137,13 @@ def dag_connector(
 ) -> contextlib.AbstractAsyncContextManager[Edge]:
     """A connector that serves DAGs over QUIC; its failure fails the test."""
     dag = DagEdgeSettings(listen="127.0.0.1:0", **settings)
-    protocols = tuple(one for one in PROTOCOLS if one.name == "dag")
+    protocols = tuple(protocol for protocol in PROTOCOLS if protocol.name == "dag")
     return ready(Edge(ConnectorSettings(directory=folder, dag=dag), kafka, protocols=protocols))
 
 
 def dag_address(edge: Edge) -> Address:
     """Where an edge is called."""
     assert edge.doors is not None
-    found = edge.doors.address(ALPN)
-    assert found is not None, edge.doors.where()
-    return found
+    address = edge.doors.address(ALPN)
+    assert address is not None, edge.doors.where()
+    return address

@@ -55,19 +55,21 @@ class DagWorld:
     def run(self, records: Iterable[Sent]) -> int:
         """A micro-batch; how many records it came to."""
         by_topic: dict[str, list[tuple[bytes | None, bytes | None, int, int]]] = {}
-        for one in records:
-            by_topic.setdefault(one.topic, []).append((one.key, one.value, 0, self._offset))
+        for record in records:
+            by_topic.setdefault(record.topic, []).append((record.key, record.value, 0, self._offset))
             self._offset += 1
         chunks: dict[int, list[bytes]] = {}
-        told: list[bytes] = []
-        for topic, some in by_topic.items():
-            for place, stage, blob in _PACK[topic](some, Packing(self.layout, self.settings, topic)):
-                (chunks.setdefault(place, []) if stage == SHARDS else told).append(blob)
-        for place, blobs in chunks.items():
-            store = self.shards.setdefault(place, MemoryState())
-            told.append(shards_step(store, ChunkRows.unpack(blobs), self.settings).pack())
-        found = step(self.replicas, ReplicaRows.unpack(told), self.settings, self.layout, self.remembered)
-        for topic, key, value, _ in found:
+        replica_blobs: list[bytes] = []
+        for topic, topic_records in by_topic.items():
+            for shard, stage, blob in _PACK[topic](topic_records, Packing(self.layout, self.settings, topic)):
+                (chunks.setdefault(shard, []) if stage == SHARDS else replica_blobs).append(blob)
+        for shard, blobs in chunks.items():
+            store = self.shards.setdefault(shard, MemoryState())
+            replica_blobs.append(shards_step(store, ChunkRows.unpack(blobs), self.settings).pack())
+        outputs = step(
+            self.replicas, ReplicaRows.unpack(replica_blobs), self.settings, self.layout, self.remembered
+        )
+        for topic, key, value, _ in outputs:
             if topic == "rejected":
                 assert value is not None
                 self.refused.append((key, value))
@@ -77,7 +79,7 @@ class DagWorld:
                 self.written.pop((topic, key), None)
             else:
                 self.written[topic, key] = value
-        return len(found)
+        return len(outputs)
 
     def forget(self) -> None:
         """The process that remembered something is another one now."""

@@ -26,10 +26,10 @@ class Shell:
         # Of `get` the content is wanted, unless somebody says otherwise.
         flags = ("--json",) if words[0] != "get" and "--json" not in words else ()
         code = run(["dag", *map(str, words), *self._where(words), *flags])
-        said = self._capsys.readouterr()
-        assert code == status, said.err
+        output = self._capsys.readouterr()
+        assert code == status, output.err
         is_told = flags or "--json" in words
-        return [json.loads(line) for line in said.out.splitlines()] if is_told else []
+        return [json.loads(line) for line in output.out.splitlines()] if is_told else []
 
     def _where(self, words: tuple[object, ...]) -> tuple[str, ...]:
         return () if "--kafka" in words else ("--dir", str(self.folder))
@@ -37,10 +37,10 @@ class Shell:
     def refused(self, *words: object, status: int = 1) -> str:
         """Standard error of a command that must not succeed."""
         code = run(["dag", *map(str, words), *self._where(words)])
-        said = self._capsys.readouterr()
-        assert code == status, said.err
-        assert "Traceback" not in said.err and "Errno" not in said.err
-        return " ".join(said.err.split())
+        output = self._capsys.readouterr()
+        assert code == status, output.err
+        assert "Traceback" not in output.err and "Errno" not in output.err
+        return " ".join(output.err.split())
 
     def one(self, *words: object, status: int = 0) -> dict[str, Any]:
         (row,) = self(*words, status=status)
@@ -57,10 +57,10 @@ class Shell:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, and every symbolic link with its target."""
-    found = {}
-    for one in folder.rglob("*"):
-        if one.is_symlink():
-            found[str(one.relative_to(folder))] = b"-> " + os.fsencode(os.readlink(one))  # noqa: PTH115
-        elif one.is_file():
-            found[str(one.relative_to(folder))] = one.read_bytes()
-    return found
+    contents = {}
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            contents[str(path.relative_to(folder))] = b"-> " + os.fsencode(os.readlink(path))  # noqa: PTH115
+        elif path.is_file():
+            contents[str(path.relative_to(folder))] = path.read_bytes()
+    return contents

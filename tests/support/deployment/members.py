@@ -130,13 +130,13 @@ async def member(
         durable=False,
         sessions=SessionSettings(mode=mode),
     ) as peer:
-        one = Member(name, peer)
+        new_member = Member(name, peer)
 
         def count(entries: Sequence[SoundEntry]) -> None:
-            one.taken.update((*checked.log, checked.entry.seq_num) for checked in entries)
+            new_member.taken.update((*checked.log, checked.entry.seq_num) for checked in entries)
 
         peer.stored_listeners.append(count)
-        yield one
+        yield new_member
 
 
 @contextlib.asynccontextmanager
@@ -158,7 +158,7 @@ async def publish_slowly(member: Member, writer: DemoLogWriter, count: int, paus
 
 async def until_live(world: World, schema: str, *peers: Member) -> None:
     """Wait until these have a live session."""
-    await world.until(lambda: all(one.is_live(schema) for one in peers), "live sessions")
+    await world.until(lambda: all(peer.is_live(schema) for peer in peers), "live sessions")
 
 
 async def until_all_hold(world: World, writers: Sequence[DemoLogWriter], *peers: Member) -> None:
@@ -166,7 +166,7 @@ async def until_all_hold(world: World, writers: Sequence[DemoLogWriter], *peers:
     wanted = heights(writers)
 
     def lacking() -> dict[str, int]:
-        return {one.name: lack for one in peers if (lack := one.lacks(wanted))}
+        return {peer.name: lack for peer in peers if (lack := peer.lacks(wanted))}
 
     await world.until(lambda: not lacking(), lambda: f"entries that are lacking: {lacking()}")
 
@@ -206,11 +206,11 @@ async def audit(
     assert (in_logs.lost, in_logs.repeated, in_logs.differing) == (0, 0, 0), in_logs
     assert in_logs.held == in_logs.wanted
     assert not wrong, f"version-vectors differ from what is held: {wrong}"
-    for one in peers:
-        holding = compare(wanted, one.held(schema), fork)
-        assert (holding.lost, holding.differing) == (0, 0), (one.name, holding)
+    for peer in peers:
+        holding = compare(wanted, peer.held(schema), fork)
+        assert (holding.lost, holding.differing) == (0, 0), (peer.name, holding)
         assert holding.held == holding.wanted
-        assert not (one.taken - Counter(set(one.taken))), f"{one.name} stored entries twice"
+        assert not (peer.taken - Counter(set(peer.taken))), f"{peer.name} stored entries twice"
     return vectors
 
 
@@ -218,7 +218,7 @@ def _wrong_vectors(
     vectors: Vectors, logs: Mapping[LogKey, int], peers: Sequence[Member], fork: Fork
 ) -> dict[str, int]:
     """How many logs are not at their height: in the row of the heights themselves, and in every peer's."""
-    rows = {"heights": HEIGHTS_PEER_ID} | {one.name: one.peer.peer_id for one in peers}
+    rows = {"heights": HEIGHTS_PEER_ID} | {peer.name: peer.peer.peer_id for peer in peers}
     counts = {
         name: sum(vectors.height(peer_id, log) != height for log, height in logs.items() if log != fork.log)
         for name, peer_id in rows.items()

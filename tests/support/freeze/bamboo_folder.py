@@ -44,9 +44,9 @@ def fill(store: FolderStore) -> None:
             end_of_log=False,
             flavour=store.flavour,
         )
-        held = store.entry(FORKED, 1)
-        assert held is not None
-        store.put_fork_proof(FORKED, (held.entry_bytes, forged))
+        entry = store.entry(FORKED, 1)
+        assert entry is not None
+        store.put_fork_proof(FORKED, (entry.entry_bytes, forged))
 
 
 def make(folder: Path) -> None:
@@ -61,22 +61,22 @@ def make(folder: Path) -> None:
 def read(folder: Path) -> dict[str, Any]:
     """Everything that is in a folder."""
     store = FolderStore(folder)
-    found = held(store)
-    found["paused"] = sorted(store.paused)
-    found["dropped"] = {name_of(log): list(store.dropped(log)) for log in store.logs}
-    found["oldest"] = [
+    contents = held(store)
+    contents["paused"] = sorted(store.paused)
+    contents["dropped"] = {name_of(log): list(store.dropped(log)) for log in store.logs}
+    contents["oldest"] = [
         [name_of(log), seq_num, size, at_s] for log, seq_num, size, at_s in store.oldest_payloads(3)
     ]
     store.close()
-    return found
+    return contents
 
 
 def read_former(folder: Path) -> dict[str, Any]:
     """Everything that was in a folder of format 1."""
     store = FolderStore(folder)
-    found = held(store)
+    contents = held(store)
     store.close()
-    return found
+    return contents
 
 
 def held(store: FolderStore) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def name_of(log: LogKey) -> str:
 def held_of(store: FolderStore, log: LogKey) -> dict[str, Any]:
     """All of a log."""
     numbers = [number for start, end in store.entries(log) for number in range(start, end)]
-    entries = {number: found for number in numbers if (found := store.entry(log, number)) is not None}
+    entries = {number: entry for number in numbers if (entry := store.entry(log, number)) is not None}
     return {
-        "entries": {number: found.entry_bytes for number, found in entries.items()},
+        "entries": {number: entry.entry_bytes for number, entry in entries.items()},
         "payloads": {
-            number: store.read_payload(log, number, 0, found.entry.payload_size)
-            for number, found in entries.items()
+            number: store.read_payload(log, number, 0, entry.entry.payload_size)
+            for number, entry in entries.items()
             if store.has_payload(log, number)
         },
         "parts": {number: list(parts) for number, parts in store.partial_payloads(log).items()},
@@ -127,14 +127,14 @@ def make_bundle(folder: Path) -> None:
 def read_bundle(folder: Path) -> dict[str, Any]:
     """What a new folder holds after the bundles were taken in."""
     store = FolderStore(folder / "store", YAMF)
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for name in (BUNDLE_FILE, FORKED_FILE):
         imported = Imported()
         with store.exclusively(), (folder / name).open("rb") as file:
-            found[name] = {"numbers": list(import_bundle(store, file, imported)), **asdict(imported)}
-    found["held"] = held(store)
+            contents[name] = {"numbers": list(import_bundle(store, file, imported)), **asdict(imported)}
+    contents["held"] = held(store)
     store.close()
-    return found
+    return contents
 
 
 def read_former_bundle(folder: Path) -> dict[str, Any]:
@@ -144,6 +144,6 @@ def read_former_bundle(folder: Path) -> dict[str, Any]:
     with store.exclusively(), (folder / BUNDLE_FILE).open("rb") as file:
         numbers = list(import_bundle(store, file, imported))
     counted = {name: value for name, value in asdict(imported).items() if "proofs" not in name}
-    found = {"numbers": numbers, "imported": counted, "held": held(store)}
+    contents = {"numbers": numbers, "imported": counted, "held": held(store)}
     store.close()
-    return found
+    return contents

@@ -54,7 +54,7 @@ def inputs() -> tuple[list[Input], list[Input]]:
     whole = ChotkiTopics(PARTITIONS)
     story(whole, 1)
     whole.packet(_PEER, Id.make(0xD, 1).pro, edit(0xD, 2, 5))
-    first = {place: list(records) for place, records in whole.records.items()}
+    first = {partition: list(records) for partition, records in whole.records.items()}
     at = Id.make(0xC, 2)
     vector = write_vector({0xC: at.pro})
     text = parse_text("S", '"in two pieces"')
@@ -68,7 +68,9 @@ def inputs() -> tuple[list[Input], list[Input]]:
     first[InputTopic.COMMITS, 0] = list(whole.records[InputTopic.COMMITS, 0])
     story(whole, 2)
     whole.packet(_PEER, 0, edit(0xD, 1, 4))
-    later = {place: records[len(first.get(place, ())) :] for place, records in whole.records.items()}
+    later = {
+        partition: records[len(first.get(partition, ())) :] for partition, records in whole.records.items()
+    }
     return _rows(first), _rows(later)
 
 
@@ -111,8 +113,10 @@ def settings(bootstrap: str) -> KafkaSettings:
 
 def run(spark: SparkSession, kafka: KafkaSettings, checkpoints: Path) -> None:
     """Have the job take what is there, in several micro-batches."""
-    given = {JOB: ChotkiJobSettings(max_offsets_per_trigger=30)}
-    todo = RunSettings(kafka=kafka, checkpoints=str(checkpoints), jobs=(JOB,), once=True, job_settings=given)
+    job_settings = {JOB: ChotkiJobSettings(max_offsets_per_trigger=30)}
+    todo = RunSettings(
+        kafka=kafka, checkpoints=str(checkpoints), jobs=(JOB,), once=True, job_settings=job_settings
+    )
     run_jobs(spark, todo, stop=Event())
 
 
@@ -139,6 +143,6 @@ def outcome(kafka: KafkaSettings) -> dict[str, Any]:
             if not is_field_key(key) and not is_epoch_key(key)
         },
         "vector": {f"{src:x}": f"{pro:x}" for src, pro in parse_vector(marks[0].vector).items()},
-        "covered": [dict(one) for one in (marks[0].packets, marks[0].fields, marks[0].commits)],
-        "rejected": [one.code for one in read_rejected(kafka)],
+        "covered": [dict(offsets) for offsets in (marks[0].packets, marks[0].fields, marks[0].commits)],
+        "rejected": [record.code for record in read_rejected(kafka)],
     }

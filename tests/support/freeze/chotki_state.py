@@ -41,15 +41,15 @@ def read(folder: Path) -> dict[str, Any]:
     epoch, offsets = staging.state.epoch, dict(staging.state.offsets)
     log = topic(EPOCHS)
     for number, records in enumerate(log.partitions):
-        log.partitions[number] = [one for one in records if one.offset >= offsets[number]]
+        log.partitions[number] = [record for record in records if record.offset >= offsets[number]]
     log.read(staging)
     view = Objects(file)
-    found = {
+    contents = {
         "epoch": epoch,
         "offsets": {str(number): offset for number, offset in offsets.items()},
         "store": staging.state.store(),
-        "objects": {str(one.id): [str(one.class_id), dict(one.fields)] for one in view.objects()},
-        "classes": {str(one.id): list(one.fields) for one in view.classes()},
+        "objects": {str(entity.id): [str(entity.class_id), dict(entity.fields)] for entity in view.objects()},
+        "classes": {str(entity.id): list(entity.fields) for entity in view.classes()},
     }
     file.close()
-    return found
+    return contents

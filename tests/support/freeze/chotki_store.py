@@ -26,10 +26,10 @@ def follow(store: ChotkiStore, log: StateLog) -> None:
     """Read on from where the store is, to the end."""
     staged = StagedState(range(len(log.partitions)), store.marks)
     for number, records in enumerate(log.partitions):
-        for one in records:
-            if one.offset >= store.state_offsets.get(number, 0):
-                assert one.key is not None and one.value is not None
-                staged.add(number, one.offset, one.key, one.value)
+        for record in records:
+            if record.offset >= store.state_offsets.get(number, 0):
+                assert record.key is not None and record.value is not None
+                staged.add(number, record.offset, record.key, record.value)
     whole = staged.take()
     assert whole is not None, "there is an epoch to come"
     store.apply(whole.records, whole.mark, whole.offsets)
@@ -55,7 +55,7 @@ def read(folder: Path) -> dict[str, Any]:
 def held(store: ChotkiStore) -> dict[str, Any]:
     """Everything that is in it."""
     snapshot = store.snapshot()
-    found = {
+    contents = {
         "epoch": snapshot.epoch,
         "vector": dict(snapshot.vector),
         "packets": dict(snapshot.packets),
@@ -64,4 +64,4 @@ def held(store: ChotkiStore) -> dict[str, Any]:
         "vectors": dict(snapshot.vectors()),
     }
     snapshot.release()
-    return found
+    return contents

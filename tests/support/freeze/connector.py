@@ -89,12 +89,12 @@ def told(log: list[CheckedOperation]) -> list[Input]:
         (
             "logs",
             0,
-            log_key(*one.log),
+            log_key(*entry.log),
             LogRecord(
-                one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id
+                entry.entry.seq_num, entry.entry_bytes, entry.payload_bytes, entry.hash, entry.schema_id
             ).encode(),
         )
-        for one in log
+        for entry in log
     ]
 
 

@@ -70,7 +70,7 @@ def _space(dags: DagFolder, space: bytes) -> dict[str, Any]:
         "heads": [cid.text for cid in dags.dag_heads(space)],
         "publish_heads": [cid.text for cid in dags.publish_heads(space)],
         "missing": [cid.text for cid in dags.missing_nodes(space, 1_000)],
-        "order": [[one.cid.text, one.state.value] for one in published.order],
+        "order": [[node.cid.text, node.state.value] for node in published.order],
         "waiting": [cid.text for cid in published.waiting],
         "shards": {cid.text: dags.read_shard(cid, 0, size) for cid, size in dags.shards(space)},
     }

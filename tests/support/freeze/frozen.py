@@ -45,9 +45,9 @@ def keep(name: str, value: Any) -> None:
     (FIXTURES / f"{name}.json").write_text(_text(value))
 
 
-def assert_as_kept(name: str, found: Any) -> None:
+def assert_as_kept(name: str, contents: Any) -> None:
     """What is read now is what was read when the fixture was made."""
-    difference = _difference((FIXTURES / f"{name}.json").read_text(), _text(found))
+    difference = _difference((FIXTURES / f"{name}.json").read_text(), _text(contents))
     assert not difference, f"{name} is read otherwise than it was:\n{difference}"
 
 
@@ -70,8 +70,8 @@ def kept_list(name: str) -> list[str]:
     return (FIXTURES / f"{name}.txt").read_text().splitlines()
 
 
-def _difference(kept: str, found: str) -> str:
-    lines = difflib.unified_diff(kept.splitlines(), found.splitlines(), "kept", "found", lineterm="", n=1)
+def _difference(kept: str, current: str) -> str:
+    lines = difflib.unified_diff(kept.splitlines(), current.splitlines(), "kept", "found", lineterm="", n=1)
     return "\n".join(itertools.islice(lines, _MOST_LINES))
 
 

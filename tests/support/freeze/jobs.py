@@ -68,7 +68,9 @@ class Conversations:
     """Bob in every channel, opposite to Alice, whom the job hosts."""
 
     bobs: dict[str, Channel] = field(
-        default_factory=lambda: {one: peer("bob", one, profile=profile) for one, profile in CHANNELS.items()}
+        default_factory=lambda: {
+            channel_id: peer("bob", channel_id, profile=profile) for channel_id, profile in CHANNELS.items()
+        }
     )
     heard: list[Input] = field(default_factory=list)
     lost: dict[str, bytes] = field(default_factory=dict)
@@ -94,7 +96,7 @@ class Conversations:
 
 def first_inputs() -> list[Input]:
     """Logs, one with a gap and one of some length; what peers hold; hosted participants that speak."""
-    inputs = [_entry(one) for one in (*_SHORT[:12], *_GAPPY[:5], *_GAPPY[6:8], *_LONG[:260])]
+    inputs = [_entry(entry) for entry in (*_SHORT[:12], *_GAPPY[:5], *_GAPPY[6:8], *_LONG[:260])]
     inputs.append(_receipt(PEERS[0], (ANN, 0, 7), (BOB, 2**64 - 2, 3)))
     inputs.append(_receipt(PEERS[1], (EVE, 1, 250)))
     for number, channel_id in enumerate((*CHANNELS, QUIET)):
@@ -110,7 +112,7 @@ def later_inputs() -> list[Input]:
         *make_log(ANN, 0, 1, text="other", after=_SHORT[:4]),
         *make_log(EVE, 1, 1, text="other", after=_LONG[:99]),
     ]
-    inputs = [_entry(one) for one in (*_SHORT[10:], *forks, _GAPPY[5], _GAPPY[8], *_LONG[250:])]
+    inputs = [_entry(entry) for entry in (*_SHORT[10:], *forks, _GAPPY[5], _GAPPY[8], *_LONG[250:])]
     inputs.append(_receipt(PEERS[0], (ANN, 0, 3), (BOB, 2**64 - 2, 9)))
     inputs.append(_receipt(PEERS[1], (EVE, 1, 261), (ANN, 0, 14)))
     for number, channel_id in enumerate(CHANNELS):
@@ -158,13 +160,13 @@ def make_jobs(folder: Path) -> None:
         kafka = settings(broker.bootstrap)
         admin.create(kafka)
         kept, conversations = folder / "kept", Conversations()
-        first, said = first_inputs(), later_inputs()
+        first, second = first_inputs(), later_inputs()
         write(kafka, first)
         run(spark, kafka, kept / "checkpoints")
         answers = list(conversations.begin(outs(kafka)))
         write(kafka, answers)
         run(spark, kafka, kept / "checkpoints")
-        later = said + conversations.go_on(outs(kafka))
+        later = second + conversations.go_on(outs(kafka))
         keep_topics(kafka, kept / "topics.cbor")
         (kept / "later.cbor").write_bytes(cbor2.dumps(later))
         frozen.pack(kept, NAME)
@@ -188,9 +190,9 @@ def run(spark: SparkSession, kafka: KafkaSettings, checkpoints: Path) -> None:
     """Have every job take what is there."""
     for jobs in STEPS:
         # Several micro-batches, and so several versions of the state.
-        given = {"logs": LogsSettings(max_offsets_per_trigger=200)}
+        job_settings = {"logs": LogsSettings(max_offsets_per_trigger=200)}
         todo = RunSettings(
-            kafka=kafka, checkpoints=str(checkpoints), jobs=jobs, once=True, job_settings=given
+            kafka=kafka, checkpoints=str(checkpoints), jobs=jobs, once=True, job_settings=job_settings
         )
         run_jobs(spark, todo, stop=Event())
 
@@ -202,7 +204,7 @@ def restore(kafka: KafkaSettings, folder: Path) -> list[Input]:
     """
     frozen.unpack(NAME, folder)
     restore_topics(kafka, folder / "topics.cbor")
-    adopt(kafka, folder, tuple(one for step in STEPS for one in step))
+    adopt(kafka, folder, tuple(job for step in STEPS for job in step))
     later = cbor2.loads((folder / "later.cbor").read_bytes())
     return [(name, partition, key, value) for name, partition, key, value in later]
 
@@ -228,13 +230,13 @@ def _rewrite(file: Path, text: str) -> None:
 
 def outs(kafka: KafkaSettings) -> dict[str, list[bytes]]:
     """By channel what the job has Alice say for the first time."""
-    found: dict[str, list[bytes]] = {}
+    wires: dict[str, list[bytes]] = {}
     for key, value in read_all(kafka, "sds.out"):
         assert key is not None
         out = SdsOutRecord.decode(value)
         if out.kind == "new":
-            found.setdefault(key.decode(), []).append(out.wire)
-    return found
+            wires.setdefault(key.decode(), []).append(out.wire)
+    return wires
 
 
 def outcome(kafka: KafkaSettings) -> dict[str, Any]:
@@ -243,13 +245,13 @@ def outcome(kafka: KafkaSettings) -> dict[str, Any]:
     return {
         "logs": {key: [record.entry_hash for record in records] for key, records in logs.items()},
         "rejected": sorted(
-            (one.code, one.entry or b"", one.first or b"", one.brought_by or b"")
-            for one in read_rejected(kafka)
+            (record.code, record.entry or b"", record.first or b"", record.brought_by or b"")
+            for record in read_rejected(kafka)
         ),
         "version vectors": {
             (peer_id, *map(_text, log)): seq_num
-            for peer_id, held in read_vectors(kafka).by_peer.items()
-            for log, seq_num in held.items()
+            for peer_id, vector in read_vectors(kafka).by_peer.items()
+            for log, seq_num in vector.items()
         },
         "blocks": _blocks(read_blocks(kafka), ordered=False),
         "block vectors": _blocks(read_block_vectors(kafka), ordered=True),
@@ -266,54 +268,54 @@ def outcome(kafka: KafkaSettings) -> dict[str, Any]:
 
 def events(kafka: KafkaSettings) -> dict[str, list[Any]]:
     """By channel what happened, in order; numbers have no gaps and stand for one event each."""
-    found: dict[str, dict[int, SdsEventRecord]] = {}
+    by_channel: dict[str, dict[int, SdsEventRecord]] = {}
     for key, value in read_all(kafka, "sds.events"):
         assert key is not None
         event = SdsEventRecord.decode(value)
-        assert found.setdefault(key.decode(), {}).setdefault(event.number, event) == event
-    for numbered in found.values():
+        assert by_channel.setdefault(key.decode(), {}).setdefault(event.number, event) == event
+    for numbered in by_channel.values():
         assert sorted(numbered) == list(range(1, len(numbered) + 1))
     return {
         channel_id: [
-            (one.kind, one.participant_id, one.message_id, one.content)
-            for _, one in sorted(numbered.items())
-            if one.kind in _TOLD
+            (event.kind, event.participant_id, event.message_id, event.content)
+            for _, event in sorted(numbered.items())
+            if event.kind in _TOLD
         ]
-        for channel_id, numbered in found.items()
+        for channel_id, numbered in by_channel.items()
     }
 
 
 def acks(kafka: KafkaSettings) -> dict[str, dict[str, Any]]:
     """By channel and message how far it is heard, and by whom."""
-    found: dict[str, dict[str, Any]] = {}
+    states: dict[str, dict[str, Any]] = {}
     for key, value in read_all(kafka, "sds.acks"):
         row = split_ack_key(key)
         if row.message_id is not None and value is not None:
             record = SdsAckRecord.decode(value)
-            found.setdefault(row.channel_id, {})[row.message_id] = (record.state, record.evidence)
-    return found
+            states.setdefault(row.channel_id, {})[row.message_id] = (record.state, record.evidence)
+    return states
 
 
 def _blocks(blocks: Blocks, *, ordered: bool) -> dict[Any, Any]:
     """`ordered`: whether the input is the fixture's own; which log is the last of `logs` is chance."""
     assert not blocks.torn
     return {
-        (one.name, _text(one.block)): (
-            one.version if ordered else [partition for partition, _ in one.version],
-            one.log_count,
-            one.entry_count,
-            dict(one.fingerprints),
-            one.heights,
+        (block.name, _text(block.block)): (
+            block.version if ordered else [partition for partition, _ in block.version],
+            block.log_count,
+            block.entry_count,
+            dict(block.fingerprints),
+            block.heights,
         )
-        for one in blocks
+        for block in blocks
     } | {"applied": dict(blocks.applied)}
 
 
 def _by_channel(ids: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for channel_id, message_id in ids:
-        found.setdefault(channel_id, Counter())[message_id] += 1
-    return {channel_id: dict(counted) for channel_id, counted in found.items()}
+        counts.setdefault(channel_id, Counter())[message_id] += 1
+    return {channel_id: dict(counted) for channel_id, counted in counts.items()}
 
 
 def _text(value: Any) -> Any:

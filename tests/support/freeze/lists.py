@@ -27,9 +27,9 @@ _PROGRAMS = ("__main__", "culm_streaming.daemon")
 def metrics(families: Iterable[Metric]) -> list[str]:
     """Name as it is scraped, type and labels of each metric but those of Python's process."""
     return sorted(
-        f"{_scraped(one)} {one.type} {','.join(_labels(one)) or '-'}"
-        for one in families
-        if not one.name.startswith(_OF_PYTHON)
+        f"{_scraped(family)} {family.type} {','.join(_labels(family)) or '-'}"
+        for family in families
+        if not family.name.startswith(_OF_PYTHON)
     )
 
 
@@ -41,8 +41,8 @@ def _labels(family: Metric) -> tuple[str, ...]:
     named = getattr(family, "_labelnames", None)
     if named is not None:
         return tuple(named)
-    found = {label for sample in family.samples for label in sample.labels}
-    return tuple(sorted(found.difference(_HISTOGRAM)))
+    labels = {label for sample in family.samples for label in sample.labels}
+    return tuple(sorted(labels.difference(_HISTOGRAM)))
 
 
 def job_metrics() -> list[str]:
@@ -72,8 +72,8 @@ def _details(topic: Any) -> Iterator[str]:
 
 def rights() -> list[str]:
     """Every access right."""
-    found = acls(KafkaSettings(bootstrap="none"))
-    return [f"{one.program} {one.resource} {one.name} {one.pattern} {one.operation}" for one in found]
+    rules = acls(KafkaSettings(bootstrap="none"))
+    return [f"{rule.program} {rule.resource} {rule.name} {rule.pattern} {rule.operation}" for rule in rules]
 
 
 def jobs() -> list[str]:
@@ -97,9 +97,9 @@ def codes() -> list[str]:
 
 
 def _below(kind: type[CulmError]) -> Iterator[type[CulmError]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _below(one)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _below(subclass)
 
 
 LISTS = {"metrics-of-jobs": job_metrics, "topics": topics, "acls": rights, "jobs": jobs}
@@ -108,6 +108,6 @@ CODES = "error-codes"
 
 def accept() -> None:
     """Accept all lists as they are now."""
-    for name, found in LISTS.items():
-        frozen.keep_list(name, found())
+    for name, read in LISTS.items():
+        frozen.keep_list(name, read())
     frozen.keep_list(CODES, codes())

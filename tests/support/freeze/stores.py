@@ -45,7 +45,7 @@ def make_index(folder: Path) -> None:
     chance = random.Random(13)
     history = random_history(chance, 90, NAMES, deletes=0.2)
     (missing, *_) = [log for log, entries in history.logs.items() if entries[0].facts.action == "create"]
-    arrivals = [one for one in history.arrivals(chance) if one.log != missing]
+    arrivals = [arrival for arrival in history.arrivals(chance) if arrival.log != missing]
     long = make_log(author("eve"), 2**64 - 2, 40, schema_id=OTHER_SCHEMA)
     store = open_index(peek, folder, ORIGIN)
     for number, start in enumerate(range(0, len(arrivals), 10)):
@@ -71,8 +71,8 @@ def index_as_read(store: LmdbLogStore) -> dict[str, Any]:
         logs[public_key, str(log_id)] = (height, info.schema_id, info.document_id, info.end_of_log)
         for name, (entry, operation) in zip(hashes, pairs, strict=True):
             assert name is not None
-            place = store.place_of(name)
-            entries[name] = (entry, operation, store.document_of(name), place and place[1:])
+            position = store.place_of(name)
+            entries[name] = (entry, operation, store.document_of(name), position and position[1:])
     authors = [author(name).public_key for name in (*NAMES, "eve")]
     documents = sorted({row[2] for row in logs.values() if row[2] is not None})
     return {
@@ -80,7 +80,7 @@ def index_as_read(store: LmdbLogStore) -> dict[str, Any]:
         "entries": entries,
         "offsets": {(topic, str(number)): offset for (topic, number), offset in store.offsets().items()},
         "deletes": {document: list(store.deletes_of(document)) for document in documents},
-        "log of": {(key, one): store.log_of(key, one) for key in authors for one in documents},
+        "log of": {(key, document): store.log_of(key, document) for key in authors for document in documents},
         "next log id": {key: store.next_log_id(key) for key in authors[:-1]},
         "usage": {(key, peer): store.usage(key, peer) for key in authors for peer in BRINGERS},
         "counts": store.counts(),
@@ -146,10 +146,11 @@ def sds_index_as_read(file: IndexFile) -> dict[str, Any]:
     return {
         channel_id: {
             "found": {
-                one: _row(row) for one, row in sorted(file.find(channel_id, ["m1", "m5", "last"]).items())
+                message_id: _row(row)
+                for message_id, row in sorted(file.find(channel_id, ["m1", "m5", "last"]).items())
             },
             "newest": file.newest(channel_id, 4),
-            "page": [(one, _row(row)) for one, row in file.page(channel_id, (6, "m13"), 5)],
+            "page": [(message_id, _row(row)) for message_id, row in file.page(channel_id, (6, "m13"), 5)],
             "count": file.count(channel_id),
         }
         for channel_id in ("room", "größe", "none")
@@ -199,15 +200,26 @@ def participant_as_read(ann: Participant) -> dict[str, Any]:
     status = ann.status()
     known = {
         "told": [
-            (one.number, one.own, one.message_id, one.sender_id, one.content, one.position, one.time_ms)
-            for one in ann.history()
+            (
+                logged.number,
+                logged.own,
+                logged.message_id,
+                logged.sender_id,
+                logged.content,
+                logged.position,
+                logged.time_ms,
+            )
+            for logged in ann.history()
         ],
         "told before": ann.logged_before,
         "cursor": ann.cursor,
         "log": status.log,
-        "outgoing": [(one.message_id, one.state, one.attempts, one.next_due_ms) for one in status.outgoing],
-        "incoming": [(one.message_id, one.missing, one.since_ms) for one in status.incoming],
-        "missing": [(one.entry.message_id, one.since_ms, one.attempts) for one in status.missing],
+        "outgoing": [
+            (message.message_id, message.state, message.attempts, message.next_due_ms)
+            for message in status.outgoing
+        ],
+        "incoming": [(message.message_id, message.missing, message.since_ms) for message in status.incoming],
+        "missing": [(wanted.entry.message_id, wanted.since_ms, wanted.attempts) for wanted in status.missing],
         "lost": status.lost,
         "filter": status.bloom_filter,
         "due": ann.next_due_ms(),
@@ -217,9 +229,11 @@ def participant_as_read(ann: Participant) -> dict[str, Any]:
         ann.tick(START_MS + 200_000),
         ann.tick(START_MS + 4_000_000),
     ]
-    sent = [[(one.kind, one.message_id, one.wire) for one in step.output.send] for step in steps]
+    sent = [
+        [(message.kind, message.message_id, message.wire) for message in step.output.send] for step in steps
+    ]
     events = [[(event.kind, event.message_id) for event in step.output.events] for step in steps]
-    return known | {"sent": sent, "events": events, "numbers": [one.number for one in steps[0].logged]}
+    return known | {"sent": sent, "events": events, "numbers": [logged.number for logged in steps[0].logged]}
 
 
 def talk(ann: Participant, bob: Participant, rounds: range) -> None:
@@ -242,7 +256,7 @@ def talk(ann: Participant, bob: Participant, rounds: range) -> None:
 
 
 def _wire(step: Step) -> bytes:
-    (wire,) = [one.wire for one in step.output.send if one.kind == "new"]
+    (wire,) = [message.wire for message in step.output.send if message.kind == "new"]
     return wire
 
 

@@ -132,8 +132,8 @@ async def forks(address: Address) -> None:
         for attacker, which in ((first, 0), (second, 1)):
             await attacker.say(Announce(1, 1, (SCHEMA,)), SyncRequest(0, 0, (SCHEMA,)), Have(0, ()))
             for fork in branches:
-                for one in fork[which]:
-                    await attacker.send(encode_entry_message(0, one.entry_bytes, one.payload_bytes))
+                for entry in fork[which]:
+                    await attacker.send(encode_entry_message(0, entry.entry_bytes, entry.payload_bytes))
         await asyncio.sleep(1)
 
 

@@ -37,10 +37,10 @@ def forged_entries(entries: Sequence[CheckedOperation], session_id: int = 0) -> 
     """Entry messages for ever, each sound in form and payload; their signatures are wrong, no two alike."""
     number = 0
     while True:
-        one = entries[number % len(entries)]
+        entry = entries[number % len(entries)]
         number += 1
         forged = hashlib.blake2b(number.to_bytes(8, "big"), digest_size=16).digest()
-        yield encode_entry_message(session_id, one.entry_bytes[:-16] + forged, one.payload_bytes)
+        yield encode_entry_message(session_id, entry.entry_bytes[:-16] + forged, entry.payload_bytes)
 
 
 def unknown_heights(count: int, first: int = 0) -> tuple[LogHeight, ...]:

@@ -96,7 +96,7 @@ async def deaf(address: Address) -> None:
     async with hostile_channels(address, reads=False) as channels:
         await channels.write(CONTROL, open_proposal(0, _author()))
         for number in itertools.count():
-            adjusts = (Adjust(0, end=None, min_size=0, max_size=one % 1_000) for one in range(_AT_ONCE))
+            adjusts = (Adjust(0, end=None, min_size=0, max_size=number % 1_000) for number in range(_AT_ONCE))
             await channels.write(CONTROL, b"".join(map(encode_control, adjusts)))
             await channels.write(CONTROL, open_proposal(2 * (number % 32 + 1), _author()))
 
@@ -124,8 +124,8 @@ def first_entry(author: KeyPair, payload: bytes) -> bytes:
     """The metadata of a log's first entry, for request 0."""
     entry_bytes = sign_entry(author, 0, 1, payload, backlink=None, skiplink=None, flavour=YAMF)
     entry = decode_entry(entry_bytes, YAMF)
-    held = HeldEntry(entry, entry_bytes, YAMF.hash(entry_bytes))
-    return encode_data(Switch(0)) + encode_metadata(held, with_backlink=False)
+    held_entry = HeldEntry(entry, entry_bytes, YAMF.hash(entry_bytes))
+    return encode_data(Switch(0)) + encode_metadata(held_entry, with_backlink=False)
 
 
 async def tiny_parts(address: Address) -> None:

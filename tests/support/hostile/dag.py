@@ -93,8 +93,8 @@ async def orphans(address: Address) -> None:
     blocks = {node.cid: node.data for node in nodes}
 
     def answer(want: DagWant) -> list[DagMessage]:
-        some = tuple(blocks[cid] for cid in want.nodes if cid in blocks)
-        return [DagBlocks(space, some)] if some else []
+        nodes = tuple(blocks[cid] for cid in want.nodes if cid in blocks)
+        return [DagBlocks(space, nodes)] if nodes else []
 
     await _talk(address, answer, _hello(space), DagOffer(space, tuple(blocks), (), ()))
 
@@ -102,10 +102,10 @@ async def orphans(address: Address) -> None:
 async def new_spaces(address: Address) -> None:
     """Spaces that nobody has, as many as one connection may name, and offers in each of them."""
     spaces = [os.urandom(32) for _ in range(_SPACES)]
-    said = [DagOffer(space, (cid_of(DAG_CBOR, space),), (), ()) for space in spaces]
+    offers = [DagOffer(space, (cid_of(DAG_CBOR, space),), (), ()) for space in spaces]
     try:
         async with asyncio.timeout(1.0):
-            await _talk(address, lambda _: [], _hello(*spaces), *said)
+            await _talk(address, lambda _: [], _hello(*spaces), *offers)
     except TimeoutError:
         return
 

@@ -97,7 +97,7 @@ class HonestPair:
 
 
 @asynccontextmanager
-async def _p2panda(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _p2panda(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     schema = new_schema("honest")
     (log,) = write_logs(1, schema, [1])
 
@@ -109,21 +109,21 @@ async def _p2panda(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 
     def note(entries: object) -> None:
         assert isinstance(entries, list | tuple)
-        for one in entries:
-            assert isinstance(one, CheckedEntry)
-            pair.arrived(one.entry.seq_num)
+        for entry in entries:
+            assert isinstance(entry, CheckedEntry)
+            pair.arrived(entry.entry.seq_num)
 
     async with member(folder, "writer", [schema]) as writer, member(folder, "reader", [schema]) as reader:
         reader.peer.stored_listeners.append(note)
         await writer.add(log.entries)
-        for one in (writer, reader):
-            one.dial(place.edge)
+        for client in (writer, reader):
+            client.dial(target.edge)
         await until(lambda: writer.is_live(schema) and reader.is_live(schema), limit_s=ARRIVAL_TIMEOUT_S)
         yield pair
 
 
 @asynccontextmanager
-async def _sds(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _sds(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     numbers = count()
 
     async def publish() -> bytes:
@@ -140,15 +140,15 @@ async def _sds(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
             for name in ("writer", "reader")
         ]
         reader.log_listeners.append(lambda logged: pair.arrived(logged.content))
-        for one in (writer, reader):
-            one.dial(place.address)
+        for member in (writer, reader):
+            member.dial(target.address)
             async with while_working(limit_s=ARRIVAL_TIMEOUT_S):
-                await one.joined.wait()
+                await member.joined.wait()
         yield pair
 
 
 @asynccontextmanager
-async def _chotki(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _chotki(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     # An edge may serve a large state, which is not what is measured here.
     writer = ReplicaPeer(Replica(0xA, store_that_holds_it(0xA, "writer")))
     number = record("I", parse_text("I", "1"))
@@ -171,10 +171,10 @@ async def _chotki(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
                 live += 1
 
     async with contextlib.AsyncExitStack() as stack:
-        for one in (writer, reader):
-            one.listeners.append(note)
-            channel = await connect_tcp(place.address, TcpSettings())
-            speaking = asyncio.create_task(one.speak(channel))
+        for member in (writer, reader):
+            member.listeners.append(note)
+            channel = await connect_tcp(target.address, TcpSettings())
+            speaking = asyncio.create_task(member.speak(channel))
             stack.push_async_callback(asyncio.wait, {speaking})
             stack.callback(channel.abort)
         await until(lambda: live == 2, limit_s=ARRIVAL_TIMEOUT_S)
@@ -182,7 +182,7 @@ async def _chotki(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 
 
 @asynccontextmanager
-async def _bamboo(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _bamboo(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     author = _key()
     log = (author.public_key, 0)
 
@@ -203,7 +203,8 @@ async def _bamboo(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
         await writer.follow(FollowedLog(log, direction=Direction.BOTH))
         await reader.follow(FollowedLog(log))
         calls = [
-            asyncio.create_task(one.keep_connected(Url("quic", *place.address))) for one in (writer, reader)
+            asyncio.create_task(member.keep_connected(Url("quic", *target.address)))
+            for member in (writer, reader)
         ]
         try:
             first = await publish()
@@ -216,7 +217,7 @@ async def _bamboo(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 
 
 @asynccontextmanager
-async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _dag_quic(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     space = os.urandom(32)
     under_way: set[Cid] = set()
 
@@ -244,7 +245,7 @@ async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
             await asyncio.sleep(_LOOK_S)
 
     async with DagPeer.open(folder / "writer") as writer, DagPeer.open(folder / "reader") as reader:
-        tasks = [asyncio.create_task(one.follow(place.address, [space])) for one in (writer, reader)]
+        tasks = [asyncio.create_task(member.follow(target.address, [space])) for member in (writer, reader)]
         tasks.append(asyncio.create_task(look()))
         try:
             first = await publish()
@@ -257,9 +258,9 @@ async def _dag_quic(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
 
 
 @asynccontextmanager
-async def _dag_http(place: Place, folder: Path) -> AsyncIterator[HonestPair]:
+async def _dag_http(target: Place, folder: Path) -> AsyncIterator[HonestPair]:
     space = os.urandom(32).hex()
-    writer, reader = (DoorClient(*place.dag_http, name) for name in ("writer", "reader"))
+    writer, reader = (DoorClient(*target.dag_http, name) for name in ("writer", "reader"))
 
     async def publish() -> Cid:
         shard, data = _small_shard()
@@ -318,10 +319,10 @@ HONEST_PAIRS: Final[Mapping[str, Callable[[Place, Path], AbstractAsyncContextMan
 
 
 @asynccontextmanager
-async def honest_pairs(place: Place, folder: Path) -> AsyncIterator[dict[str, HonestPair]]:
+async def honest_pairs(target: Place, folder: Path) -> AsyncIterator[dict[str, HonestPair]]:
     """A pair of every protocol, by its name."""
     async with contextlib.AsyncExitStack() as stack:
         pairs = {}
         for name, opened in HONEST_PAIRS.items():
-            pairs[name] = await stack.enter_async_context(opened(place, folder / name))
+            pairs[name] = await stack.enter_async_context(opened(target, folder / name))
         yield pairs

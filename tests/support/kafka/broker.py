@@ -46,9 +46,9 @@ class NoBrokerError(Exception):
 @contextmanager
 def running_broker(directory: Path) -> Iterator[Broker]:
     """The first of the three that can be had; ``directory`` is for the data of one of our own."""
-    given = os.environ.get("CULM_BOOTSTRAP")
-    if given:
-        yield Broker(given, "CULM_BOOTSTRAP")
+    configured = os.environ.get("CULM_BOOTSTRAP")
+    if configured:
+        yield Broker(configured, "CULM_BOOTSTRAP")
         return
     stack = Stack(directory)
     try:

@@ -150,17 +150,17 @@ class KafkaCluster:
         """Wait until every broker is in the cluster. Raises ClusterError."""
         client = kafka.admin(self.settings(ADMIN, "t.", options={**self.options(ADMIN), "log_level": "0"}))
         patience = Patience(_START_TIMEOUT_S, output_of(*(node.logs / "jvm.out" for node in self.nodes)))
-        found = 0
+        answering = 0
         while not patience.is_over():
             if any(node.process is None or not node.process.is_running() for node in self.nodes):
                 break
             with contextlib.suppress(Exception):
-                found = len(client.list_topics(timeout=2.0).brokers)
-            if found == len(self.nodes):
+                answering = len(client.list_topics(timeout=2.0).brokers)
+            if answering == len(self.nodes):
                 return
             time.sleep(0.1)
-        said = "\n".join((node.logs / "jvm.out").read_text()[-2000:] for node in self.nodes)
-        raise ClusterError(f"{found} of {len(self.nodes)} brokers answer\n{said}")
+        output = "\n".join((node.logs / "jvm.out").read_text()[-2000:] for node in self.nodes)
+        raise ClusterError(f"{answering} of {len(self.nodes)} brokers answer\n{output}")
 
     def stop(self) -> None:
         """Stop every broker; those that do not end in time are killed."""

@@ -46,7 +46,9 @@ def end_offsets(settings: KafkaSettings, name: str) -> dict[int, int]:
 
 def expire(settings: KafkaSettings, name: str) -> None:
     """Remove all that is on a topic now, as retention does."""
-    gone = [TopicPartition(settings.topic(name), *place) for place in end_offsets(settings, name).items()]
+    gone = [
+        TopicPartition(settings.topic(name), *partition) for partition in end_offsets(settings, name).items()
+    ]
     client = kafka.admin(settings)
     for future in client.delete_records(gone).values():
         future.result(_TIMEOUT_SECONDS)
@@ -124,7 +126,9 @@ def write_truth(kafka: KafkaSettings, *logs: list[CheckedOperation]) -> None:
     """What the streaming job would write."""
     writer = producer(kafka)
     for log in logs:
-        for one in log:
-            record = LogRecord(one.entry.seq_num, one.entry_bytes, one.payload_bytes, one.hash, one.schema_id)
-            writer.produce(kafka.topic("logs"), record.encode(), log_key(*one.log))
+        for entry in log:
+            record = LogRecord(
+                entry.entry.seq_num, entry.entry_bytes, entry.payload_bytes, entry.hash, entry.schema_id
+            )
+            writer.produce(kafka.topic("logs"), record.encode(), log_key(*entry.log))
     assert writer.flush(20) == 0

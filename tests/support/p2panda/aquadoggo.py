@@ -152,9 +152,9 @@ class Node:
 
     def is_between_sessions(self) -> bool:
         """Whether the last session that it began is over."""
-        said = self.log.read_text(errors="replace")
-        return said.rfind("Initiate outbound replication session") < max(
-            said.rfind("Finished replication with peer"), said.rfind("Replication failed")
+        log_text = self.log.read_text(errors="replace")
+        return log_text.rfind("Initiate outbound replication session") < max(
+            log_text.rfind("Finished replication with peer"), log_text.rfind("Replication failed")
         )
 
     def sessions_finished(self) -> int:
@@ -180,8 +180,8 @@ class Node:
         answer = self.ask(
             f"{{ all_{schema_id}(first: 10000) {{ documents {{ meta {{ documentId viewId }} }} }} }}"
         )
-        found = (document["meta"] for document in answer[f"all_{schema_id}"]["documents"])
-        return {meta["documentId"]: meta["viewId"] for meta in found}
+        metas = (document["meta"] for document in answer[f"all_{schema_id}"]["documents"])
+        return {meta["documentId"]: meta["viewId"] for meta in metas}
 
 
 @contextlib.contextmanager
@@ -285,8 +285,8 @@ def until(
     logs = (process.log, node.log)
 
     def failure() -> str:
-        said = [log.read_text(errors="replace")[-3_000:] for log in logs]
-        return "\n".join((what, *said, report()))
+        log_ends = [log.read_text(errors="replace")[-3_000:] for log in logs]
+        return "\n".join((what, *log_ends, report()))
 
     patience = Patience(DEADLINE_S, lambda: [log.stat().st_size for log in logs])
     while not condition():

@@ -45,22 +45,22 @@ class Said(NamedTuple):
 
 def in_logs(log: Iterable[BareLogEntry], *, inline: bool = True) -> list[Said]:
     """What the job `logs` wrote of these entries."""
-    return [Said("logs", one.key, one.log_record(inline=inline).encode()) for one in log]
+    return [Said("logs", entry.key, entry.log_record(inline=inline).encode()) for entry in log]
 
 
 def in_fragments(log: Iterable[BareLogEntry]) -> list[Said]:
     """These entries as fragments."""
-    return [Said("fragments", *one.fragment()) for one in log]
+    return [Said("fragments", *entry.fragment()) for entry in log]
 
 
-def in_payloads(one: BareLogEntry) -> list[Said]:
+def in_payloads(entry: BareLogEntry) -> list[Said]:
     """The chunks of an entry's payload."""
-    payload_hash, size = one.entry.payload_hash, len(one.payload)
+    payload_hash, size = entry.entry.payload_hash, len(entry.payload)
     return [
         Said(
             "payloads",
             payload_chunk_key(payload_hash, at // PAYLOAD_CHUNK_BYTES),
-            PayloadChunkRecord(size, at, one.payload[at : at + PAYLOAD_CHUNK_BYTES]).encode(),
+            PayloadChunkRecord(size, at, entry.payload[at : at + PAYLOAD_CHUNK_BYTES]).encode(),
         )
         for at in range(0, size, PAYLOAD_CHUNK_BYTES)
     ]
@@ -86,18 +86,18 @@ class CoverageWorld:
 
     def run(self, batch: Sequence[Said], *, pieces: int = 1) -> CoverageOutput:
         """One micro-batch; what stands before the shuffle reads it in several pieces."""
-        told: dict[int, list[bytes]] = {}
+        payload_rows: dict[int, list[bytes]] = {}
         passed: dict[int, list[bytes]] = {}
         for piece in range(pieces):
             for topic in ("logs", "fragments", "payloads", "holdings"):
-                records = [one for one in batch[piece::pieces] if one.topic == topic]
+                records = [record for record in batch[piece::pieces] if record.topic == topic]
                 for shard, stage, rows in self._pack(topic, records):
-                    (told if stage == PAYLOADS else passed).setdefault(shard, []).append(rows)
-        for shard, blobs in sorted(told.items()):
+                    (payload_rows if stage == PAYLOADS else passed).setdefault(shard, []).append(rows)
+        for shard, blobs in sorted(payload_rows.items()):
             output = payloads_step(self.payload_stores[shard], PayloadRows.unpack(blobs), self.layout)
-            for held in output.held:
-                place = place_of_log(held.log, self.layout)[0]
-                passed.setdefault(place, []).append(CoverageRows(payloads=[held]).pack())
+            for stored in output.held:
+                coverage_shard = place_of_log(stored.log, self.layout)[0]
+                passed.setdefault(coverage_shard, []).append(CoverageRows(payloads=[stored]).pack())
             passed.setdefault(shard, []).append(CoverageRows(refused=output.refused).pack())
         whole = CoverageOutput()
         for shard, blobs in sorted(passed.items()):
@@ -110,7 +110,7 @@ class CoverageWorld:
         return whole
 
     def _pack(self, topic: str, records: list[Said]) -> list[tuple[int, int, bytes]]:
-        plain = [one[1:] for one in records]
+        plain = [record[1:] for record in records]
         if topic == "logs":
             return list(pack_logs(plain, self.layout, topic))
         if topic == "fragments":
@@ -136,7 +136,9 @@ class CoverageWorld:
 
     def saves(self) -> int:
         """How often state was written."""
-        return sum(one.saves for one in self.stores) + sum(one.saves for one in self.payload_stores)
+        return sum(store.saves for store in self.stores) + sum(
+            payload_store.saves for payload_store in self.payload_stores
+        )
 
     def codes(self) -> list[str]:
         """The codes on `rejected`, sorted."""

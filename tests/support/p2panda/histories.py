@@ -71,20 +71,22 @@ class History:
 
     def before(self, last: CheckedOperation) -> set[bytes]:
         """An operation with all that must come before it: what it refers to, what its log begins with."""
-        by_hash = {one.hash: one for one in self.written}
-        found: set[bytes] = set()
+        by_hash = {operation.hash: operation for operation in self.written}
+        ancestors: set[bytes] = set()
         waiting = [last]
         while waiting:
-            one = waiting.pop()
-            if one.hash not in found:
-                found.add(one.hash)
-                backlink = () if one.entry.backlink is None else (one.entry.backlink,)
-                waiting += [by_hash[key] for key in (*(one.facts.previous or ()), *backlink)]
-        return found
+            operation = waiting.pop()
+            if operation.hash not in ancestors:
+                ancestors.add(operation.hash)
+                backlink = () if operation.entry.backlink is None else (operation.entry.backlink,)
+                waiting += [by_hash[key] for key in (*(operation.facts.previous or ()), *backlink)]
+        return ancestors
 
     def deleted(self) -> set[bytes]:
         """The documents that somebody has deleted."""
-        return {self.document[one.hash] for one in self.written if one.facts.action == "delete"}
+        return {
+            self.document[operation.hash] for operation in self.written if operation.facts.action == "delete"
+        }
 
     def arrivals(self, rng: random.Random) -> Iterator[CheckedOperation]:
         """All entries, each log in its order and the logs in any."""
@@ -178,7 +180,7 @@ class NodeModel:
                 return f"Previous operation {operation_id.hex()} not found in store"
             if self.operations[operation_id][1] != checked.schema_id:
                 return "the schema is not that of a previous operation"
-        if len({self.operations[one][0] for one in checked.facts.previous or ()}) > 1:
+        if len({self.operations[operation_id][0] for operation_id in checked.facts.previous or ()}) > 1:
             return "previous operations of two documents"
         document = self._document(checked)
         if document in self.deleted:
@@ -194,18 +196,18 @@ class NodeModel:
 _FIXTURES = Path(__file__).parents[2] / "connectors" / "logs" / "index_formats"
 
 
-def write_index(folder: Path, found: int) -> list[CheckedOperation]:
-    """Write every record of an index of format `found`; returns its entries, each log in its order.
+def write_index(folder: Path, index_format: int) -> list[CheckedOperation]:
+    """Write every record of an index of format `index_format`; returns its entries, each log in its order.
 
     It has 16 logs; in format 1 there were 5 of them without a document.
     """
-    fixture = json.loads((_FIXTURES / f"format_{found}.json").read_text())
-    held = json.loads(zlib.decompress(base64.b64decode(fixture["records"])))
+    fixture = json.loads((_FIXTURES / f"format_{index_format}.json").read_text())
+    stored = json.loads(zlib.decompress(base64.b64decode(fixture["records"])))
     folder.mkdir(parents=True, exist_ok=True)
     with lmdb.open(str(folder), max_dbs=16, map_size=1 << 24) as environment:
-        for name, records in held.items():
+        for name, records in stored.items():
             database = environment.open_db(name.encode())
             with environment.begin(write=True, db=database) as transaction:
                 for key, value in records:
                     transaction.put(bytes.fromhex(key), bytes.fromhex(value))
-    return [check_entry(*layout.unpack_entry(bytes.fromhex(value))) for _, value in held["entries"]]
+    return [check_entry(*layout.unpack_entry(bytes.fromhex(value))) for _, value in stored["entries"]]

@@ -29,8 +29,8 @@ def arrivals(
 ) -> list[Arrival]:
     """Records of `entries`, one behind the other in one partition."""
     return [
-        (log_key(*checked.log), entry_value(checked), partition, first_offset + place)
-        for place, checked in enumerate(entries)
+        (log_key(*checked.log), entry_value(checked), partition, first_offset + index)
+        for index, checked in enumerate(entries)
     ]
 
 

@@ -45,11 +45,13 @@ class NodeStore:
 
     def operations_of(self, document_id: str) -> set[str]:
         """The ids of the operations of one document."""
-        return {key for key, one in self.operations.items() if one.document_id == document_id}
+        return {key for key, operation in self.operations.items() if operation.document_id == document_id}
 
     def not_materialised(self) -> set[str]:
         """The documents with operations that the node holds and has not materialised."""
-        return {one.document_id for one in self.operations.values() if one.sorted_index is None}
+        return {
+            operation.document_id for operation in self.operations.values() if operation.sorted_index is None
+        }
 
 
 def read_store(database: Path, schema_id: str) -> NodeStore:
@@ -96,20 +98,21 @@ def _lines(
     holders = {name: store.operations for name, store in stores.items()} | dict(elsewhere)
     documents: dict[str, dict[str, HeldOperation]] = {}
     for operations in holders.values():
-        for key, one in operations.items():
-            documents.setdefault(one.document_id, {})[key] = one
-    for document_id in sorted(documents, key=lambda one: (one in deleted, one)):
+        for key, operation in operations.items():
+            documents.setdefault(operation.document_id, {})[key] = operation
+    for document_id in sorted(documents, key=lambda document_id: (document_id in deleted, document_id)):
         operations = documents[document_id]
         views = [store.documents.get(document_id) for store in stores.values()]
-        if len(set(views)) == 1 and all(operations.keys() <= held.keys() for held in holders.values()):
+        if len(set(views)) == 1 and all(operations.keys() <= stored.keys() for stored in holders.values()):
             continue
         yield f"document {document_id}{' (deleted by somebody)' if document_id in deleted else ''}"
         for name, view in zip(stores, views, strict=True):
             yield f"  view at {name}: {_short(view)}"
-        for key, one in sorted(operations.items(), key=lambda item: item[1].place):
-            where = [_held(name, held.get(key), name in stores) for name, held in holders.items()]
-            author, log_id, seq_num = one.place
-            yield f"  {one.action} {key[-6:]}, {author[:6]} log {log_id} entry {seq_num}: {', '.join(where)}"
+        for key, operation in sorted(operations.items(), key=lambda item: item[1].place):
+            where = [_held(name, stored.get(key), name in stores) for name, stored in holders.items()]
+            author, log_id, seq_num = operation.place
+            entry = f"{author[:6]} log {log_id} entry {seq_num}"
+            yield f"  {operation.action} {key[-6:]}, {entry}: {', '.join(where)}"
 
 
 def _held(name: str, operation: HeldOperation | None, is_node: bool) -> str:

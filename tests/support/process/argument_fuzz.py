@@ -33,16 +33,16 @@ class Command(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Its positional arguments."""
-        return tuple(one for one in self.parameters if one.param_type_name == "argument")
+        return tuple(parameter for parameter in self.parameters if parameter.param_type_name == "argument")
 
     @property
     def options(self) -> frozenset[str]:
         """Every spelling of every option."""
         return frozenset(
             spelling
-            for one in self.parameters
-            if one.param_type_name == "option"
-            for spelling in (*one.opts, *one.secondary_opts)
+            for parameter in self.parameters
+            if parameter.param_type_name == "option"
+            for spelling in (*parameter.opts, *parameter.secondary_opts)
         ) | {"--help", "-h"}
 
 
@@ -64,13 +64,13 @@ def _walk(command: Any, words: tuple[str, ...]) -> Iterator[Command]:
 
 def command_of(words: tuple[str, ...]) -> Command | None:
     """The command that a line begins with, the longest one; None if there is none."""
-    fitting = [one for one in commands() if words[: len(one.words)] == one.words]
-    return max(fitting, key=lambda one: len(one.words), default=None)
+    fitting = [command for command in commands() if words[: len(command.words)] == command.words]
+    return max(fitting, key=lambda command: len(command.words), default=None)
 
 
 def is_group(words: tuple[str, ...]) -> bool:
     """Whether commands begin with these words."""
-    return any(one.words[: len(words)] == words for one in commands())
+    return any(command.words[: len(words)] == words for command in commands())
 
 
 KEY: Final = "5d" * 32
@@ -264,27 +264,27 @@ _FOLDERS: Final = {"bamboo": "logs", "dag": "dags", "p2panda": "peer"}
 _NAMES: Final = ("new", "folder", "file", "empty", "folder/file", "logs", "dags", "peer")
 
 
-def lines(command: Command, held: Mapping[str, str], seed: int, count: int) -> Iterator[list[str]]:
+def lines(command: Command, reals: Mapping[str, str], seed: int, count: int) -> Iterator[list[str]]:
     """Calls of a command: most of the arguments are right, and so far as chance has it all of them."""
     source = random.Random(f"{seed} {' '.join(command.words)}")
     for _ in range(count):
         wrong = source.choice((0.0, 0.15, 0.15, 0.5))
-        yield [*command.words, *_arguments(command, held, source, wrong)]
+        yield [*command.words, *_arguments(command, reals, source, wrong)]
 
 
-def large_numbers(command: Command, held: Mapping[str, str]) -> Iterator[list[str]]:
+def large_numbers(command: Command, reals: Mapping[str, str]) -> Iterator[list[str]]:
     """Calls of a command with nothing beyond what it needs and one number, which no machine word holds."""
-    for one in command.parameters:
-        if one.min is not None or one.metavar == "SECONDS":
+    for parameter in command.parameters:
+        if parameter.min is not None or parameter.metavar == "SECONDS":
             for number in (*NUMBERS[-2:], "inf"):
                 source = random.Random(0)
-                forced = {one.opts[0]: number}
-                yield [*command.words, *_arguments(command, held, source, 0.0, forced)]
+                forced = {parameter.opts[0]: number}
+                yield [*command.words, *_arguments(command, reals, source, 0.0, forced)]
 
 
 def _arguments(
     command: Command,
-    held: Mapping[str, str],
+    reals: Mapping[str, str],
     source: random.Random,
     wrong: float,
     forced: Mapping[str, str] = NOTHING,
@@ -300,18 +300,18 @@ def _arguments(
         if name in ("where", "address", "addresses", "urls"):
             return source.choice(_ADDRESSES)
         right = source.choice(_BY_NAME.get(name, ("1", "2", "7", "x", "folder")))
-        for word, real in held.items():
+        for word, real in reals.items():
             right = right.replace(word, real)
         return right
 
-    for one in command.arguments:
-        is_there = one.required or one.name in forced or source.random() < 0.5
-        times = source.randint(1, 2) if one.nargs == -1 else is_there
+    for argument in command.arguments:
+        is_there = argument.required or argument.name in forced or source.random() < 0.5
+        times = source.randint(1, 2) if argument.nargs == -1 else is_there
         for _ in range(int(times) if source.random() >= wrong / 4 else 0):
-            yield value(one.name)
-    options = [one for one in command.parameters if one.param_type_name == "option"]
-    wanted = [one for one in options if one.required or one.opts[0] in ("--dir", *forced)]
-    others = [one for one in options if one not in wanted]
+            yield value(argument.name)
+    options = [parameter for parameter in command.parameters if parameter.param_type_name == "option"]
+    wanted = [option for option in options if option.required or option.opts[0] in ("--dir", *forced)]
+    others = [option for option in options if option not in wanted]
     if not forced:
         wanted += source.sample(others, min(len(others), source.choice((0, 1, 2, 3))))
     for option in wanted:

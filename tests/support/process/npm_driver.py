@@ -74,7 +74,7 @@ class NpmDriver:
         return folder / self.programs[0]
 
     def _digest(self, names: tuple[str, ...]) -> str:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for name in names:
-            found.update((self.sources / name).read_bytes())
-        return found.hexdigest()[:12]
+            digest.update((self.sources / name).read_bytes())
+        return digest.hexdigest()[:12]

@@ -62,29 +62,31 @@ def own(settings: KafkaSettings, **owners: int) -> None:
 
 def store(settings: KafkaSettings, channel_id: str, wire: bytes, *, index: bool = True) -> None:
     """Have a message stored, and indexed, as the two jobs do."""
-    found = decode(wire, "spec")
-    assert found.lamport_timestamp is not None
-    record = SdsMessageRecord("spec", found.message_id, found.sender_id, found.lamport_timestamp, wire)
+    message = decode(wire, "spec")
+    assert message.lamport_timestamp is not None
+    record = SdsMessageRecord("spec", message.message_id, message.sender_id, message.lamport_timestamp, wire)
     offset = produce(settings, "sds.messages", channel_id, record.encode())
     if index:
         row = SdsIndexRecord(
             _partition(settings, channel_id),
             offset,
-            found.lamport_timestamp,
-            found.sender_id,
+            message.lamport_timestamp,
+            message.sender_id,
             len(wire),
             check_of(wire),
         )
-        produce(settings, "sds.index", channel_id, row.encode(), key=index_key(channel_id, found.message_id))
+        produce(
+            settings, "sds.index", channel_id, row.encode(), key=index_key(channel_id, message.message_id)
+        )
 
 
 @contextlib.asynccontextmanager
 async def two(folder: Path, settings: KafkaSettings) -> AsyncIterator[tuple[Connector, Connector]]:
     async with (
-        running(connector(folder / "one", settings, sds=QUICK)) as one,
+        running(connector(folder / "one", settings, sds=QUICK)) as first,
         running(connector(folder / "two", settings, sds=QUICK)) as other,
     ):
-        yield one, other
+        yield first, other
 
 
 def at(which: Connector, number: int) -> contextlib.AbstractAsyncContextManager[Remote]:

@@ -108,9 +108,9 @@ class MemoryBackbone:
             listener.owned(channel_id, participant_id)
 
     def _keep_new(self, channel_id: str, record: SdsInRecord) -> None:
-        found = decode(record.wire, record.profile)
-        held = {one.message_id for name, one in self.store if name == channel_id}
-        if self.stores and found.kind == "content" and found.message_id not in held:
+        message = decode(record.wire, record.profile)
+        stored_ids = {message.message_id for name, message in self.store if name == channel_id}
+        if self.stores and message.kind == "content" and message.message_id not in stored_ids:
             self.keep(channel_id, record.wire, record.profile)
 
     def keep(self, channel_id: str, data: bytes, profile: Profile = "spec") -> None:
@@ -140,14 +140,14 @@ class MemoryBackbone:
         while True:
             await asyncio.sleep(0)
             rows = self.store[position : position + self.page]
-            found = tuple(
-                _stored(record, position + place)
-                for place, (name, record) in enumerate(rows)
+            stored = tuple(
+                _stored(record, position + index)
+                for index, (name, record) in enumerate(rows)
                 if name == channel_id
             )
             position += len(rows)
             present = position >= last
-            yield Page(found, _cursor(position), present, _cursor(last))
+            yield Page(stored, _cursor(position), present, _cursor(last))
             if present:
                 return
 
@@ -158,14 +158,14 @@ class MemoryBackbone:
         while True:
             await asyncio.sleep(0)
             rows = self.told[position : position + self.page]
-            found = tuple(
-                (record, _cursor(position + place + 1))
-                for place, (name, record) in enumerate(rows)
+            events = tuple(
+                (record, _cursor(position + index + 1))
+                for index, (name, record) in enumerate(rows)
                 if name == channel_id
             )
             position += len(rows)
             present = position >= len(self.told)
-            yield Page(found, _cursor(position), present)
+            yield Page(events, _cursor(position), present)
             if present:
                 return
 
@@ -175,8 +175,8 @@ class MemoryBackbone:
     async def find(self, channel_id: str, entries: Sequence[HistoryEntry]) -> Sequence[StoredMessage]:
         wanted = {entry.message_id for entry in entries}
         return [
-            _stored(record, place)
-            for place, (name, record) in enumerate(self.store)
+            _stored(record, position)
+            for position, (name, record) in enumerate(self.store)
             if name == channel_id and record.message_id in wanted
         ]
 
@@ -194,14 +194,14 @@ class MemoryBackbone:
         return _cursor(len(self.store))
 
 
-def _stored(record: SdsMessageRecord, place: int) -> StoredMessage:
+def _stored(record: SdsMessageRecord, position: int) -> StoredMessage:
     return StoredMessage(
         record.profile,
         record.message_id,
         record.sender_id,
         record.lamport_timestamp,
         record.wire,
-        _cursor(place),
+        _cursor(position),
         None,
     )
 
@@ -260,9 +260,9 @@ class Remote:
     async def hears(self, kind: type[FrameKind], count: int = 1) -> list[FrameKind]:
         """Wait until so many frames of a kind have come."""
         await until(lambda: len(self.all(kind)) >= count or self.connection.close_reason)
-        found = self.all(kind)
-        assert len(found) >= count, f"closed: {self.connection.close_reason}"
-        return found
+        frames = self.all(kind)
+        assert len(frames) >= count, f"closed: {self.connection.close_reason}"
+        return frames
 
     async def joins(self, channel_id: str, participant_id: str, **how: Any) -> None:
         """Join, and wait until that is so."""
@@ -285,20 +285,20 @@ async def remote(
     connection = await connect(address, own, server, quick_settings(), alpn=ALPN)
     receive = await connection.accept_stream()
     assert receive.send is not None
-    found = Remote(connection, receive.send)
+    client = Remote(connection, receive.send)
 
     async def listen() -> None:
         reader = wire.FrameReader()
         with contextlib.suppress(TransportError):
             while data := await receive.read():
                 reader.feed(data)
-                found.heard += reader.frames()
+                client.heard += reader.frames()
 
     listening = asyncio.create_task(listen() if listens else asyncio.sleep(0))
     try:
         if listens:
-            await found.hears(Hello)
-        yield found
+            await client.hears(Hello)
+        yield client
     finally:
         listening.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -37,8 +37,8 @@ class WakuSds:
         assert line, "the driver ended"
         answer: dict[str, Any] = json.loads(line)
         assert "ok" in answer, answer
-        found: dict[str, Any] = answer["ok"]
-        return found
+        result: dict[str, Any] = answer["ok"]
+        return result
 
 
 @contextlib.contextmanager

@@ -152,6 +152,6 @@ def _wait(condition: Callable[[], bool], log: Path) -> None:
     patience = Patience(_START_TIMEOUT_S, output_of(log))
     while not condition():
         if patience.is_over():
-            said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-            raise SparkClusterError(f"not ready, and nothing printed for {_START_TIMEOUT_S:g} s: {said}")
+            output = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+            raise SparkClusterError(f"not ready, and nothing printed for {_START_TIMEOUT_S:g} s: {output}")
         time.sleep(0.1)

@@ -145,7 +145,7 @@ class MemoryEdge:
                 running.cancel()
                 dying.cancel()
                 ended = await asyncio.gather(running, dying, *serving, return_exceptions=True)
-            self.failures += [one for one in ended[:1] if isinstance(one, Exception)]
+            self.failures += [outcome for outcome in ended[:1] if isinstance(outcome, Exception)]
 
     async def _open_doors(self) -> None:
         self._ready.set()
@@ -227,7 +227,7 @@ def without_kafka(topics: MemoryTopics, edges: Sequence[MemoryEdge]) -> Iterator
 
     def watched(work: Callable[..., None]) -> Callable[..., None]:
         def write(store: ChotkiStore, *args: Any) -> None:
-            next(one for one in edges if one.folder in store.folder.parents).take_write_of_store()
+            next(edge for edge in edges if edge.folder in store.folder.parents).take_write_of_store()
             work(store, *args)
 
         return write

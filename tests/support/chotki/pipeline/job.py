@@ -72,26 +72,34 @@ class MemoryJob:
         """How many records of each partition; None where there is nothing new."""
         offsets = self.job.checkpoint().offsets
         places = [(source, number) for source in InputTopic for number in range(self._topics.partitions)]
-        new = {place: len(self._topics.inputs.records[place]) - offsets.get(place, 0) for place in places}
+        new = {
+            input_partition: len(self._topics.inputs.records[input_partition])
+            - offsets.get(input_partition, 0)
+            for input_partition in places
+        }
         if not any(new.values()):
             return None
         # Partitions are read at different speeds.
-        most = {place: self._chance.choice((0, 1, count, count)) for place, count in new.items() if count}
-        if not any(most.values()):
-            most = new
-        return most, int(time.time() * 1000)
+        limits = {
+            input_partition: self._chance.choice((0, 1, count, count))
+            for input_partition, count in new.items()
+            if count
+        }
+        if not any(limits.values()):
+            limits = new
+        return limits, int(time.time() * 1000)
 
-    async def _batch(self, most: Mapping[Place, int], batch_ms: int) -> Fault | None:
-        records = self.job.step(most, batch_ms)
+    async def _batch(self, limits: Mapping[Place, int], batch_ms: int) -> Fault | None:
+        records = self.job.step(limits, batch_ms)
         assert self._written in (None, records), "a micro-batch that is repeated writes the same"
         self._written = records
-        for one in records:
+        for record in records:
             await asyncio.sleep(0)
-            fault = self._writes.next("job", f"{one.topic} {one.stage.name}")
+            fault = self._writes.next("job", f"{record.topic} {record.stage.name}")
             if fault is Fault.STALL:
                 await asyncio.sleep(_STALL_S)
             elif fault is not None:
                 return fault
-            self._topics.append(one.topic, one.partition or 0, one.key, one.value)
+            self._topics.append(record.topic, record.partition or 0, record.key, record.value)
         fault = self._writes.next("job", "checkpoint")
         return None if fault is Fault.STALL else fault

@@ -104,32 +104,35 @@ class MemoryReader:
         self.ends = {
             (self.topic, number): len(topics.log(name, number)) for number in range(topics.partitions)
         }
-        self.positions = {place: offsets.get(place, 0) for place in self.ends}
+        self.positions = {topic_partition: offsets.get(topic_partition, 0) for topic_partition in self.ends}
         self._at_end: set[Partition] = set()
         """Partitions of which it was said that there is nothing more."""
 
     async def get(self) -> Batch:
         while True:
-            for place, position in self.positions.items():
-                if position == len(self._topics.log(self._name, place[1])) and place not in self._at_end:
-                    self._at_end.add(place)
-                    return Batch((), {place: position})
-                records = self._topics.log(self._name, place[1])[position : position + _BATCH]
+            for topic_partition, position in self.positions.items():
+                if (
+                    position == len(self._topics.log(self._name, topic_partition[1]))
+                    and topic_partition not in self._at_end
+                ):
+                    self._at_end.add(topic_partition)
+                    return Batch((), {topic_partition: position})
+                records = self._topics.log(self._name, topic_partition[1])[position : position + _BATCH]
                 if records:
-                    self._at_end.discard(place)
+                    self._at_end.discard(topic_partition)
                     messages = tuple(
-                        MemoryMessage((self._name, place[1], position + row), record)
+                        MemoryMessage((self._name, topic_partition[1], position + row), record)
                         for row, record in enumerate(records)
                     )
                     end = position + len(records)
                     # Next time another partition comes first.
-                    del self.positions[place]
-                    self.positions[place] = end
-                    return Batch(messages, {place: end})  # type: ignore[arg-type]
+                    del self.positions[topic_partition]
+                    self.positions[topic_partition] = end
+                    return Batch(messages, {topic_partition: end})  # type: ignore[arg-type]
             await self._topics.until_written()
 
     async def read_to_end(self) -> AsyncIterator[Batch]:
-        while any(self.positions[place] < end for place, end in self.ends.items()):
+        while any(self.positions[topic_partition] < end for topic_partition, end in self.ends.items()):
             yield await self.get()
 
 
@@ -147,7 +150,7 @@ class MemoryProducer:
         name = topic.removeprefix(PREFIX)
         number = 0 if partition is None else partition
         end, refused = 0, False
-        for one in records:
+        for record in records:
             await self.turn()
             fault = None if name in _FAULTLESS else self._writes.next(self._who, name)
             if fault is Fault.FAIL:
@@ -157,8 +160,8 @@ class MemoryProducer:
                 await asyncio.sleep(_STALL_S)
             elif fault is not None:
                 await self.die()
-            assert one.value is not None, "nothing is removed"
-            end = self._topics.append(name, number, one.key, one.value)
+            assert record.value is not None, "nothing is removed"
+            end = self._topics.append(name, number, record.key, record.value)
         await self.turn()
         if refused:
             raise ProduceFailed("Kafka refused a record")

@@ -97,14 +97,14 @@ class World:
         self._objects: list[Id] = []
         self._changes: list[LivePacket] = []
         self._ledger = MemoryStore(common_store())
-        for one in self.replicas:
+        for replica in self.replicas:
             # A replica's own entry of the global vector is raised by its changes; merging takes the greater.
-            fresh = fresh_store(one.replica.src, f"replica {one.replica.src - _FIRST_SOURCE}")
+            fresh = fresh_store(replica.replica.src, f"replica {replica.replica.src - _FIRST_SOURCE}")
             self._ledger.merge((key, value, None) for key, value in fresh.items())
         for edge in self.edges:
             self._note(own_object(edge.source, edge.name))
         with without_kafka(topics, self.edges):
-            tasks = [asyncio.create_task(one.live()) for one in self.edges]
+            tasks = [asyncio.create_task(edge.live()) for edge in self.edges]
             tasks.append(asyncio.create_task(self.job.live()))
             tasks += [asyncio.create_task(self._keep_connected(*call)) for call in self.tree.calls]
             try:
@@ -154,13 +154,13 @@ class World:
                     )
                     self._objects.append(self._commit(peer, "O", class_id, body))
                 if self.compat is Compat.GO:
-                    self._commit(peer, "O", class_id, b"".join(record(*one) for one in _MALFORMED))
-                for one in self._chance.sample(self._objects, min(2, len(self._objects))):
-                    self._edit(peer, one)
+                    self._commit(peer, "O", class_id, b"".join(record(*field) for field in _MALFORMED))
+                for object_id in self._chance.sample(self._objects, min(2, len(self._objects))):
+                    self._edit(peer, object_id)
 
-    def _edit(self, peer: ReplicaPeer, one: Id) -> None:
+    def _edit(self, peer: ReplicaPeer, object_id: Id) -> None:
         number, letter = self._chance.choice(tuple(enumerate("SNM", 1)))
-        old = peer.replica.store.get(object_key(Id(one.src, one.pro + number), letter)) or b""
+        old = peer.replica.store.get(object_key(Id(object_id.src, object_id.pro + number), letter)) or b""
         word = f"w{self._chance.randrange(1_000)}"
         match letter:
             case "N":
@@ -171,7 +171,7 @@ class World:
                 text = f'{{{word}:"{self._chance.randrange(9)}"}}'
         operand = delta(letter, old, parse_text(letter, text), src=peer.replica.src)
         if operand:
-            self._commit(peer, "E", one, record("f", bytes([number])) + record(letter, operand))
+            self._commit(peer, "E", object_id, record("f", bytes([number])) + record(letter, operand))
 
     def _commit(self, peer: ReplicaPeer, letter: str, ref: Id, body: bytes) -> Id:
         id = peer.commit(letter, ref, body)
@@ -195,13 +195,15 @@ class World:
                 if task.done():
                     task.result()
             if loop.time() > deadline_s:
-                ends = [(one.name, one.runs, one.failures) for one in self.edges]
+                ends = [(edge.name, edge.runs, edge.failures) for edge in self.edges]
                 raise Differs(f"seed {self.seed}, faults {dict(self.faults)}: {where}; {ends}")
             await asyncio.sleep(_LOOK_S)
 
     def _check_vectors(self) -> None:
         """A vector never runs ahead of its data. Raises `VectorAhead`."""
-        holders = {f"replica {one.replica.src:x}": one.replica.store.values() for one in self.replicas}
+        holders = {
+            f"replica {replica.replica.src:x}": replica.replica.store.values() for replica in self.replicas
+        }
         holders |= {edge.name: edge.values() for edge in self.edges if edge.is_ready}
         holders["chotki.state"] = self.job.values_of_epoch()
         for name, values in holders.items():
@@ -210,8 +212,8 @@ class World:
                 if live.entry.pro > vector.get(live.entry.src, -1):
                     continue
                 for key, operand in live.writes:
-                    held = values.get(key, b"")
-                    if merge(chr(key[17]), [held, operand] if held else [operand]) != held:
+                    stored = values.get(key, b"")
+                    if merge(chr(key[17]), [stored, operand] if stored else [operand]) != stored:
                         raise VectorAhead(f"{name} claims {live.id} and lacks what it wrote to {key.hex()}")
 
     def _difference(self, expected: dict[bytes, bytes]) -> str | None:
@@ -219,17 +221,18 @@ class World:
             if not edge.is_ready:
                 return f"{edge.name} is not ready"
         holders = {
-            f"replica {number}": one.replica.store.values() for number, one in enumerate(self.replicas)
+            f"replica {number}": replica.replica.store.values()
+            for number, replica in enumerate(self.replicas)
         }
         for edge in self.edges:
             holders[edge.name] = edge.values()
-        for name, found in holders.items():
-            if found != expected:
-                keys = sorted(key for key in found.keys() | expected if found.get(key) != expected.get(key))
+        for name, values in holders.items():
+            if values != expected:
+                keys = sorted(key for key in values.keys() | expected if values.get(key) != expected.get(key))
                 key = keys[0]
                 return (
                     f"{name} differs in {len(keys)} keys, first {key.hex()}: "
-                    f"{found.get(key, b'').hex()} instead of {expected.get(key, b'').hex()}"
+                    f"{values.get(key, b'').hex()} instead of {expected.get(key, b'').hex()}"
                 )
         return None
 
