@@ -43,6 +43,6 @@ def publish(
         end_of_log=end_of_log,
         flavour=store.flavour,
     )
-    held = HeldEntry(decode_entry(entry_bytes, store.flavour), entry_bytes, store.flavour.hash(entry_bytes))
-    store.put_verified(log, [(held, payload)])
-    return held
+    signed = HeldEntry(decode_entry(entry_bytes, store.flavour), entry_bytes, store.flavour.hash(entry_bytes))
+    store.put_verified(log, [(signed, payload)])
+    return signed

@@ -68,14 +68,14 @@ def export(
             numbers.update(lower_pool(bound), upper_pool(bound))
     count = 0
     for seq_num in sorted(numbers):
-        held = store.entry(log, seq_num)
-        if held is None:
+        stored = store.entry(log, seq_num)
+        if stored is None:
             continue
         has_payload = payloads and start <= seq_num <= last and store.has_payload(log, seq_num)
-        file.write((_WITH_PAYLOAD if has_payload else _ENTRY) + len(held.entry_bytes).to_bytes(4, "big"))
-        file.write(held.entry_bytes)
+        file.write((_WITH_PAYLOAD if has_payload else _ENTRY) + len(stored.entry_bytes).to_bytes(4, "big"))
+        file.write(stored.entry_bytes)
         if has_payload:
-            size = held.entry.payload_size
+            size = stored.entry.payload_size
             file.write(size.to_bytes(8, "big"))
             for offset in range(0, size, _CHUNK_BYTES):
                 file.write(store.read_payload(log, seq_num, offset, min(_CHUNK_BYTES, size - offset)))
@@ -83,7 +83,9 @@ def export(
         yield seq_num
     proof = store.fork_proof(log)
     if proof is not None:
-        file.write(_PROOF + b"".join(len(one).to_bytes(4, "big") + one for one in proof))
+        file.write(
+            _PROOF + b"".join(len(entry_bytes).to_bytes(4, "big") + entry_bytes for entry_bytes in proof)
+        )
         count += 1
     file.write(_END + count.to_bytes(8, "big"))
 
@@ -128,9 +130,9 @@ def _take_in(store: FolderStore, data: bytes, payload: Iterable[bytes] | None, i
         imported.refused[error.code] += 1
         return 0
     log: LogKey = (entry.public_key, entry.log_id)
-    held = HeldEntry(entry, data, store.flavour.hash(data))
+    decoded = HeldEntry(entry, data, store.flavour.hash(data))
     known = store.entry(log, entry.seq_num)
-    proof = fork_with_held(held, store)
+    proof = fork_with_held(decoded, store)
     if proof is not None:
         store.put_fork_proof(log, proof)
         imported.refused[FORKED] += 1
@@ -138,7 +140,7 @@ def _take_in(store: FolderStore, data: bytes, payload: Iterable[bytes] | None, i
     if known is not None:
         imported.known_entries += 1
     elif _links_lead_down(store, log, entry):
-        store.put_entry(log, held)
+        store.put_entry(log, decoded)
         imported.new_entries += 1
     else:
         imported.refused[LINK_MISSING] += 1
@@ -179,10 +181,10 @@ def _take_in_proof(store: FolderStore, proof: ForkProof, imported: Imported) -> 
     except BambooError as error:
         imported.refused[error.code] += 1
         return
-    one, other = entries
-    log: LogKey = (one.public_key, one.log_id)
+    first, second = entries
+    log: LogKey = (first.public_key, first.log_id)
     hashes = [store.flavour.hash(data) for data in proof]
-    if (other.public_key, other.log_id) != log or not is_fork_proof(one, hashes[0], other, hashes[1]):
+    if (second.public_key, second.log_id) != log or not is_fork_proof(first, hashes[0], second, hashes[1]):
         imported.refused[PROOF_BOGUS] += 1
     elif store.fork_proof(log) is not None:
         imported.known_proofs += 1

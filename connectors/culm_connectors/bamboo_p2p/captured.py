@@ -63,14 +63,14 @@ def _control(data: bytes, flavour: HashFlavour, *, has_setup: bool) -> Iterator[
         at = setup[1]
     while at < len(data):
         try:
-            found = decode_control(data, at, flavour)
+            decoded = decode_control(data, at, flavour)
         except BambooP2pError as error:
             yield _broken(channel, data, at, error)
             return
-        if found is None:
+        if decoded is None:
             yield _rest(channel, data, at)
             return
-        message, end = found
+        message, end = decoded
         yield Line(channel, at, end - at, type(message).__name__, _fields(message))
         at = end
 
@@ -84,14 +84,14 @@ def _data(data: bytes, flavour: HashFlavour) -> Iterator[Line]:
             return data.startswith(flavour.prefix, start + 1)
 
         try:
-            found = decode_data(data, at, flavour, expects_backlink)
+            decoded = decode_data(data, at, flavour, expects_backlink)
         except BambooP2pError as error:
             yield _broken(channel, data, at, error)
             return
-        if found is None:
+        if decoded is None:
             yield _rest(channel, data, at)
             return
-        message, end = found
+        message, end = decoded
         if isinstance(message, RawPayload):
             end += message.length
         elif isinstance(message, CompressedPayload):
@@ -114,14 +114,14 @@ def _bymux(data: bytes, flavour: HashFlavour, *, has_setup: bool) -> Iterator[Li
     inner = {CONTROL: bytearray(), DATA: bytearray()}
     while at < len(data):
         try:
-            found = decode_frame(data, at)
+            decoded = decode_frame(data, at)
         except BymuxError as error:
             yield _broken(Captured.BYMUX, data, at, error)
             break
-        if found is None:
+        if decoded is None:
             yield _rest(Captured.BYMUX, data, at)
             break
-        frame, end = found
+        frame, end = decoded
         if frame.type is FrameType.WRITE:
             size = frame.amount or 0
             if frame.stream in inner:

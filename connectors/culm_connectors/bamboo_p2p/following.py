@@ -13,7 +13,7 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.interest import (
     FollowedLog,
-    first_lacking,
+    first_missing,
     notifies_missing,
     offers,
     proposals,
@@ -110,24 +110,24 @@ class Following:
         sources = self._sources(called)
         for interest in set(self._plans) - set(sources):
             del self._plans[interest]
-        wanted = {(name, one) for found in sources.values() for name, one in found.items()}
+        wanted = {(name, allowed) for allowed_of in sources.values() for name, allowed in allowed_of.items()}
         self._offered &= wanted
-        self._has_choice = any(len(found) > 1 for found in sources.values())
-        for interest, found in sources.items():
+        self._has_choice = any(len(allowed_of) > 1 for allowed_of in sources.values())
+        for interest, allowed_of in sources.items():
             is_told = interest.eagerness is Eagerness.NOTIFY
-            for name, one in found.items():
-                if (name, one) not in self._offered:
-                    self._offered.add((name, one))
-                    asked.append((name, one, _ask_once(one, is_told=is_told)))
+            for name, allowed in allowed_of.items():
+                if (name, allowed) not in self._offered:
+                    self._offered.add((name, allowed))
+                    asked.append((name, allowed, _ask_once(allowed, is_told=is_told)))
             pulls = {
-                name: one
-                for name, one in found.items()
-                if one.direction is not Direction.PUSH and not is_told
+                name: allowed
+                for name, allowed in allowed_of.items()
+                if allowed.direction is not Direction.PUSH and not is_told
             }
             plan = self._plans.setdefault(interest, SourcePlan(self._timeout_s))
             if plan.sender in pulls and len(pulls) == 1:
                 continue
-            seen = {name: self._sighting(called[name], one) for name, one in pulls.items()}
+            seen = {name: self._sighting(called[name], allowed) for name, allowed in pulls.items()}
             for change in plan.decide(seen, self._clock_s()):
                 if change.is_failover:
                     _LOGGER.info(
@@ -144,7 +144,7 @@ class Following:
 
     def _sources(self, called: Mapping[str, RemotePeer]) -> dict[FollowedLog, dict[str, FollowedLog]]:
         """Return, by interest and connection name, the allowed part of the interest."""
-        found: dict[FollowedLog, dict[str, FollowedLog]] = {}
+        sources: dict[FollowedLog, dict[str, FollowedLog]] = {}
         for name, remote in called.items():
             interests: Iterable[FollowedLog] = (
                 *self._interests,
@@ -153,9 +153,9 @@ class Following:
             for interest in interests:
                 allowed = self._enforcement.allowed(remote.principal, interest)
                 if allowed is not None:
-                    found.setdefault(interest, {})[name] = allowed
+                    sources.setdefault(interest, {})[name] = allowed
                     self._enforcement.followed.add(interest.log)
-        return found
+        return sources
 
     def _sighting(self, remote: RemotePeer, interest: FollowedLog) -> Sighting:
         pulls = _pulls(remote.session.connection, interest)
@@ -193,9 +193,9 @@ class Following:
 async def ask_for(remote: RemotePeer, wanted: Iterable[RequestedRange]) -> list[Request]:
     """Propose ranges to a peer as its credit allows. Returns the requests that were made."""
     requests: list[Request] = []
-    for one in wanted:
+    for requested_range in wanted:
         try:
-            request = await remote.request(one)
+            request = await remote.request(requested_range)
         except (CallRefused, RangeViolated) as error:
             _LOGGER.info("%s: %s", remote.name, error)
             continue
@@ -211,8 +211,8 @@ def _ask(interest: FollowedLog, role: SourceRole) -> Ask:
     if interest.direction is Direction.BOTH or interest.payload_only:
         # The answer to an offer says what the other end has. It cannot do so for payloads alone.
         return lambda _: []
-    told = replace(pull, eagerness=Eagerness.NOTIFY, threshold=None, sparse=False)
-    return lambda store: proposals(replace(told, start=first_lacking(interest, store)), store)
+    notified = replace(pull, eagerness=Eagerness.NOTIFY, threshold=None, sparse=False)
+    return lambda store: proposals(replace(notified, start=first_missing(interest, store)), store)
 
 
 def _ask_once(interest: FollowedLog, *, is_told: bool) -> Ask:

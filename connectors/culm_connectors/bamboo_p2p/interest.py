@@ -77,10 +77,10 @@ def offers(interest: FollowedLog) -> list[RequestedRange]:
     ]
 
 
-def first_lacking(interest: FollowedLog, store: FolderStore) -> int:
+def first_missing(interest: FollowedLog, store: FolderStore) -> int:
     """Return the first sequence number whose entry or wanted payload is missing."""
     missing = store.end_of_held_entries(interest.log, interest.start)
-    return min(missing, next(_lacking_payloads(interest, store), missing))
+    return min(missing, next(_missing_payloads(interest, store), missing))
 
 
 def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
@@ -110,9 +110,9 @@ def _entries(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRan
 
 def _resumed(interest: FollowedLog, store: FolderStore) -> Iterator[RequestedRange]:
     for seq_num, parts in store.partial_payloads(interest.log).items():
-        held = store.entry(interest.log, seq_num)
+        stored = store.entry(interest.log, seq_num)
         offset = parts.end_of_run(0)
-        if held is not None and offset and is_wanted(interest, seq_num, held.entry.payload_size):
+        if stored is not None and offset and is_wanted(interest, seq_num, stored.entry.payload_size):
             yield _range(interest, seq_num, seq_num, offset=offset)
 
 
@@ -120,7 +120,7 @@ def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[Requested
     """Yield proposals for runs of held entries whose wanted payloads are missing."""
     runs: list[list[int]] = []
     partial = store.partial_payloads(interest.log)
-    for seq_num in _lacking_payloads(interest, store):
+    for seq_num in _missing_payloads(interest, store):
         if partial.get(seq_num):
             continue
         if runs and runs[-1][1] + 1 == seq_num:
@@ -133,7 +133,7 @@ def _backfilled(interest: FollowedLog, store: FolderStore) -> Iterator[Requested
         yield _range(interest, first, end, payload_only=True)
 
 
-def _lacking_payloads(interest: FollowedLog, store: FolderStore) -> Iterator[int]:
+def _missing_payloads(interest: FollowedLog, store: FolderStore) -> Iterator[int]:
     """Yield the held entries whose wanted payloads are missing, in order."""
     payloads, dropped = store.payloads(interest.log), store.dropped(interest.log)
     last = interest.end or store.highest_entry(interest.log)
@@ -146,8 +146,8 @@ def _lacking_payloads(interest: FollowedLog, store: FolderStore) -> Iterator[int
             if past > seq_num:
                 seq_num = past
                 continue
-            held = store.entry(interest.log, seq_num)
-            if held is not None and is_wanted(interest, seq_num, held.entry.payload_size):
+            stored = store.entry(interest.log, seq_num)
+            if stored is not None and is_wanted(interest, seq_num, stored.entry.payload_size):
                 yield seq_num
             seq_num += 1
 
@@ -220,9 +220,9 @@ def notifies_missing(request: Request, interest: FollowedLog, store: FolderStore
             if past > number:
                 number = past
                 continue
-            held = store.entry(request.log, number)
-            size = held.entry.payload_size if held is not None else 0
-            if held is None or (
+            stored = store.entry(request.log, number)
+            size = stored.entry.payload_size if stored is not None else 0
+            if stored is None or (
                 is_wanted(interest, number, size)
                 and (interest.threshold is None or size <= interest.threshold)
             ):
@@ -242,10 +242,10 @@ def count_notified(
     for first, last in _entry_runs(request):
         totals.height = max(totals.height, last)
         totals.entries += last - first + 1
-        held = sum(
+        already_held = sum(
             min(end, last + 1) - max(start, first) for start, end in entries if start <= last and end > first
         )
-        totals.new_entries += last - first + 1 - held
+        totals.new_entries += last - first + 1 - already_held
     for first, last in _payload_runs(request):
         totals.height = max(totals.height, last)
         totals.payloads += last - first + 1
@@ -270,10 +270,10 @@ def count_notified(
                 totals.payloads_of_unknown_size += last + 1 - number
                 break
             looked_at += 1
-            found = store.entry(log, number)
-            if found is not None and is_wanted(interest, number, found.entry.payload_size):
+            stored = store.entry(log, number)
+            if stored is not None and is_wanted(interest, number, stored.entry.payload_size):
                 totals.new_payloads += 1
-                totals.bytes_known += found.entry.payload_size
+                totals.bytes_known += stored.entry.payload_size
             number += 1
 
 

@@ -28,7 +28,7 @@ from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.signatures import verify_in_threads
 from culm_connectors.bamboo_p2p.step_effects import Listener, StepEffects
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
+from culm_connectors.bamboo_p2p.store.spool_capacity import SpoolCapacity
 from culm_connectors.edge.fair_turns import FairWorker
 from culm_connectors.local_store.folder_lock import FolderLock
 from culm_connectors.transport import Identity
@@ -59,8 +59,8 @@ class BambooPeer:
         policy: FolderPolicy | None = None,
     ) -> None:
         # A payload larger than its sender's share of the spool could never be completed.
-        said = settings.connection.policy
-        otherwise = replace(said, max_size=min(said.max_size, store.shares.peer_bytes))
+        default_policy = settings.connection.policy
+        otherwise = replace(default_policy, max_size=min(default_policy.max_size, store.shares.peer_bytes))
         self.identity = identity
         self.settings = settings
         self.listeners: list[Listener] = []
@@ -71,7 +71,9 @@ class BambooPeer:
         self._peer = Peer(store, connection, verify_signatures=verify_in_threads)
         self._retention = Retention(policy, store, self._hooks.may_drop)
         self.enforcement = PolicyEnforcement(policy, store, otherwise)
-        self._spool = SpoolRoom(store, timeout_s=settings.spool_timeout_s, expires_s=settings.spool_expires_s)
+        self._spool = SpoolCapacity(
+            store, timeout_s=settings.spool_timeout_s, expires_s=settings.spool_expires_s
+        )
         effects = StepEffects(
             self._peer,
             store,
@@ -183,16 +185,16 @@ class BambooPeer:
 
         def step() -> HeldEntry:
             with self._store.exclusively():
-                held = author.publish(self._store, key_pair, log_id, payload, end_of_log=end_of_log)
-            log = (held.entry.public_key, held.entry.log_id)
-            self._peer.notify_connections(Changes([(log, held.entry.seq_num)]))
-            return held
+                signed = author.publish(self._store, key_pair, log_id, payload, end_of_log=end_of_log)
+            log = (signed.entry.public_key, signed.entry.log_id)
+            self._peer.notify_connections(Changes([(log, signed.entry.seq_num)]))
+            return signed
 
         return await self._worker.call(step)
 
-    async def add(self, given: list[NewEntry]) -> None:
+    async def add(self, entries: list[NewEntry]) -> None:
         """Verify and store entries from another source. Raises `BambooError`."""
-        await self._worker.call(lambda: self._peer.add(given))
+        await self._worker.call(lambda: self._peer.add(entries))
 
     async def follow(self, interest: FollowedLog) -> None:
         """Ask all peers that this side calls, now and later, for a log's missing and new entries.
@@ -285,8 +287,8 @@ class BambooPeer:
             channels,
             self._worker,
             self.settings,
-            partial(self._room_for_data, name),
-            partial(self._store.shares.brought_by, channels.remote),
+            partial(self._wait_for_capacity, name),
+            partial(self._store.shares.received_from, channels.remote),
             trace,
         )
         remote = RemotePeer(name, session, self._worker, is_proactive=is_proactive, principal=channels.remote)
@@ -310,19 +312,19 @@ class BambooPeer:
         self._peer.disconnect(remote.name)
         self._hooks.ended(remote)
         others = tuple(self.remotes.values())
-        if all(one.principal != remote.principal for one in others):
+        if all(remaining.principal != remote.principal for remaining in others):
             self._peer.notify_connections(self._spool.drop_of(remote.principal))
-        if all(one.address != remote.address for one in others):
+        if all(remaining.address != remote.address for remaining in others):
             self._peer.notify_connections(self._spool.drop_from(remote.address))
 
     # Internals.
 
-    async def _room_for_data(self, name: str) -> None:
+    async def _wait_for_capacity(self, name: str) -> None:
         """Wait until further data of a remote may be read."""
         remote = self.remotes[name]
         remote.is_held_back = True
-        await self._spool.until_room(remote.principal)
-        await self._hooks.until_room(remote)
+        await self._spool.wait_for_capacity(remote.principal)
+        await self._hooks.wait_for_capacity(remote)
         await self._worker.until_allowed()
         remote.is_held_back = False
 

@@ -41,29 +41,29 @@ def prove(store: BambooStore, log: LogKey, seq_num: int) -> Proof:
     """Check an entry by its pool: every signature, and every link along both paths."""
     numbers = sorted({*lower_pool(seq_num), *upper_pool(seq_num)})
     highest = store.highest_entry(log)
-    held = {number: found for number in numbers if (found := store.entry(log, number)) is not None}
+    entries = {number: entry for number in numbers if (entry := store.entry(log, number)) is not None}
     wrong: list[tuple[int, str]] = []
-    for number, found in held.items():
+    for number, entry in entries.items():
         try:
-            check_signature(found.entry_bytes, found.entry)
+            check_signature(entry.entry_bytes, entry.entry)
         except BambooError as error:
             wrong.append((number, str(error)))
-        wrong += [(number, f"its link to {target} names another entry") for target in _broken(found, held)]
-    lacking = [number for number in numbers if number not in held]
+        wrong += [(number, f"its link to {target} names another entry") for target in _broken(entry, entries)]
+    missing = [number for number in numbers if number not in entries]
     return Proof(
         seq_num,
-        tuple(held),
-        tuple(number for number in lacking if number <= max(highest, seq_num)),
-        tuple(number for number in lacking if number > max(highest, seq_num)),
+        tuple(entries),
+        tuple(number for number in missing if number <= max(highest, seq_num)),
+        tuple(number for number in missing if number > max(highest, seq_num)),
         tuple(wrong),
         store.has_payload(log, seq_num),
         fork_of(store, log),
     )
 
 
-def _broken(found: HeldEntry, held: dict[int, HeldEntry]) -> list[int]:
+def _broken(entry: HeldEntry, entries: dict[int, HeldEntry]) -> list[int]:
     return [
         target
-        for target, link in links_of(found.entry).items()
-        if target in held and held[target].hash != link
+        for target, link in links_of(entry.entry).items()
+        if target in entries and entries[target].hash != link
     ]

@@ -18,7 +18,7 @@ from culm_models.bamboo_p2p.requests.request import Request
 from culm_models.bamboo_p2p.wire.messages import CancelCode
 
 
-class News(NamedTuple):
+class ConnectionEffects(NamedTuple):
     """The effects of a step on one connection: events, and whether there is something to send."""
 
     events: list[BambooP2pEvent]
@@ -68,7 +68,9 @@ class RemotePeer:
         def step() -> Request:
             connection = self.session.connection
             request_id = connection.propose(wanted)
-            return next(one for one in connection.requests_for(wanted.log) if one.id == request_id)
+            return next(
+                request for request in connection.requests_for(wanted.log) if request.id == request_id
+            )
 
         while not self.ended.is_set():
             self._changed.clear()
@@ -86,17 +88,17 @@ class RemotePeer:
         """End the connection cleanly."""
         self.session.stop()
 
-    def news(self, connection: Connection, events: list[BambooP2pEvent]) -> News | None:
+    def effects_of(self, connection: Connection, events: list[BambooP2pEvent]) -> ConnectionEffects | None:
         """Return the effects of a step on the connection, or None. For the thread that works on the logs."""
-        news = News(events, bool(connection.control_waiting), connection.data_is_due)
+        effects = ConnectionEffects(events, bool(connection.control_waiting), connection.data_is_due)
         # A waiting proposal waits for credit or for an answer.
         former, self._credit = self._credit, connection.credit
-        return news if any(news) or former != self._credit else None
+        return effects if any(effects) or former != self._credit else None
 
-    def take_news(self, news: News) -> None:
+    def apply_effects(self, effects: ConnectionEffects) -> None:
         """Wake the session and waiting proposals after a step."""
-        self.session.wake(control=news.control_is_due, data=news.data_is_due)
-        self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in news.events)
+        self.session.wake(control=effects.control_is_due, data=effects.data_is_due)
+        self.is_set_up = self.is_set_up or any(isinstance(event, SetupRead) for event in effects.events)
         self._changed.set()
 
     def gone(self) -> None:
@@ -116,7 +118,7 @@ class PeerHooks:
         """Handle a new connection, before anything is sent on it."""
 
     def settled(
-        self, brought: Sequence[tuple[str, Changes]], told: Mapping[str, Sequence[BambooP2pEvent]]
+        self, changes_of: Sequence[tuple[str, Changes]], events_of: Mapping[str, Sequence[BambooP2pEvent]]
     ) -> None:
         """Handle each connection's changes and events after a step, in the thread that works on the logs.
 
@@ -130,7 +132,7 @@ class PeerHooks:
     def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
         """Handle payloads that retention has dropped; their entries stay. Runs in that thread."""
 
-    async def until_room(self, remote: RemotePeer) -> None:
+    async def wait_for_capacity(self, remote: RemotePeer) -> None:
         """Return once further data of a connection may be read."""
 
     def ended(self, remote: RemotePeer) -> None:

@@ -36,8 +36,8 @@ def no_trace(name: str, data: bytes) -> None:
 class BambooSession:
     """Drives `connection` over its lanes, `channels`, until either ends.
 
-    `until_room` is awaited before the first data is processed and after all data that was read; only then
-    the other end may send more. `taking` is the context in which the worker processes received bytes.
+    `wait_for_capacity` is awaited before the first data is processed and after all data that was read; only
+    then the other end may send more. `taking` is the context in which the worker processes received bytes.
     """
 
     lanes: ClassVar = 2
@@ -48,7 +48,7 @@ class BambooSession:
         channels: TwoChannels,
         worker: FairWorker,
         settings: BambooPeerSettings,
-        until_room: Callable[[], Awaitable[None]],
+        wait_for_capacity: Callable[[], Awaitable[None]],
         taking: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
         trace: Trace = no_trace,
     ) -> None:
@@ -60,7 +60,7 @@ class BambooSession:
         self._channels = channels
         self._worker = worker
         self._settings = settings
-        self._until_room = until_room
+        self._wait_for_capacity = wait_for_capacity
         self._taking = taking
         self._trace = trace
         self._pump = Pump(
@@ -102,7 +102,7 @@ class BambooSession:
             self.received_bytes += len(data)
             if is_first:
                 # The data of earlier connections may have used up the capacity.
-                await self._until_room()
+                await self._wait_for_capacity()
         return data
 
     def receive(self, lane: int, data: bytes) -> Generator[None, None, None]:
@@ -127,7 +127,7 @@ class BambooSession:
             return False
         await self._pump.wait_until(lambda: not connection.data_waits or connection.dropped is not None)
         if connection.dropped is None:
-            await self._until_room()
+            await self._wait_for_capacity()
         return connection.data_is_left
 
     async def capacity(self, lane: int) -> int:

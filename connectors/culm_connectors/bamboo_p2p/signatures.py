@@ -29,6 +29,6 @@ def verify_in_threads(public_key: bytes, signed: Sequence[bytes]) -> list[bool]:
     cuts = [signed[begin : begin + size] for begin in range(0, len(signed), size)]
     others = [pool.submit(verify_all, public_key, cut) for cut in cuts[1:]]
     verdicts = verify_all(public_key, cuts[0])
-    for other in others:
-        verdicts += other.result()
+    for pending_result in others:
+        verdicts += pending_result.result()
     return verdicts

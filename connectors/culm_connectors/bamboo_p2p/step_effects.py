@@ -1,4 +1,4 @@
-"""Effects of a step on the logs: its commit, charged quotas, and news for connections and listeners."""
+"""Effects of a step on the logs: its commit, charged quotas, and effects on connections and listeners."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from culm_connectors.bamboo_p2p.policy.enforcement import PolicyEnforcement
-from culm_connectors.bamboo_p2p.remote_peer import News, PeerHooks, RemotePeer
+from culm_connectors.bamboo_p2p.remote_peer import ConnectionEffects, PeerHooks, RemotePeer
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
+from culm_connectors.bamboo_p2p.store.spool_capacity import SpoolCapacity
 from culm_models.bamboo_p2p.events import BambooP2pEvent
 from culm_models.bamboo_p2p.peer import Peer
 
@@ -23,7 +23,7 @@ class StepEffects:
         self,
         peer: Peer,
         store: FolderStore,
-        spool: SpoolRoom,
+        spool: SpoolCapacity,
         enforcement: PolicyEnforcement,
         hooks: PeerHooks,
         remotes: Mapping[str, RemotePeer],
@@ -40,22 +40,22 @@ class StepEffects:
 
     def settle(self) -> None:
         """Commit a step and report its changes to connections and listeners. Runs in the worker."""
-        brought = self._peer.settle()
+        changes_of = self._peer.settle()
         # The loop adds and removes connections meanwhile. A new one is handled after the next step.
         connections = tuple(self._peer.connections.items())
         events_of = {name: connection.take_events() for name, connection in connections}
-        self._hooks.settled(brought, events_of)
+        self._hooks.settled(changes_of, events_of)
         self._store.commit()
         self._spool.settled()
         self._charge(events_of)
-        news_of = [
-            (remote, news)
+        effects_of = [
+            (remote, effects)
             for name, connection in connections
             if (remote := self._remotes.get(name)) is not None
-            and (news := remote.news(connection, events_of[name])) is not None
+            and (effects := remote.effects_of(connection, events_of[name])) is not None
         ]
-        if news_of:
-            self._loop.call_soon_threadsafe(self._report, news_of)
+        if effects_of:
+            self._loop.call_soon_threadsafe(self._report, effects_of)
 
     def _charge(self, events_of: Mapping[str, list[BambooP2pEvent]]) -> None:
         """Charge new entries and payloads to the quotas of their senders, and stop senders at their quota."""
@@ -70,11 +70,11 @@ class StepEffects:
             if remote.principal in full:
                 self._enforcement.enforce(remote.principal, remote.session.connection)
 
-    def _report(self, news_of: Sequence[tuple[RemotePeer, News]]) -> None:
-        for remote, news in news_of:
+    def _report(self, effects_of: Sequence[tuple[RemotePeer, ConnectionEffects]]) -> None:
+        for remote, effects in effects_of:
             if remote.ended.is_set():
                 continue
-            remote.take_news(news)
-            for event in news.events:
+            remote.apply_effects(effects)
+            for event in effects.events:
                 for listener in self._listeners:
                     listener(remote, event)

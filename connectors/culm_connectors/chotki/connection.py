@@ -103,9 +103,9 @@ class ReplicaConnection:
         self._last_sent: deque[bytes] = deque(maxlen=_NAMED_PACKETS)
 
     @property
-    def bringer(self) -> Bringer:
+    def origin(self) -> Bringer:
         """Origin in the records that it produces."""
-        return self.publisher.bringer
+        return self.publisher.origin
 
     @property
     def traces(self) -> str:
@@ -331,7 +331,7 @@ class ReplicaConnection:
         handshake = self.session.peer
         assert handshake is not None, "it has just come"
         vector = parse_vector(handshake.vector)
-        self.publisher.bringer = self.publisher.bringer._replace(peer=peer.src)
+        self.publisher.origin = self.publisher.origin._replace(peer=peer.src)
         known = Id(peer.src, self._shared.tail.ids.highest(peer.src))
         if known.seq > peer.seq:
             self.warn(Warned(SOURCE_RESTORED, _restored(peer, known)))

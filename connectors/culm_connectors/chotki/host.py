@@ -16,7 +16,7 @@ from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions, ReplicaPublisher
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
-from culm_connectors.chotki.spool import DiskSpool, SpoolRoom
+from culm_connectors.chotki.spool import DiskSpool, SpoolFolder
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import Arrival
 from culm_connectors.edge.fair_turns import LoopTurns
@@ -60,7 +60,7 @@ class EdgeShared:
     producer: BatchProducer
     kafka: KafkaSettings
     partitions: Partitions
-    spools: SpoolRoom
+    spools: SpoolFolder
     limits: StorageLimits
     settings: ChotkiEdgeSettings
     turns: LoopTurns
@@ -121,7 +121,7 @@ class EdgeHost:
         src, pro = live.id.src, live.entry.pro
         self._shared.limits.check_source(src)
         self._shared.limits.check_live(live.writes)
-        arrival = self._shared.tail.ids.arrives(src, pro, live.record, self._publisher.bringer)
+        arrival = self._shared.tail.ids.arrives(src, pro, live.record, self._publisher.origin)
         if arrival in _TOLD:
             code, text = _TOLD[arrival]
             self._warn(Warned(code, f"{live.letter} {live.id} {text}"))
@@ -141,7 +141,7 @@ class EdgeHost:
         assert isinstance(spool, DiskSpool), "opened here"
         self._shared.limits.check_vector(sync.vector)
         vector = parse_vector(sync.vector)
-        after = self.announced if sync.is_peers else self._publisher.brought
+        after = self.announced if sync.is_peers else self._publisher.received_up_to
         self._publisher.sync(sync.t, spool, vectors, vector, after)
         spool.keep()
         own = vector.get(self.src, 0)

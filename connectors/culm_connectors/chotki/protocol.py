@@ -19,7 +19,7 @@ from culm_connectors.chotki.metrics import families
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.settings import ALPN
 from culm_connectors.chotki.sources import SourceClaim, claim, own_object
-from culm_connectors.chotki.spool import SpoolRoom
+from culm_connectors.chotki.spool import SpoolFolder
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.chotki.warnings.unique_watch import UniqueWatch
@@ -102,10 +102,10 @@ class ChotkiProtocol:
         spools = context.settings.directory / SPOOL_FOLDER
         self._tail = PacketTail(
             ids,
-            SpoolRoom(spools / "tail", self._settings.max_tail_bytes),
+            SpoolFolder(spools / "tail", self._settings.max_tail_bytes),
             max_memory_bytes=self._settings.max_tail_memory_bytes,
         )
-        self._spools = SpoolRoom(spools / "intake", self._settings.max_spool_bytes)
+        self._spools = SpoolFolder(spools / "intake", self._settings.max_spool_bytes)
 
         def judge(principal: Principal) -> Refusal | None:
             return context.access.rules(_ACCESS_TABLE).judge(principal)

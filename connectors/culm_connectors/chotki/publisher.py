@@ -60,15 +60,15 @@ class ReplicaPublisher:
         producer: BatchProducer,
         kafka: KafkaSettings,
         partitions: Partitions,
-        bringer: Bringer,
+        origin: Bringer,
         queue: IntakeQueue,
         gaps: GapWatch,
         limits: StorageLimits,
         latency: Durations | None = None,
         compat: Compat = Compat.DEFAULT,
     ) -> None:
-        self.bringer = bringer
-        self.brought: dict[int, int] = {}
+        self.origin = origin
+        self.received_up_to: dict[int, int] = {}
         """Progress of the connection, by source."""
         self.gaps = gaps
         self._compat = compat
@@ -114,7 +114,7 @@ class ReplicaPublisher:
             )
         src = live.id.src
         compat = self._compat_of(lambda: read_live(parse(live.record), live.record))
-        value = PacketRecord(self.bringer, self.brought.get(src, 0), live.record, compat).encode()
+        value = PacketRecord(self.origin, self.received_up_to.get(src, 0), live.record, compat).encode()
         packet = WaitingPacket(src, live.entry.pro if live.counts else None, value)
         self._queue.put_packet(packet, _now_ms())
         if live.counts:
@@ -171,7 +171,7 @@ class ReplicaPublisher:
 
     def _raise(self, entries: Mapping[int, int]) -> None:
         for src, pro in entries.items():
-            self.brought[src] = max(pro, self.brought.get(src, 0))
+            self.received_up_to[src] = max(pro, self.received_up_to.get(src, 0))
 
     async def _produce_packets(self, packets: Iterable[WaitingPacket]) -> None:
         by_partition: dict[int, list[ProducerRecord]] = defaultdict(list)
@@ -193,11 +193,9 @@ class ReplicaPublisher:
             # Entries that a strict reader would refuse are read as the Go replica reads them.
             vectors = [(block, write_vector(parse_vector(vector))) for block, vector in vectors]
         await self._produce_operands((vector_key(block), vector) for block, vector in vectors)
-        record = CommitRecord(
-            self.bringer, sync.t, sync.vector, sync.after, tuple(sorted(self._ends.items()))
-        )
-        key = session_key(self.bringer.edge, self.bringer.session)
-        partition = self.bringer.session % self._partitions.commits
+        record = CommitRecord(self.origin, sync.t, sync.vector, sync.after, tuple(sorted(self._ends.items())))
+        key = session_key(self.origin.edge, self.origin.session)
+        partition = self.origin.session % self._partitions.commits
         ends = await self._send("chotki.commits", {partition: [ProducerRecord(key, record.encode())]})
         self.gaps.commit(parse_vector(sync.vector), partition, ends[partition])
 
@@ -207,7 +205,7 @@ class ReplicaPublisher:
         for key, operand in operands:
             partition = block_partition(key, self._partitions.fields)
             compat = self._compat_of(partial(check_value, chr(key[17]), operand))
-            for record in OperandRecord.of(self.bringer, operand, compat):
+            for record in OperandRecord.of(self.origin, operand, compat):
                 by_partition[partition].append(ProducerRecord(key, record.encode()))
             size += len(operand) + len(key)
             if size >= _BATCH_BYTES:

@@ -1,6 +1,6 @@
 """Temporary storage of an edge on disk: bounded, and deleted with the process (reference 10, 6).
 
-A `SpoolRoom` is a folder with a limit, a `Chunk` is a sequence of entries in memory or in a file. A
+A `SpoolFolder` is a folder with a limit, a `Chunk` is a sequence of entries in memory or in a file. A
 `DiskSpool` holds the fields of an incomplete diff, an `IntakeQueue` the changes of a connection that Kafka
 has not acknowledged.
 """
@@ -31,7 +31,7 @@ _HEAD: Final = struct.Struct(">QQ?Q")
 """Head of a queued packet: time in ms, source, whether it advances the source's entry, and the new entry."""
 
 
-class SpoolRoom:
+class SpoolFolder:
     """A limited number of bytes in a folder. Files of a former run are deleted.
 
     Writers reserve capacity first and return it later. `used_bytes` is the reserved capacity.
@@ -78,12 +78,12 @@ class SpoolRoom:
 class Chunk:
     """A sequence of entries (bytes), in memory or in a file. `read` returns them in order, repeatedly."""
 
-    __slots__ = ("_data", "_path", "_room", "count", "size")
+    __slots__ = ("_data", "_path", "_spool_folder", "count", "size")
 
-    def __init__(self, room: SpoolRoom) -> None:
+    def __init__(self, folder: SpoolFolder) -> None:
         self.count = 0
         self.size = 0
-        self._room = room
+        self._spool_folder = folder
         self._data = bytearray()
         self._path: Path | None = None
 
@@ -107,7 +107,7 @@ class Chunk:
     def spill(self) -> None:
         """Move the chunk from memory to disk. Raises `SpoolFull`."""
         if self._path is None:
-            self._path = self._room.write(self._data)
+            self._path = self._spool_folder.write(self._data)
             self._data = bytearray()
 
     def read(self, at: int, max_items: int, max_bytes: int) -> tuple[list[bytes], int]:
@@ -143,7 +143,7 @@ class Chunk:
         """Delete the entries and the file."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
-            self._room.give(self.size)
+            self._spool_folder.give(self.size)
             self._path = None
         self._data = bytearray()
         self.count = self.size = 0
@@ -152,18 +152,18 @@ class Chunk:
 class DiskSpool:
     """Implements `Spool`. After `keep`, `drop` does nothing and the fields stay until `close`."""
 
-    def __init__(self, room: SpoolRoom) -> None:
+    def __init__(self, folder: SpoolFolder) -> None:
         self.bytes = 0
         self.sizes = OperandSizes()
         """Upper bounds of the growth of each field."""
-        self._room = room
-        self._file = room.open_file(_MEMORY_BYTES)
+        self._spool_folder = folder
+        self._file = folder.open_file(_MEMORY_BYTES)
         self._kept = False
 
     def extend(self, fields: list[tuple[bytes, bytes]]) -> None:
         """Append store keys and operands. Raises `SpoolFull`."""
         data = b"".join(key + len(value).to_bytes(4, "big") + value for key, value in fields)
-        self._room.take(len(data))
+        self._spool_folder.take(len(data))
         self.bytes += len(data)
         try:
             self._file.write(data)
@@ -188,7 +188,7 @@ class DiskSpool:
 
     def close(self) -> None:
         """Delete the file. Repeated calls do nothing."""
-        self._room.give(self.bytes)
+        self._spool_folder.give(self.bytes)
         self.bytes = 0
         self._file.close()
 
@@ -214,10 +214,10 @@ class WaitingSync(NamedTuple):
 class IntakeQueue:
     """The queue of one connection. `bytes` and `count` include the batch that was taken and is not `done`."""
 
-    def __init__(self, room: SpoolRoom, max_memory_bytes: int) -> None:
+    def __init__(self, folder: SpoolFolder, max_memory_bytes: int) -> None:
         self.bytes = 0
         self.count = 0
-        self._room = room
+        self._spool_folder = folder
         self._max_memory_bytes = max_memory_bytes
         self._queue: deque[Chunk | tuple[int, WaitingSync]] = deque()
         self._at = 0
@@ -236,7 +236,7 @@ class IntakeQueue:
         if not isinstance(last, Chunk) or last.is_full or last.is_on_disk:
             if isinstance(last, Chunk):
                 self._set_aside(last)
-            last = Chunk(self._room)
+            last = Chunk(self._spool_folder)
             self._queue.append(last)
         head = _HEAD.pack(now_ms, packet.src, packet.pro is not None, packet.pro or 0)
         last.append(head + packet.record)

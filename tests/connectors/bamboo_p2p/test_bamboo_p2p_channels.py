@@ -216,7 +216,7 @@ class ConnectionMeanwhile(PeerHooks):
         self.is_due = False
 
     def settled(
-        self, brought: Sequence[tuple[str, Changes]], told: Mapping[str, Sequence[BambooP2pEvent]]
+        self, changes_of: Sequence[tuple[str, Changes]], events_of: Mapping[str, Sequence[BambooP2pEvent]]
     ) -> None:
         if self.is_due:
             self.is_due = False

@@ -57,9 +57,9 @@ class Party(PeerHooks):
         self.room_behind = 1_000
 
     def settled(
-        self, brought: Sequence[tuple[str, Changes]], told: Mapping[str, Sequence[BambooP2pEvent]]
+        self, changes_of: Sequence[tuple[str, Changes]], events_of: Mapping[str, Sequence[BambooP2pEvent]]
     ) -> None:
-        for event in (one for several in told.values() for one in several):
+        for event in (one for several in events_of.values() for one in several):
             if isinstance(event, Proposed):
                 self.proposed += 1
             elif isinstance(event, RequestCancelled):

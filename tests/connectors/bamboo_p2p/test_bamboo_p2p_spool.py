@@ -12,7 +12,7 @@ from culm_connectors.bamboo_p2p.interest import FollowedLog
 from culm_connectors.bamboo_p2p.peer import BambooPeer
 from culm_connectors.bamboo_p2p.settings import BambooPeerSettings
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.bamboo_p2p.store.spool_room import SpoolRoom
+from culm_connectors.bamboo_p2p.store.spool_capacity import SpoolCapacity
 from culm_connectors.bamboo_p2p.store.tables import DATABASE_FILE
 from culm_connectors.edge.fair_turns import calling
 from culm_connectors.url import Url
@@ -51,7 +51,7 @@ def opened(folder: Path, clock: Clock | None = None) -> FolderStore:
 
 
 def bring(store: FolderStore, who: str, seq_num: int, offset: int, size: int) -> None:
-    with store.shares.brought_by(who):
+    with store.shares.received_from(who):
         store.put_unverified(LOG, seq_num, offset, bytes(size))
 
 
@@ -59,8 +59,8 @@ def counts(store: FolderStore, *principals: str) -> list[int]:
     return [store.shares.bytes_of(one) for one in principals]
 
 
-def room(store: FolderStore, *, timeout_s: float = 60.0) -> SpoolRoom:
-    return SpoolRoom(store, timeout_s=timeout_s, expires_s=DAY_S)
+def room(store: FolderStore, *, timeout_s: float = 60.0) -> SpoolCapacity:
+    return SpoolCapacity(store, timeout_s=timeout_s, expires_s=DAY_S)
 
 
 def test_a_byte_counts_to_who_brought_it_first_until_its_payload_is_forgotten(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ async def test_whose_share_is_full_waits_alone_and_not_for_ever(tmp_path: Path) 
     spool = room(store)
     bring(store, "one", 1, 0, 100)
     spool.settled()
-    await spool.until_room("other")
-    waiting = asyncio.create_task(spool.until_room("one"))
+    await spool.wait_for_capacity("other")
+    waiting = asyncio.create_task(spool.wait_for_capacity("one"))
     for _ in range(10):
         await asyncio.sleep(0)
     assert not waiting.done()
@@ -126,12 +126,12 @@ async def test_whose_share_is_full_waits_alone_and_not_for_ever(tmp_path: Path) 
     bring(store, "one", 1, 0, 100)
     hurried = room(store, timeout_s=0.0)
     with pytest.raises(LimitReached, match="no room"):
-        await hurried.until_room("one")
+        await hurried.wait_for_capacity("one")
     # The room of all is bounded for everybody.
     store.put_unverified(LOG, 2, 0, bytes(300))
     hurried.settled()
     with pytest.raises(LimitReached):
-        await hurried.until_room("other")
+        await hurried.wait_for_capacity("other")
     store.close()
 
 
@@ -182,9 +182,9 @@ async def test_principals_of_one_address_have_half_of_the_spool_together(tmp_pat
         bring_from(store, "10.0.0.1", number)
     spool.settled()
     with calling("10.0.0.1", "key 6"), pytest.raises(LimitReached):
-        await spool.until_room("key 6")
+        await spool.wait_for_capacity("key 6")
     with calling("10.0.0.2", "honest"):
-        await spool.until_room("honest")
+        await spool.wait_for_capacity("honest")
     store.commit()
     store.close()
     again = opened(tmp_path)

@@ -22,7 +22,7 @@ from culm_connectors.chotki.spool import (
     Chunk,
     DiskSpool,
     IntakeQueue,
-    SpoolRoom,
+    SpoolFolder,
     WaitingPacket,
     WaitingSync,
 )
@@ -65,7 +65,7 @@ def files(folder: Path) -> int:
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("most_bytes", [1, 20, 1_000])
 def test_a_chunk_gives_back_its_entries_in_any_bites(tmp_path: Path, on_disk: bool, most_bytes: int) -> None:
-    chunk = Chunk(SpoolRoom(tmp_path, MIB))
+    chunk = Chunk(SpoolFolder(tmp_path, MIB))
     entries = [bytes([number]) * number for number in range(30)]
     for one in entries:
         chunk.append(one)
@@ -84,7 +84,7 @@ def test_a_chunk_gives_back_its_entries_in_any_bites(tmp_path: Path, on_disk: bo
 
 def test_a_room_is_empty_at_the_start_and_gives_no_more_than_it_has(tmp_path: Path) -> None:
     (tmp_path / "chunk-7").write_bytes(b"of a former run")
-    room = SpoolRoom(tmp_path, 100)
+    room = SpoolFolder(tmp_path, 100)
     assert files(tmp_path) == 0
     room.take(60)
     with pytest.raises(SpoolFull):
@@ -96,7 +96,7 @@ def test_a_room_is_empty_at_the_start_and_gives_no_more_than_it_has(tmp_path: Pa
 
 
 def test_a_disk_that_takes_nothing_is_a_full_one(tmp_path: Path) -> None:
-    room = SpoolRoom(tmp_path / "folder", 100)
+    room = SpoolFolder(tmp_path / "folder", 100)
     (tmp_path / "folder").rmdir()
     with pytest.raises(SpoolFull, match="chunk-0"):
         room.write(b"x")
@@ -104,7 +104,7 @@ def test_a_disk_that_takes_nothing_is_a_full_one(tmp_path: Path) -> None:
 
 
 def test_the_fields_of_a_sync_take_room_until_it_is_closed(tmp_path: Path) -> None:
-    room = SpoolRoom(tmp_path, 1_000)
+    room = SpoolFolder(tmp_path, 1_000)
     spool = DiskSpool(room)
     fields = [(FIELD_KEY, bytes([number]) * 50) for number in range(10)]
     spool.extend(fields)
@@ -127,7 +127,7 @@ def packet(number: int) -> WaitingPacket:
 
 
 def test_packets_and_syncs_come_out_of_memory_and_disk_as_they_went_in(tmp_path: Path) -> None:
-    room = SpoolRoom(tmp_path, 64 * MIB)
+    room = SpoolFolder(tmp_path, 64 * MIB)
     queue = IntakeQueue(room, 2 * MIB)
     expected: list[object] = []
     for number in range(1_000):
@@ -156,7 +156,7 @@ def number_of(one: object) -> int:
 
 
 def test_what_is_taken_while_more_is_put_keeps_its_order(tmp_path: Path) -> None:
-    queue = IntakeQueue(SpoolRoom(tmp_path, 64 * MIB), CHUNK_BYTES)
+    queue = IntakeQueue(SpoolFolder(tmp_path, 64 * MIB), CHUNK_BYTES)
     found = []
     for number in range(2_000):
         queue.put_packet(packet(number), 0)
@@ -168,7 +168,7 @@ def test_what_is_taken_while_more_is_put_keeps_its_order(tmp_path: Path) -> None
 
 
 def test_a_queue_beyond_its_room_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
-    room = SpoolRoom(tmp_path, 2 * MIB + 200_000)
+    room = SpoolFolder(tmp_path, 2 * MIB + 200_000)
     queue = IntakeQueue(room, MIB)
     taken = 0
     with pytest.raises(SpoolFull):
@@ -184,7 +184,9 @@ def test_a_queue_beyond_its_room_refuses_and_keeps_what_it_has(tmp_path: Path) -
 
 
 def tail_of(folder: Path, *, disk: int = 64 * MIB, memory: int = 2 * MIB) -> PacketTail:
-    return PacketTail(PacketIds(1_000, cast(Any, Merged())), SpoolRoom(folder, disk), max_memory_bytes=memory)
+    return PacketTail(
+        PacketIds(1_000, cast(Any, Merged())), SpoolFolder(folder, disk), max_memory_bytes=memory
+    )
 
 
 def read(tail: PacketTail, start: int, end: int) -> None:

@@ -253,10 +253,10 @@ async def test_a_packet_that_was_there_is_told_of(
 
 async def test_a_repeat_by_the_same_way_is_neither_produced_nor_a_loop(edge: Edge) -> None:
     connection, far = await edge.meet(Replica(0xA))
-    edge.read(packet(5), bringer=connection.bringer)
+    edge.read(packet(5), bringer=connection.origin)
     await far.write(packet(5))
     await until(lambda: edge.driver.metrics.warned["chotki.repeated"] == 1)
-    assert edge.producer.of("chotki.packets") == [] and connection.publisher.brought[0xB] == pro(5)
+    assert edge.producer.of("chotki.packets") == [] and connection.publisher.received_up_to[0xB] == pro(5)
 
 
 async def test_a_replica_that_was_restored_from_an_old_copy_is_noticed(edge: Edge) -> None:

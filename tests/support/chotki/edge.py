@@ -15,7 +15,7 @@ from culm_connectors.chotki.local_state.store import ChotkiStore
 from culm_connectors.chotki.metrics import ChotkiMetrics
 from culm_connectors.chotki.publisher import Partitions
 from culm_connectors.chotki.settings import ChotkiEdgeSettings
-from culm_connectors.chotki.spool import SpoolRoom
+from culm_connectors.chotki.spool import SpoolFolder
 from culm_connectors.chotki.storage_limits import StorageLimits
 from culm_connectors.chotki.warnings.packet_ids import PacketIds
 from culm_connectors.edge.fair_turns import LoopTurns
@@ -68,13 +68,13 @@ def edge_shared(
         yield EdgeShared(
             store=store,
             tail=PacketTail(
-                PacketIds(1_000, store), SpoolRoom(folder / "tail", 1 << 22), max_memory_bytes=1 << 20
+                PacketIds(1_000, store), SpoolFolder(folder / "tail", 1 << 22), max_memory_bytes=1 << 20
             ),
             source=OwnSource(OWN_SOURCE),
             producer=cast(Any, producer or NoKafka()),
             kafka=KafkaSettings(bootstrap="nowhere:1", prefix="culm."),
             partitions=Partitions(2, 2, 2),
-            spools=SpoolRoom(folder / "spool", 1 << 22),
+            spools=SpoolFolder(folder / "spool", 1 << 22),
             limits=StorageLimits(store, settings.max_record_bytes),
             settings=settings,
             turns=LoopTurns(),

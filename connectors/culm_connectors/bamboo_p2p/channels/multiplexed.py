@@ -83,11 +83,11 @@ class Multiplexed:
     async def write(self, lane: int, data: bytes) -> None:
         """Send on a channel. The first bytes, on the control channel, are the setup bytes."""
         if not self._setup_is_out:
-            found = decode_setup(data)
-            assert found is not None, "a connection begins with its setup"
+            decoded = decode_setup(data)
+            assert decoded is not None, "a connection begins with its setup"
             self._setup_is_out = True
-            self._out += data[: found[1]]
-            data = data[found[1] :]
+            self._out += data[: decoded[1]]
+            data = data[decoded[1] :]
         self._endpoint.write(lane, data)
         await self._notify()
         if lane == CONTROL:
@@ -159,11 +159,11 @@ class Multiplexed:
         size, is_left = len(data), True
         if self._setup_in is not None:
             self._setup_in += data
-            found = decode_setup(self._setup_in)
-            if found is None:
+            decoded = decode_setup(self._setup_in)
+            if decoded is None:
                 return None
-            self._control += self._setup_in[: found[1]]
-            data = bytes(self._setup_in[found[1] :])
+            self._control += self._setup_in[: decoded[1]]
+            data = bytes(self._setup_in[decoded[1] :])
             self._setup_in = None
         while is_left:
             frames, empty_frames = self._endpoint.frames, self._endpoint.empty_frames

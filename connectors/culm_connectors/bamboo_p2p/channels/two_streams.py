@@ -66,17 +66,17 @@ async def open_streams(connection: Connection) -> TwoStreams:
 
 async def accept_streams(connection: Connection) -> TwoStreams:
     """Accept the two streams of a connection that the other side has opened. Raises `ChannelError`."""
-    found: dict[int, SendStream] = {}
+    streams: dict[int, SendStream] = {}
     try:
         async with asyncio.timeout(_OPENING_TIMEOUT_S):
-            while len(found) < 2:
+            while len(streams) < 2:
                 stream = await connection.accept_stream()
                 kind = await stream.read(1)
-                if stream.send is None or kind not in (b"\x00", b"\x01") or kind[0] in found:
+                if stream.send is None or kind not in (b"\x00", b"\x01") or kind[0] in streams:
                     raise ChannelError("a stream is neither the control channel nor the data channel")
-                found[kind[0]] = stream.send
+                streams[kind[0]] = stream.send
     except TimeoutError:
         raise ChannelError(f"two streams were not opened within {_OPENING_TIMEOUT_S:g} s") from None
     except TransportError as error:
         raise ChannelError(f"two streams were not opened: {error}") from error
-    return TwoStreams(connection, found[CONTROL], found[DATA])
+    return TwoStreams(connection, streams[CONTROL], streams[DATA])

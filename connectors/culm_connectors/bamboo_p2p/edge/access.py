@@ -73,27 +73,27 @@ class EdgePolicy(FolderPolicy):
 
 
 def _patterns(names: Iterable[str]) -> list[LogPattern]:
-    found: list[LogPattern] = []
+    patterns: list[LogPattern] = []
     for name in names:
         try:
-            found.append(parse_log_pattern(name))
+            patterns.append(parse_log_pattern(name))
         except ValueError:
             continue  # a malformed name allows nothing
-    return found
+    return patterns
 
 
-def _both(some: Iterable[LogPattern], others: Iterable[LogPattern]) -> tuple[LogPattern, ...]:
-    """Return patterns of the logs that match both a pattern of `some` and one of `others`."""
-    others = tuple(others)
+def _both(first: Iterable[LogPattern], second: Iterable[LogPattern]) -> tuple[LogPattern, ...]:
+    """Return patterns of the logs that match both a pattern of `first` and one of `second`."""
+    second = tuple(second)
     return tuple(
         LogPattern(
-            one.public_key if other.public_key is None else other.public_key,
-            one.log_id if other.log_id is None else other.log_id,
+            left.public_key if right.public_key is None else right.public_key,
+            left.log_id if right.log_id is None else right.log_id,
         )
-        for one in some
-        for other in others
-        if (one.public_key is None or other.public_key in (None, one.public_key))
-        and (one.log_id is None or other.log_id in (None, one.log_id))
+        for left in first
+        for right in second
+        if (left.public_key is None or right.public_key in (None, left.public_key))
+        and (left.log_id is None or right.log_id in (None, left.log_id))
     )
 
 

@@ -149,8 +149,8 @@ class LogApplier:
     def _put(self, peer: Peer, log: LogKey, entry_bytes: bytes, payload: bytes, taken: _Taken) -> int | None:
         """Store an entry, and its payload unless empty. Returns its number; None if the log forks there."""
         store = peer.store
-        held = _decode(entry_bytes, store.flavour)
-        entry = held.entry
+        received = _decode(entry_bytes, store.flavour)
+        entry = received.entry
         if (entry.public_key, entry.log_id) != log:
             raise RecordError(f"an entry of log {entry.log_id} under the key of another log")
         before = store.entry(log, entry.seq_num)
@@ -162,10 +162,10 @@ class LogApplier:
             taken.payloads += bool(payload)
             if store.entry(log, entry.seq_num) is None:
                 return None  # of another branch: the proof is stored
-        elif before.hash != held.hash:
+        elif before.hash != received.hash:
             peer.add([NewEntry(entry_bytes)])
             return None
-        if not payload and self._awaited.entry(log, held):
+        if not payload and self._awaited.entry(log, received):
             self._outbox.seen_payload(log, entry.seq_num)
             taken.payloads += 1
         return entry.seq_num

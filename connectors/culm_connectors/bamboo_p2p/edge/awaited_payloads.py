@@ -79,12 +79,12 @@ class AwaitedPayloads:
         self._max_bytes = max_bytes
         self._unclaimed_bytes = tables.unclaimed_bytes()
 
-    def entry(self, log: LogKey, held: HeldEntry) -> bool:
+    def entry(self, log: LogKey, stored: HeldEntry) -> bool:
         """Handle an entry without its payload. Returns whether earlier chunks complete the payload."""
-        seq_num, payload_hash = held.entry.seq_num, held.entry.payload_hash
+        seq_num, payload_hash = stored.entry.seq_num, stored.entry.payload_hash
         if self._store.is_dropped(log, seq_num):
             return False
-        if not held.entry.payload_size:
+        if not stored.entry.payload_size:
             if not self._store.has_payload(log, seq_num):
                 self._store.put_unverified(log, seq_num, 0, b"")
                 self._store.verify_payload(log, seq_num)
@@ -96,7 +96,7 @@ class AwaitedPayloads:
         self._unclaimed_bytes -= sum(len(data) for _, data in chunks)
         is_whole = False
         for offset, data in chunks:
-            is_whole = self._put(log, held, offset, data)
+            is_whole = self._put(log, stored, offset, data)
         if not is_whole:
             self._expected.expect(log, seq_num)
         return is_whole
@@ -106,11 +106,11 @@ class AwaitedPayloads:
         whole: list[tuple[LogKey, int]] = []
         awaiting = self._tables.awaiting(payload_hash)
         for log, seq_num in awaiting:
-            held = self._store.entry(log, seq_num)
+            stored = self._store.entry(log, seq_num)
             is_here = self._store.has_payload(log, seq_num) or self._store.is_dropped(log, seq_num)
-            if held is None or is_here:
+            if stored is None or is_here:
                 continue
-            if self._put(log, held, offset, data):
+            if self._put(log, stored, offset, data):
                 whole.append((log, seq_num))
         if not awaiting:
             self._tables.put_unclaimed(payload_hash, offset, data)
@@ -120,9 +120,9 @@ class AwaitedPayloads:
                 self.has_dropped = True
         return whole
 
-    def _put(self, log: LogKey, held: HeldEntry, offset: int, data: bytes) -> bool:
+    def _put(self, log: LogKey, stored: HeldEntry, offset: int, data: bytes) -> bool:
         """Store a chunk for an entry. Returns whether the payload is complete by it, and held."""
-        seq_num, size = held.entry.seq_num, held.entry.payload_size
+        seq_num, size = stored.entry.seq_num, stored.entry.payload_size
         if offset + len(data) > size:
             return False
         self._store.put_unverified(log, seq_num, offset, data)

@@ -19,7 +19,7 @@ from culm_connectors.bamboo_p2p.edge.awaited_payloads import WAIT_S, AwaitedPayl
 from culm_connectors.bamboo_p2p.edge.hooks import BambooBudget, EdgeHooks, edge_budgets
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
-from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.outbox import DataOrigin, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.publisher import OutboxPublisher, SparsePartitions
 from culm_connectors.bamboo_p2p.edge.reports import Holdings, RefusalReports
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
@@ -117,7 +117,7 @@ class FlavourEdge:
         """Update `sizes` regularly until cancelled."""
 
         def sizes(peer: Peer) -> EdgeSizes:
-            requests = sum(len(one.requests) for one in peer.connections.values())
+            requests = sum(len(connection.requests) for connection in peer.connections.values())
             store = self._store
             return EdgeSizes(len(store.logs), store.spooled_bytes, len(store.shares.full), requests)
 
@@ -138,7 +138,7 @@ class FlavourEdge:
 
     async def keep_connected(self) -> None:
         """Keep connections to the peers in `connect`, until cancelled."""
-        name = next(one for one in self._settings.flavours if one == self.flavour.name)
+        name = next(flavour for flavour in self._settings.flavours if flavour == self.flavour.name)
         async with asyncio.TaskGroup() as group:
             for url in self._settings.addresses(self._settings.connect, name):
                 group.create_task(self.peer.keep_connected(url))
@@ -218,14 +218,14 @@ async def open_flavour(
         kinds = LogKinds(store, read_facts)
         # Another id than the connector's: p2panda's follower treats records of this edge like those of other
         # connectors, by its own rules of interest.
-        connector_id = bytes(one ^ 0xFF for one in context.connector_id)
+        connector_id = bytes(octet ^ 0xFF for octet in context.connector_id)
         expected = ExpectedPayloads()
         awaited = AwaitedPayloads(store, tables, expected, max_bytes=settings.max_unclaimed_payload_bytes)
         outbox = KafkaOutbox(
             store,
             tables,
             kinds,
-            BroughtBy(context.key_pair.public_key, 0),
+            DataOrigin(context.key_pair.public_key, 0),
             connector_id,
             inline_bytes=settings.inline_payload_bytes,
             payload_wait_s=settings.payload_wait_s,

@@ -13,7 +13,7 @@ from typing import Final
 
 from culm_connectors.bamboo_p2p.channels.budgets import ChannelBudget
 from culm_connectors.bamboo_p2p.edge.metrics import BambooMetrics
-from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.outbox import DataOrigin, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.reports import Holdings, RefusalReports
 from culm_connectors.bamboo_p2p.edge.settings import BambooEdgeSettings
 from culm_connectors.bamboo_p2p.remote_peer import PeerHooks, RemotePeer
@@ -87,7 +87,7 @@ class EdgeHooks(PeerHooks):
         """By connection: received bytes that are charged to its principal's budget."""
         self._max_waiting_bytes = max_waiting_bytes
         self._loop = asyncio.get_running_loop()
-        self._sources: dict[str, BroughtBy] = {}
+        self._origins: dict[str, DataOrigin] = {}
         self._numbers = count(1)
 
     def watching(self) -> AbstractContextManager[None]:
@@ -96,26 +96,26 @@ class EdgeHooks(PeerHooks):
 
     def begun(self, remote: RemotePeer) -> None:
         """Count a new connection and assign its origin."""
-        self._sources[remote.name] = BroughtBy(peer_id(remote.principal), next(self._numbers), remote.name)
+        self._origins[remote.name] = DataOrigin(peer_id(remote.principal), next(self._numbers), remote.name)
         self._metrics.connections += 1
         self._metrics.connections_total += 1
 
     def settled(
         self,
-        brought: Sequence[tuple[str, Changes]],
-        told: Mapping[str, Sequence[events.BambooP2pEvent]],
+        changes_of: Sequence[tuple[str, Changes]],
+        events_of: Mapping[str, Sequence[events.BambooP2pEvent]],
     ) -> None:
         """Put new entries and payloads into the outbox, and pass reports and counts to the event loop."""
         notes: list[Callable[[], None]] = []
-        for name, changes in brought:
-            source = self._sources[name]
+        for name, changes in changes_of:
+            origin = self._origins[name]
             for log, seq_num in changes.entries:
-                is_entry, is_payload = self._outbox.brought(log, seq_num, source)
+                is_entry, is_payload = self._outbox.received(log, seq_num, origin)
                 if is_entry or is_payload:
                     notes.append(
                         partial(
                             self._holdings.add,
-                            source.peer,
+                            origin.peer,
                             log,
                             seq_num,
                             entry=is_entry,
@@ -126,15 +126,17 @@ class EdgeHooks(PeerHooks):
             for log in changes.forked:
                 proof = self._store.fork_proof(log)
                 if proof is not None:
-                    notes.append(partial(self._refusals.fork, log, proof, source.peer))
-        for name, several in told.items():
+                    notes.append(partial(self._refusals.fork, log, proof, origin.peer))
+        for name, several in events_of.items():
             for event in several:
                 if isinstance(event, _ENDS_WAITING):
                     self._outbox.release(name)
-                peer = self._sources[name].peer
+                peer = self._origins[name].peer
                 if isinstance(event, events.PayloadSkipped):
                     if event.reason is SkipReason.UNAVAILABLE:
-                        notes.append(partial(self._holdings.lacks_payload, peer, event.log, event.seq_num))
+                        notes.append(
+                            partial(self._holdings.add_missing_payload, peer, event.log, event.seq_num)
+                        )
                 elif isinstance(event, events.ConnectionDropped):
                     notes.append(partial(self._refusals.violation, event, peer))
         if notes:
@@ -149,11 +151,11 @@ class EdgeHooks(PeerHooks):
     def dropped(self, payloads: Sequence[tuple[LogKey, int]]) -> None:
         """Count the payloads that retention has dropped."""
         entries = (self._store.entry(log, seq_num) for log, seq_num in payloads)
-        size = sum(held.entry.payload_size for held in entries if held is not None)
+        size = sum(entry.entry.payload_size for entry in entries if entry is not None)
         if payloads:
             self._loop.call_soon_threadsafe(self._count_dropped, len(payloads), size)
 
-    async def until_room(self, remote: RemotePeer) -> None:
+    async def wait_for_capacity(self, remote: RemotePeer) -> None:
         """Wait until the principal's budget allows more and Kafka has acknowledged enough of its data."""
         session = remote.session
         size = session.received_bytes - self._taken.get(remote.name, 0)
@@ -169,7 +171,7 @@ class EdgeHooks(PeerHooks):
     def ended(self, remote: RemotePeer) -> None:
         """Release entries that wait for payloads of this connection, and count its end."""
         self._outbox.forget(remote.name)
-        del self._sources[remote.name]
+        del self._origins[remote.name]
         self._loop.call_soon_threadsafe(self._count_end, remote)
 
     def _count(self, is_entry: bool, is_payload: bool) -> None:

@@ -35,10 +35,10 @@ class LogKinds:
         """Return the kind of a log, or `UNKNOWN` as long as it cannot be determined."""
         if self._store.flavour is YAMF:
             return LogKind.BARE
-        found = self._known.get(log, LogKind.UNKNOWN)
-        if found is LogKind.UNKNOWN and (found := self._look(log)) is not LogKind.UNKNOWN:
-            self._known[log] = found
-        return found
+        kind = self._known.get(log, LogKind.UNKNOWN)
+        if kind is LogKind.UNKNOWN and (kind := self._look(log)) is not LogKind.UNKNOWN:
+            self._known[log] = kind
+        return kind
 
     def note_schema(self, log: LogKey, schema_id: str) -> None:
         """Set the kind of a log by the schema id in the record of its first entry; empty for a bare log."""

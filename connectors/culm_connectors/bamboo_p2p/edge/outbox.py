@@ -32,7 +32,7 @@ _MOST_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtBy:
+class DataOrigin:
     """The origin of an entry or payload: the peer's id (32 bytes), the connection's number and its name."""
 
     peer: bytes
@@ -47,7 +47,7 @@ class RefusedOperation:
     error: CulmError
     held: HeldEntry
     payload: bytes
-    source: BroughtBy
+    origin: DataOrigin
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class KafkaOutbox:
         store: FolderStore,
         tables: EdgeTables,
         kinds: LogKinds,
-        own: BroughtBy,
+        own: DataOrigin,
         connector_id: bytes,
         *,
         inline_bytes: int,
@@ -143,12 +143,12 @@ class KafkaOutbox:
 
     # Incoming changes.
 
-    def brought(self, log: LogKey, seq_num: int, source: BroughtBy) -> tuple[bool, bool]:
+    def received(self, log: LogKey, seq_num: int, origin: DataOrigin) -> tuple[bool, bool]:
         """Note data of an entry from a peer. Returns whether the entry and whether its payload is new."""
-        held = self._store.entry(log, seq_num)
-        if held is None:
+        stored = self._store.entry(log, seq_num)
+        if stored is None:
             return False, False
-        size = held.entry.payload_size
+        size = stored.entry.payload_size
         has_payload = self._store.has_payload(log, seq_num)
         is_new = self._note(log, seq_num, ENTRY)
         is_new_payload = bool(size) and has_payload and self._note(log, seq_num, PAYLOAD)
@@ -156,15 +156,15 @@ class KafkaOutbox:
             if (waiting := self._waits.get(log)) is not None and waiting[0] < seq_num:
                 del self._waits[log]
             if seq_num > self.published(log):
-                self._put(log, OutboxRow(seq_num, ENTRY, source.peer, source.session), held, source)
+                self._put(log, OutboxRow(seq_num, ENTRY, origin.peer, origin.session), stored, origin)
             if size and not has_payload:
-                self._tables.await_payload(held.entry.payload_hash, log, seq_num)
+                self._tables.await_payload(stored.entry.payload_hash, log, seq_num)
                 if size <= self._inline_bytes:
                     until_s = time.monotonic() + self._payload_wait_s
-                    self._waits[log] = seq_num, source.connection, until_s
+                    self._waits[log] = seq_num, origin.connection, until_s
         if is_new_payload:
-            self._tables.await_no_more(held.entry.payload_hash, log, seq_num)
-            self._put(log, OutboxRow(seq_num, PAYLOAD, source.peer, source.session), held, source)
+            self._tables.await_no_more(stored.entry.payload_hash, log, seq_num)
+            self._put(log, OutboxRow(seq_num, PAYLOAD, origin.peer, origin.session), stored, origin)
         if is_new or is_new_payload:
             self._due[log] = None
         return is_new, is_new_payload
@@ -176,14 +176,14 @@ class KafkaOutbox:
         noted.add(seq_num, seq_num + 1)
         return True
 
-    def _put(self, log: LogKey, row: OutboxRow, held: HeldEntry, source: BroughtBy) -> None:
+    def _put(self, log: LogKey, row: OutboxRow, stored: HeldEntry, origin: DataOrigin) -> None:
         self._tables.put_row(log, row)
-        size = len(held.entry_bytes) if row.what == ENTRY else held.entry.payload_size
+        size = len(stored.entry_bytes) if row.what == ENTRY else stored.entry.payload_size
         # Large payloads do not count: their parts are on disk already.
         size = 0 if row.what == PAYLOAD and size > self._inline_bytes else size
-        self._weights[log, row.seq_num, row.what] = _Weight(source.connection, size, time.monotonic())
+        self._weights[log, row.seq_num, row.what] = _Weight(origin.connection, size, time.monotonic())
         waiting = self.waiting_bytes
-        waiting[source.connection] = waiting.get(source.connection, 0) + size
+        waiting[origin.connection] = waiting.get(origin.connection, 0) + size
 
     def seen(self, log: LogKey, seq_num: int, *, is_gap_free: bool) -> None:
         """Note that `entries` or `logs` has this held entry; with `is_gap_free`, all before it, too."""
@@ -244,11 +244,11 @@ class KafkaOutbox:
         """Add the due records of a log. Returns whether these are all of them."""
         kind = self._kinds.of(log)
         rows = self._tables.rows(log, _MOST_ROWS)
-        sources = {row.seq_num: BroughtBy(row.peer, row.session) for row in rows}
+        origins = {row.seq_num: DataOrigin(row.peer, row.session) for row in rows}
         last = rows[-1].seq_num if len(rows) == _MOST_ROWS else MAX_SEQ_NUM
         published, inline = self.published(log), RangeSet()
         while kind is not LogKind.UNKNOWN and published < last and not due.is_full:
-            record = self._entry_record(log, published + 1, kind, sources, inline, due)
+            record = self._entry_record(log, published + 1, kind, origins, inline, due)
             if record is None:
                 break
             published += 1
@@ -266,27 +266,27 @@ class KafkaOutbox:
         self, log: LogKey, row: OutboxRow, published: int, inline: RangeSet, due: DuePublication
     ) -> bool:
         """Add what a row needs to `due`. Returns whether the row is done once `due` is acknowledged."""
-        held = self._store.entry(log, row.seq_num)
-        if held is None:
+        stored = self._store.entry(log, row.seq_num)
+        if stored is None:
             return True
         if row.what == ENTRY:
             if row.seq_num > published:
                 if self._is_to_join(log, row.seq_num, published):
                     return False
                 key = self._key(log)
-                record = FragmentRecord(held.entry_bytes, held.hash)
+                record = FragmentRecord(stored.entry_bytes, stored.hash)
                 produced = ProducerRecord(fragment_key(key, row.seq_num), record.encode())
                 due.fragments.append((key, produced))
                 due.size_bytes += produced.size_bytes
             return True
-        size = held.entry.payload_size
+        size = stored.entry.payload_size
         if row.seq_num in inline or not self._store.has_payload(log, row.seq_num):
             return True
         if row.seq_num > published and self._is_to_join(log, row.seq_num, published):
             return False
         # So that the edge recognises the chunks when it reads them from the topic.
-        self._tables.await_payload(held.entry.payload_hash, log, row.seq_num)
-        due.payloads.append((held.entry.payload_hash, log, row.seq_num, size))
+        self._tables.await_payload(stored.entry.payload_hash, log, row.seq_num)
+        due.payloads.append((stored.entry.payload_hash, log, row.seq_num, size))
         due.size_bytes += min(size, _MOST_BYTES)
         return True
 
@@ -317,7 +317,7 @@ class KafkaOutbox:
         log: LogKey,
         seq_num: int,
         kind: LogKind,
-        sources: dict[int, BroughtBy],
+        origins: dict[int, DataOrigin],
         inline: RangeSet,
         due: DuePublication,
     ) -> ProducerRecord | None:
@@ -325,11 +325,11 @@ class KafkaOutbox:
 
         Returns None if the entry is not held or waits for its payload, or if a p2panda log stops there.
         """
-        held = self._store.entry(log, seq_num)
-        if held is None or self._waits_for_payload(log, seq_num) or self._stopped.get(log) == seq_num:
+        stored = self._store.entry(log, seq_num)
+        if stored is None or self._waits_for_payload(log, seq_num) or self._stopped.get(log) == seq_num:
             return None
-        size, payload, schema_id = held.entry.payload_size, b"", ""
-        source = sources.get(seq_num, self._own)
+        size, payload, schema_id = stored.entry.payload_size, b"", ""
+        origin = origins.get(seq_num, self._own)
         if kind is LogKind.OPERATIONS and not self._store.has_payload(log, seq_num):
             return None
         if self._store.has_payload(log, seq_num) and (
@@ -342,12 +342,12 @@ class KafkaOutbox:
             except CulmError as error:
                 # By the rules of p2panda the log stops here. Later entries go to `fragments` only.
                 self._stopped[log] = seq_num
-                due.refused.append(RefusedOperation(error, held, payload, source))
+                due.refused.append(RefusedOperation(error, stored, payload, origin))
                 return None
         if payload:
             inline.add(seq_num, seq_num + 1)
         record = EntryRecord(
-            held.entry_bytes, payload, schema_id, source.peer, source.session, self._connector_id
+            stored.entry_bytes, payload, schema_id, origin.peer, origin.session, self._connector_id
         )
         return ProducerRecord(self._key(log), record.encode())
 

@@ -43,11 +43,11 @@ class RefusalReports:
 
     def fork(self, log: LogKey, proof: ForkProof, peer: bytes) -> None:
         """Report a fork: a peer sent an entry that contradicts another one of its log. Both are the proof."""
-        first, other = proof
-        seq_num = decode_entry(other, self._flavour).seq_num
+        first, second = proof
+        seq_num = decode_entry(second, self._flavour).seq_num
         self.counts[ForkError.code] += 1
         detail = f"entry {seq_num} is of another branch than what is held"
-        self._add(ForkError.code, detail, log, peer=peer, entry=other, first=first, seq_num=seq_num)
+        self._add(ForkError.code, detail, log, peer=peer, entry=second, first=first, seq_num=seq_num)
 
     def violation(self, dropped: ConnectionDropped, peer: bytes) -> None:
         """Report a violation that ended a connection, with the data if the other end sent bogus evidence."""
@@ -70,7 +70,7 @@ class RefusalReports:
             refused.error.code,
             str(refused.error),
             (entry.public_key, entry.log_id),
-            peer=refused.source.peer,
+            peer=refused.origin.peer,
             entry=refused.held.entry_bytes,
             payload=refused.payload,
             seq_num=entry.seq_num,
@@ -120,32 +120,32 @@ class Holdings:
 
     def add(self, peer: bytes, log: LogKey, seq_num: int, *, entry: bool, payload: bool) -> None:
         """Note that a peer holds an entry or its payload."""
-        found = self._of(peer, log)
-        if found is None:
+        ranges = self._of(peer, log)
+        if ranges is None:
             return
-        entries, payloads, lacking = found
+        entries, payloads, missing = ranges
         if entry:
             entries.add(seq_num, seq_num + 1)
         if payload:
             payloads.add(seq_num, seq_num + 1)
-            lacking.remove(seq_num, seq_num + 1)
+            missing.remove(seq_num, seq_num + 1)
 
-    def lacks_payload(self, peer: bytes, log: LogKey, seq_num: int) -> None:
+    def add_missing_payload(self, peer: bytes, log: LogKey, seq_num: int) -> None:
         """Note that a peer does not hold a payload, or no longer does."""
-        found = self._of(peer, log)
-        if found is not None:
-            _, payloads, lacking = found
+        ranges = self._of(peer, log)
+        if ranges is not None:
+            _, payloads, missing = ranges
             payloads.remove(seq_num, seq_num + 1)
-            lacking.add(seq_num, seq_num + 1)
+            missing.add(seq_num, seq_num + 1)
 
     def _of(self, peer: bytes, log: LogKey) -> tuple[RangeSet, RangeSet, RangeSet] | None:
-        found = self._new.get((peer, log))
-        if found is None:
+        ranges = self._new.get((peer, log))
+        if ranges is None:
             if len(self._new) >= _MAX_LOGS:
                 self.dropped += 1
                 return None
-            found = self._new[peer, log] = RangeSet(), RangeSet(), RangeSet()
-        return found
+            ranges = self._new[peer, log] = RangeSet(), RangeSet(), RangeSet()
+        return ranges
 
     def take(self) -> list[ProducerRecord]:
         """Return the records of all new facts, and forget them."""

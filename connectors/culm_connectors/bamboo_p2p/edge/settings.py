@@ -148,9 +148,9 @@ class BambooEdgeSettings(BaseModel):
 
     def addresses(self, of: tuple[str, ...], flavour: FlavourName) -> list[Url]:
         """Return the addresses that serve a flavour."""
-        found: list[Url] = []
+        addresses: list[Url] = []
         for url, named in map(parse_edge_address, of):
             is_every = named is None and url.scheme == "quic"
             if is_every or (named or self.flavours[0]) == flavour:
-                found.append(url)
-        return found
+                addresses.append(url)
+        return addresses

@@ -78,10 +78,10 @@ class EdgeTables:
 
     # The outbox.
 
-    def rows(self, log: LogKey, most: int) -> list[OutboxRow]:
-        """Return the first `most` rows of a log, in order."""
+    def rows(self, log: LogKey, max_items: int) -> list[OutboxRow]:
+        """Return the first `max_items` rows of a log, in order."""
         query = "SELECT seq_num, what, peer, session FROM edge_outbox WHERE log = ? LIMIT ?"
-        rows = self._begin().execute(query, (self._key(log), most)).fetchall()
+        rows = self._begin().execute(query, (self._key(log), max_items)).fetchall()
         return [OutboxRow(int.from_bytes(seq_num, "big"), *rest) for seq_num, *rest in rows]
 
     def is_waiting(self, log: LogKey, seq_num: int) -> bool:
@@ -131,10 +131,10 @@ class EdgeTables:
         """Return the unclaimed chunks of a payload, as (offset, data), and delete them."""
         database = self._begin()
         query = "SELECT offset, data FROM edge_unclaimed WHERE payload_hash = ? ORDER BY offset"
-        found = database.execute(query, (payload_hash,)).fetchall()
-        if found:
+        chunks = database.execute(query, (payload_hash,)).fetchall()
+        if chunks:
             database.execute("DELETE FROM edge_unclaimed WHERE payload_hash = ?", (payload_hash,))
-        return found
+        return chunks
 
     def unclaimed_bytes(self) -> int:
         """Return the total size of unclaimed chunks, in bytes."""
@@ -145,13 +145,13 @@ class EdgeTables:
     def drop_oldest_unclaimed(self) -> int:
         """Delete the oldest unclaimed chunk. Returns its size in bytes; 0 if there is no chunk."""
         database = self._begin()
-        found = database.execute(
+        oldest = database.execute(
             "SELECT number, length(data) FROM edge_unclaimed ORDER BY number LIMIT 1"
         ).fetchone()
-        if found is None:
+        if oldest is None:
             return 0
-        database.execute("DELETE FROM edge_unclaimed WHERE number = ?", (found[0],))
-        size: int = found[1]
+        database.execute("DELETE FROM edge_unclaimed WHERE number = ?", (oldest[0],))
+        size: int = oldest[1]
         return size
 
 

@@ -82,14 +82,14 @@ class LogPattern:
 
 def parse_log_pattern(text: str) -> LogPattern:
     """Parse `*`, `KEY`, `KEY/*`, `KEY/ID` or `*/ID`, the key as 64 hex digits. Raises ValueError."""
-    found = _FORM.fullmatch(text)
-    if found is None or (found[2] not in (None, _EVERY) and int(found[2]) >= 2**64):
+    parsed = _FORM.fullmatch(text)
+    if parsed is None or (parsed[2] not in (None, _EVERY) and int(parsed[2]) >= 2**64):
         raise ValueError(
             f"{text[:80]!r} names no logs: write *, KEY, KEY/ID or */ID, the key as 64 hex digits"
         )
     return LogPattern(
-        None if found[1] == _EVERY else bytes.fromhex(found[1]),
-        None if found[2] in (None, _EVERY) else int(found[2]),
+        None if parsed[1] == _EVERY else bytes.fromhex(parsed[1]),
+        None if parsed[2] in (None, _EVERY) else int(parsed[2]),
     )
 
 
@@ -208,13 +208,13 @@ class PeerRule(BaseModel):
 
         If several rules match a log, the first one counts.
         """
-        found: dict[LogKey, FollowedLog] = {}
+        interests: dict[LogKey, FollowedLog] = {}
         for rule in self.follow:
             named = [only for pattern in rule.logs if (only := pattern.only_log) is not None]
             matched = [log for log in known if match(rule.logs, log)]
             for log in (*named, *matched):
-                found.setdefault(log, rule.interest(log))
-        return list(found.values())
+                interests.setdefault(log, rule.interest(log))
+        return list(interests.values())
 
 
 class RetentionRule(BaseModel):
@@ -304,7 +304,9 @@ def read_policy(path: Path) -> FolderPolicy:
     try:
         return FolderPolicy.model_validate(tree)
     except ValidationError as error:
-        wrong = "; ".join(f"{_place(one['loc'])}: {_reason(one['msg'])}" for one in error.errors())
+        wrong = "; ".join(
+            f"{_place(problem['loc'])}: {_reason(problem['msg'])}" for problem in error.errors()
+        )
         raise PolicyError(
             f"{path}: {wrong}", hint="see docs/bamboo.md, or `culm bamboo policy` for what it comes to"
         ) from error

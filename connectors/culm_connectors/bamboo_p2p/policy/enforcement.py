@@ -31,7 +31,7 @@ LATER = Policy(answer=PolicyAnswer.REFUSE, code=CancelCode.RESOURCES, reveals=Fa
 
 
 @dataclass(slots=True)
-class _Brought:
+class _UsedQuota:
     amount: float = 0.0
     at_s: float = 0.0
 
@@ -40,26 +40,26 @@ class QuotaLedger:
     """Amounts that peers have sent lately (bytes or entries). Times in seconds of any monotonic clock."""
 
     def __init__(self) -> None:
-        self._brought: dict[str, _Brought] = {}
+        self._used: dict[str, _UsedQuota] = {}
 
     def add(self, peer: str, amount: int, now_s: float, *, quota: int, period_s: float) -> None:
         """Add an amount that a peer with this quota has sent."""
-        found = self._brought.setdefault(peer, _Brought())
-        found.amount = self._now(found, now_s, quota, period_s) + amount
-        found.at_s = now_s
-        if len(self._brought) > _MAX_PEERS:
-            least = min(self._brought, key=lambda name: self._brought[name].amount)
-            del self._brought[least]
+        used = self._used.setdefault(peer, _UsedQuota())
+        used.amount = self._now(used, now_s, quota, period_s) + amount
+        used.at_s = now_s
+        if len(self._used) > _MAX_PEERS:
+            least = min(self._used, key=lambda name: self._used[name].amount)
+            del self._used[least]
 
     def is_full(self, peer: str, now_s: float, *, quota: int, period_s: float) -> bool:
         """Whether a peer with this quota has used it up for now."""
-        found = self._brought.get(peer)
-        return found is not None and self._now(found, now_s, quota, period_s) >= quota
+        used = self._used.get(peer)
+        return used is not None and self._now(used, now_s, quota, period_s) >= quota
 
     @staticmethod
-    def _now(found: _Brought, now_s: float, quota: int, period_s: float) -> float:
-        flown = max(0.0, now_s - found.at_s) * quota / period_s
-        return max(0.0, found.amount - flown)
+    def _now(used: _UsedQuota, now_s: float, quota: int, period_s: float) -> float:
+        flown = max(0.0, now_s - used.at_s) * quota / period_s
+        return max(0.0, used.amount - flown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +169,12 @@ class PolicyEnforcement:
         """Return the function that answers the proposals of a peer."""
 
         def policy_for(proposal: Propose) -> Policy:
-            said, is_for_quota = self._judge(principal, proposal)
+            policy, is_for_quota = self._judge(principal, proposal)
             # A proposal is checked when it arrives and once more when it is answered, but counts once.
             if is_for_quota and self._refused is not proposal:
                 self._refused = proposal
                 self.over_quota += 1
-            return said
+            return policy
 
         return policy_for
 
@@ -213,8 +213,8 @@ class PolicyEnforcement:
         )
 
     def _author_is_full(self, log: LogKey) -> bool:
-        most = None if self._policy is None else self._policy.quotas.author_bytes
-        return most is not None and self._store.payload_bytes(log[0]) >= most
+        max_bytes = None if self._policy is None else self._policy.quotas.author_bytes
+        return max_bytes is not None and self._store.payload_bytes(log[0]) >= max_bytes
 
     def allowed(self, principal: str, interest: FollowedLog) -> FollowedLog | None:
         """Return the part of an interest that may be requested from or offered to a peer, or None."""
@@ -243,8 +243,8 @@ class PolicyEnforcement:
         entries = size = 0
         for event in events:
             if isinstance(event, PayloadVerified):
-                held = self._store.entry(event.log, event.seq_num)
-                size += held.entry.payload_size if held is not None else 0
+                entry = self._store.entry(event.log, event.seq_num)
+                size += entry.entry.payload_size if entry is not None else 0
             elif isinstance(event, EntryVerified | ForkFound):
                 entries += 1
         if not entries and not size:

@@ -67,7 +67,7 @@ def read_kept_logs(database: sqlite3.Connection) -> dict[LogKey, KeptLog]:
     logs: dict[LogKey, KeptLog] = {}
     rows: dict[int, KeptLog] = {}
     query = "SELECT log, public_key, log_id, fork_one, fork_other, payload_bytes, ends_at FROM logs"
-    for row, public_key, log_id, one, other, payload_bytes, ends_at in database.execute(query):
+    for row, public_key, log_id, first, second, payload_bytes, ends_at in database.execute(query):
         kinds = runs.get(row, {})
         log = logs[public_key, int.from_bytes(log_id, "big")] = rows[row] = KeptLog(
             row,
@@ -76,15 +76,15 @@ def read_kept_logs(database: sqlite3.Connection) -> dict[LogKey, KeptLog]:
             kinds.get(RunKind.DROPPED, RangeSet()),
             payload_bytes,
         )
-        log.fork = (one, other) if one is not None else None
+        log.fork = (first, second) if first is not None else None
         log.end_of_log = int.from_bytes(ends_at, "big") if ends_at is not None else None
     query = "SELECT payload, log, seq_num FROM payloads WHERE is_held = 0"
     assert IN_PARTS == 0, "the index of what is in parts is for this number, written out"
     for payload, row, key in database.execute(query).fetchall():
-        held = rows[row].parts[int.from_bytes(key, "big")] = RangeSet()
+        parts = rows[row].parts[int.from_bytes(key, "big")] = RangeSet()
         query = "SELECT offset, length(data) FROM parts WHERE payload = ? ORDER BY offset"
         for offset, length in database.execute(query, (payload,)):
-            held.add(offset, offset + length)
+            parts.add(offset, offset + length)
     return logs
 
 
@@ -139,16 +139,16 @@ class KeptLogs:
 
     def to_change(self, log: LogKey) -> KeptLog:
         """Return a log for changes in this transaction. A missing log is created."""
-        found = self.by_name.get(log)
-        if found is None:
+        kept_log = self.by_name.get(log)
+        if kept_log is None:
             public_key, log_id = log
             name = (public_key, number_key(log_id))
             self._database.execute("INSERT OR IGNORE INTO logs (public_key, log_id) VALUES (?, ?)", name)
             query = "SELECT log FROM logs WHERE public_key = ? AND log_id = ?"
             (row,) = self._database.execute(query, name).fetchone()
-            found = self.by_name[log] = KeptLog(row)
-        self._changed.add(found)
-        return found
+            kept_log = self.by_name[log] = KeptLog(row)
+        self._changed.add(kept_log)
+        return kept_log
 
     def take_others_changes(self) -> Changes:
         """Return the changes by other processes that were read since the last call."""

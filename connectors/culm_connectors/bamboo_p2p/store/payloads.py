@@ -34,8 +34,8 @@ class PayloadParts:
     def row(self, log: int, seq_num: int) -> int | None:
         """Return the row number of a payload, or None. Later payloads have higher numbers."""
         query = "SELECT payload FROM payloads WHERE log = ? AND seq_num = ?"
-        found = self._database.execute(query, (log, number_key(seq_num))).fetchone()
-        return found[0] if found else None
+        payload = self._database.execute(query, (log, number_key(seq_num))).fetchone()
+        return payload[0] if payload else None
 
     def put(
         self, log: int, seq_num: int, offset: int, data: bytes, there: RangeSet, flavour: HashFlavour
@@ -118,9 +118,9 @@ class PayloadParts:
     def _made(self, log: int, seq_num: int) -> int:
         query = "INSERT OR IGNORE INTO payloads (log, seq_num, is_held) VALUES (?, ?, ?)"
         self._database.execute(query, (log, number_key(seq_num), IN_PARTS))
-        found = self.row(log, seq_num)
-        assert found is not None, "it was just made"
-        return found
+        payload = self.row(log, seq_num)
+        assert payload is not None, "it was just made"
+        return payload
 
     def _clear(self, payload: int, start: int, end: int) -> None:
         """Cut the bytes from `start` to before `end` out of the parts."""
@@ -147,18 +147,18 @@ def insert_verified(
         database,
         "INSERT OR IGNORE INTO entries",
         [
-            (log, number_key(held.entry.seq_num), held.entry_bytes, held.entry.end_of_log)
-            for held, _ in verified
+            (log, number_key(stored.entry.seq_num), stored.entry_bytes, stored.entry.end_of_log)
+            for stored, _ in verified
         ],
     )
     first = database.execute("SELECT ifnull(max(payload), 0) + 1 FROM payloads").fetchone()[0]
-    payloads = [(held, payload) for held, payload in verified if payload is not None]
+    payloads = [(stored, payload) for stored, payload in verified if payload is not None]
     _insert(
         database,
         "INSERT INTO payloads (payload, log, seq_num, is_held, size, held_at)",
         [
-            (row, log, number_key(held.entry.seq_num), HELD, len(payload), now_s)
-            for row, (held, payload) in enumerate(payloads, first)
+            (row, log, number_key(stored.entry.seq_num), HELD, len(payload), now_s)
+            for row, (stored, payload) in enumerate(payloads, first)
         ],
     )
     _insert(
@@ -182,7 +182,7 @@ def _insert(database: sqlite3.Connection, statement: str, rows: Sequence[Sequenc
         # Powers of two, so that there are few different statements and all of them stay prepared.
         count = min(1 << (len(rows) - at).bit_length() - 1, _ROWS_MAX)
         row = f"({', '.join('?' * len(rows[at]))})"
-        values = [value for one in rows[at : at + count] for value in one]
+        values = [value for values_of_row in rows[at : at + count] for value in values_of_row]
         database.execute(f"{statement} VALUES {', '.join([row] * count)}", values)
         at += count
 

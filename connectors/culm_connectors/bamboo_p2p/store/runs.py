@@ -45,8 +45,8 @@ def read_runs(database: sqlite3.Connection) -> dict[int, dict[RunKind, RangeSet]
     query = "SELECT log, kind, first, last FROM runs ORDER BY log, kind, first"
     for log, kind, first, last in database.execute(query):
         kinds = logs.setdefault(log, {})
-        found = kinds.setdefault(RunKind(kind), RangeSet())
-        found.add(int.from_bytes(first, "big"), int.from_bytes(last, "big") + 1)
+        ranges = kinds.setdefault(RunKind(kind), RangeSet())
+        ranges.add(int.from_bytes(first, "big"), int.from_bytes(last, "big") + 1)
     return logs
 
 

@@ -107,7 +107,7 @@ class SpoolShares:
     ) -> None:
         self._database = database
         self._clock_s = clock_s
-        self._bringer: str | None = None
+        self._principal: str | None = None
         of_peer = min(peer_bytes or max(1, max_spool_bytes // _PEERS_IN_ALL), max_spool_bytes)
         of_address = max(of_peer, address_bytes or max_spool_bytes // _ADDRESSES_IN_ALL)
         self.peers = SpoolShare(database, "spooled", "principal", of_peer)
@@ -129,17 +129,17 @@ class SpoolShares:
         self.addresses.load()
 
     @contextmanager
-    def brought_by(self, principal: str) -> Iterator[None]:
+    def received_from(self, principal: str) -> Iterator[None]:
         """Count bytes that are added within the context to a principal."""
-        self._bringer = principal
+        self._principal = principal
         try:
             yield
         finally:
-            self._bringer = None
+            self._principal = None
 
     def add(self, log: int, seq_num: int, size: int) -> None:
         """Count new bytes of a payload to the current principal and address; `log` is the log's row."""
-        principal = self._bringer
+        principal = self._principal
         if principal is None or not size:
             return
         key, now_s = (log, number_key(seq_num)), int(self._clock_s())

@@ -136,38 +136,38 @@ def open_database(
 def _prepared(database: sqlite3.Connection, folder: Path, flavour: HashFlavour | None) -> HashFlavour:
     """Create the tables of a new database, or migrate an older one. Returns its flavour."""
     database.execute("BEGIN IMMEDIATE")
-    found = database.execute("PRAGMA user_version").fetchone()[0]
-    if not found:
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if not version:
         for statement in _SCHEMA.split(";"):
             database.execute(statement)
         database.execute("INSERT INTO flavour VALUES (?)", ((flavour or FLAVOURS["yamf"]).name,))
         database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        found = FORMAT
-    while found in _STEPS:
-        for statement in _STEPS[found].split(";"):
+        version = FORMAT
+    while version in _STEPS:
+        for statement in _STEPS[version].split(";"):
             database.execute(statement)
-        if found == _FORMAT_BEFORE_RUNS:
+        if version == _FORMAT_BEFORE_RUNS:
             fill_runs(database, HELD, DROPPED)
-        found += 1
-    if found == FORMAT:
+        version += 1
+    if version == FORMAT:
         database.execute(_SPOOLED_FROM)
         database.execute(_FORGOTTEN_FROM)
         database.execute(f"PRAGMA user_version = {FORMAT}")
     database.execute("COMMIT")
-    if found != FORMAT:
+    if version != FORMAT:
         raise FolderError(
-            f"{folder / DATABASE_FILE} has the format {found}, and this program reads {FORMAT}",
+            f"{folder / DATABASE_FILE} has the format {version}, and this program reads {FORMAT}",
             hint="use a newer Culm",
         )
     (name,) = database.execute("SELECT name FROM flavour").fetchone()
-    if (held := FLAVOURS.get(name)) is None:
+    if (stored_flavour := FLAVOURS.get(name)) is None:
         raise FolderError(f"{folder} holds logs of the flavour {name!r}, which is not known")
-    if flavour is not None and held is not flavour:
+    if flavour is not None and stored_flavour is not flavour:
         raise FolderError(
-            f"{folder} holds logs of the flavour {held.name}, not {flavour.name}",
-            hint=f"give --flavour {held.name}, or another folder",
+            f"{folder} holds logs of the flavour {stored_flavour.name}, not {flavour.name}",
+            hint=f"give --flavour {stored_flavour.name}, or another folder",
         )
-    return held
+    return stored_flavour
 
 
 def number_key(number: int) -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from culm_connectors.chotki.spool import Chunk, SpoolRoom
+from culm_connectors.chotki.spool import Chunk, SpoolFolder
 from culm_connectors.chotki.warnings.packet_ids import Arrival, PacketIds
 from culm_connectors.kafka import TopicReader
 from culm_models.chotki.errors import ChotkiError, SpoolFull
@@ -95,16 +95,16 @@ class _Segment:
 class PacketTail:
     """The packets that the newest epoch does not have yet. `ids` has the known ids of all packets.
 
-    At most about `max_memory_bytes` of them are in memory, and on disk as much as `room` allows.
+    At most about `max_memory_bytes` of them are in memory, and on disk as much as `folder` allows.
     """
 
-    def __init__(self, ids: PacketIds, room: SpoolRoom, *, max_memory_bytes: int) -> None:
+    def __init__(self, ids: PacketIds, folder: SpoolFolder, *, max_memory_bytes: int) -> None:
         self.ids = ids
         self.positions: dict[int, int] = {}
         """By partition: the offset up to which all packets were read."""
-        self._room = room
+        self._folder = folder
         self._max_memory_bytes = max_memory_bytes
-        self._segments = [_Segment(0, Chunk(room))]
+        self._segments = [_Segment(0, Chunk(folder))]
         self._late: deque[tuple[int, RelayedPacket]] = deque()
         """The last late packets with their numbers, also dropped ones: no sync sends them to a peer."""
         self._late_bytes = 0
@@ -182,15 +182,15 @@ class PacketTail:
             except (RecordError, ChotkiError) as error:
                 logger.debug("chotki.packets/%d at %d: %s", partition, offset, error)
                 continue
-            src, pro, bringer = live.id.src, live.entry.pro, record.bringer
-            arrival = self.ids.read(src, pro, record.packet, bringer, partition=partition, offset=offset)
+            src, pro, origin = live.id.src, live.entry.pro, record.bringer
+            arrival = self.ids.read(src, pro, record.packet, origin, partition=partition, offset=offset)
             relayed = RelayedPacket(
                 partition,
                 offset,
                 src,
                 pro,
                 record.after,
-                (bringer.edge, bringer.session),
+                (origin.edge, origin.session),
                 record.packet,
                 arrival in (Arrival.LATE, Arrival.REUSED),
             )
@@ -211,7 +211,7 @@ class PacketTail:
         if self._segments[-1].chunk.is_full:
             self._spill()
             if self._segments[-1].chunk.count:
-                self._segments.append(_Segment(self.end, Chunk(self._room)))
+                self._segments.append(_Segment(self.end, Chunk(self._folder)))
         if packet.is_late:
             self._keep_late(packet)
         last = self._segments[-1]
@@ -244,7 +244,7 @@ class PacketTail:
     def _drop_first(self) -> None:
         first = self._segments.pop(0)
         if not self._segments:
-            self._segments.append(_Segment(first.end, Chunk(self._room)))
+            self._segments.append(_Segment(first.end, Chunk(self._folder)))
         first.chunk.drop()
 
 

@@ -21,7 +21,7 @@ from culm_models.chotki.ids import OFFSET_BITS
 from culm_topics.chotki.records import Bringer
 
 _CHUNK: Final = 65_536
-_ROW: Final = np.dtype([("name", "<u8"), ("digest", "<u8"), ("bringer", "<u4")])
+_ROW: Final = np.dtype([("name", "<u8"), ("digest", "<u8"), ("origin", "<u4")])
 _OWN_KEY_BYTES: Final = 24
 """Length of the constant part of an edge's id, in bytes; the rest is random for each start."""
 
@@ -56,7 +56,7 @@ class Merged(Protocol):
 
 class _PacketDigest(NamedTuple):
     digest: int
-    bringer: int
+    origin: int
 
 
 class PacketIds:
@@ -70,7 +70,7 @@ class PacketIds:
         self._latest: dict[int, _PacketDigest] = {}
         self._chunks: deque[npt.NDArray[Any]] = deque(maxlen=max(1, -(-max_packets // _CHUNK)))
 
-    def arrives(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> Arrival:
+    def arrives(self, src: int, pro: int, packet: bytes, origin: Bringer) -> Arrival:
         """Classify a packet received from a connection."""
         known = self._find(src, pro)
         if known is None:
@@ -78,13 +78,13 @@ class PacketIds:
             return Arrival.LATE if is_behind else Arrival.NEW
         if known.digest != self._digest(packet):
             return Arrival.REUSED
-        return Arrival.REPEATED if known.bringer == self._bringer(bringer) else Arrival.LOOP
+        return Arrival.REPEATED if known.origin == self._origin_hash(origin) else Arrival.LOOP
 
     def read(
-        self, src: int, pro: int, packet: bytes, bringer: Bringer, *, partition: int, offset: int
+        self, src: int, pro: int, packet: bytes, origin: Bringer, *, partition: int, offset: int
     ) -> Arrival:
         """Classify and remember a packet of the topic that is read for the first time at this offset."""
-        arrival = self.arrives(src, pro, packet, bringer)
+        arrival = self.arrives(src, pro, packet, origin)
         if (
             arrival is Arrival.LATE
             and not self._is_behind(src, pro)
@@ -92,13 +92,13 @@ class PacketIds:
         ):
             # The epoch has this very packet.
             arrival = Arrival.NEW
-        self.remember(src, pro, packet, bringer)
+        self.remember(src, pro, packet, origin)
         return arrival
 
-    def remember(self, src: int, pro: int, packet: bytes, bringer: Bringer) -> None:
+    def remember(self, src: int, pro: int, packet: bytes, origin: Bringer) -> None:
         """Remember a packet of the topic."""
         self._newest[src] = max(pro >> OFFSET_BITS, self._newest.get(src, 0))
-        self._latest[self._name(src, pro)] = _PacketDigest(self._digest(packet), self._bringer(bringer))
+        self._latest[self._name(src, pro)] = _PacketDigest(self._digest(packet), self._origin_hash(origin))
         if len(self._latest) >= _CHUNK:
             self._set_aside()
 
@@ -122,7 +122,7 @@ class PacketIds:
         for chunk in reversed(self._chunks):
             position = int(np.searchsorted(chunk["name"], np.uint64(name)))
             if position < len(chunk) and chunk["name"][position] == name:
-                return _PacketDigest(int(chunk["digest"][position]), int(chunk["bringer"][position]))
+                return _PacketDigest(int(chunk["digest"][position]), int(chunk["origin"][position]))
         return None
 
     def _set_aside(self) -> None:
@@ -135,9 +135,9 @@ class PacketIds:
     def _name(self, src: int, pro: int) -> int:
         return self._hash(src.to_bytes(8, "big") + (pro >> OFFSET_BITS).to_bytes(8, "big"))
 
-    def _bringer(self, bringer: Bringer) -> int:
+    def _origin_hash(self, origin: Bringer) -> int:
         """Return the hash of an origin, by its edge and peer: a peer that reconnects keeps its hash."""
-        return self._hash(bringer.edge[:_OWN_KEY_BYTES] + bringer.peer.to_bytes(8, "big")) & 0xFFFFFFFF
+        return self._hash(origin.edge[:_OWN_KEY_BYTES] + origin.peer.to_bytes(8, "big")) & 0xFFFFFFFF
 
     def _digest(self, packet: bytes) -> int:
         return self._hash(packet)

@@ -165,7 +165,7 @@ class SessionReports:
 
     def _write_line(self, connection: ReplicaConnection, record: SessionRecord) -> None:
         self._reported[connection.number].record = record
-        key = session_key(connection.bringer.edge, connection.number)
+        key = session_key(connection.origin.edge, connection.number)
         self._put("chotki.sessions", ProducerRecord(key, record.encode()))
 
     def turned_away(

@@ -11,7 +11,7 @@ import pytest
 from culm_connectors.bamboo_p2p.author import publish
 from culm_connectors.bamboo_p2p.edge.awaited_payloads import AwaitedPayloads, ExpectedPayloads
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKinds
-from culm_connectors.bamboo_p2p.edge.outbox import BroughtBy, KafkaOutbox
+from culm_connectors.bamboo_p2p.edge.outbox import DataOrigin, KafkaOutbox
 from culm_connectors.bamboo_p2p.edge.tables import open_edge_folder
 from culm_connectors.bamboo_p2p.errors import FolderError
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
@@ -32,8 +32,8 @@ from tests.models.bamboo_p2p.logs import LOG, Pair, make_log
 OWN_AUTHOR = KeyPair.generate(b"author of an outbox")
 OUTBOXED: LogKey = (OWN_AUTHOR.public_key, 0)
 ORIGIN = Origin("cluster", {"culm.entries": "one"})
-OWN = BroughtBy(bytes(32), 0)
-PEER = BroughtBy(b"p" * 32, 7, "peer #1")
+OWN = DataOrigin(bytes(32), 0)
+PEER = DataOrigin(b"p" * 32, 7, "peer #1")
 
 
 class OutboxedFolder:
@@ -66,7 +66,7 @@ class OutboxedFolder:
         if payload:
             self.bring_payload(seq_num)
         else:
-            self.outbox.brought(OUTBOXED, seq_num, PEER)
+            self.outbox.received(OUTBOXED, seq_num, PEER)
 
     def bring_payload(self, seq_num: int) -> None:
         held = self.source.entry(OUTBOXED, seq_num)
@@ -74,7 +74,7 @@ class OutboxedFolder:
         size = held.entry.payload_size
         self.store.put_unverified(OUTBOXED, seq_num, 0, self.source.read_payload(OUTBOXED, seq_num, 0, size))
         assert self.store.verify_payload(OUTBOXED, seq_num)
-        self.outbox.brought(OUTBOXED, seq_num, PEER)
+        self.outbox.received(OUTBOXED, seq_num, PEER)
 
     def due(self) -> tuple[list[tuple[int, bytes]], int, list[int]]:
         """What is due: entries with their payloads, how many fragments, payloads; all is acknowledged."""

@@ -29,7 +29,7 @@ class _Full(NamedTuple):
         return self.spool or principal in self.principals or address in self.addresses
 
 
-class SpoolRoom:
+class SpoolCapacity:
     """Capacity of one store's spool. Connections wait for it on the event loop; the rest is for its thread.
 
     All connections have to be notified of dropped parts: one that forwarded them unverified apologises.
@@ -44,7 +44,7 @@ class SpoolRoom:
         self._looked_s = float("-inf")
         self._state = self._full_now()
 
-    async def until_room(self, principal: str) -> None:
+    async def wait_for_capacity(self, principal: str) -> None:
         """Wait until a principal and its address have capacity for further parts.
 
         Raises `LimitReached` if that takes longer than the timeout.
@@ -56,7 +56,7 @@ class SpoolRoom:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise LimitReached("there is no room for further unverified payloads") from None
+            raise LimitReached("there is no capacity for further unverified payloads") from None
 
     def settled(self) -> None:
         """Wake the waiting connections if the capacity has changed by a step."""
