@@ -55,7 +55,7 @@ def _transfer(log: Log) -> TwoEnds:
 
 def _against_verify(log: Log, repeats: int) -> Ratio:
     signed = [
-        held.entry.signature + held.entry_bytes[:-SIGNATURE_SIZE] for held, _ in log
+        stored.entry.signature + stored.entry_bytes[:-SIGNATURE_SIZE] for stored, _ in log
     ]  # as libsodium wants it
 
     def bare() -> int:
@@ -73,7 +73,7 @@ def _against_verify(log: Log, repeats: int) -> Ratio:
 
 def _bytes_a_piece(log: Log) -> Ratio:
     two = _transfer(log)
-    own = sum(len(held.entry_bytes) + len(payload) for held, payload in log)
+    own = sum(len(stored.entry_bytes) + len(payload) for stored, payload in log)
     pieces = 2 * len(log)
     return Ratio(
         _CASE,

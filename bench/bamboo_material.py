@@ -66,7 +66,7 @@ class TwoEnds:
             self.data_bytes += len(data)
             other.receive_all_data(data, 0)
         self.peers[1 - sender].settle()
-        for one in (end, other):
-            one.take_events()
-            assert one.dropped is None, one.dropped
+        for link in (end, other):
+            link.take_events()
+            assert link.dropped is None, link.dropped
         return bool(control or data)

@@ -36,8 +36,8 @@ def run(settings: BenchSettings) -> list[Ratio]:
                 passed.append(
                     passthrough(session, kafka, elsewhere, {"logs": batch}, "logs", f"{checkpoints}-copy")
                 )
-                given = BlocksSettings(max_offsets_per_trigger=batch)
-                kept.append(steady_rate(take_all(session, kafka, "blocks", given, checkpoints)))
+                job_settings = BlocksSettings(max_offsets_per_trigger=batch)
+                kept.append(steady_rate(take_all(session, kafka, "blocks", job_settings, checkpoints)))
                 say(f"  blocks: {kept[-1]:,.0f} rows/s against {passed[-1]:,.0f}")
     return [
         Ratio(

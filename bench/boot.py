@@ -86,8 +86,8 @@ def run(settings: BenchSettings) -> list[Ratio]:
 def _start(rig: Rig, kafka: KafkaSettings, name: str) -> dict[str, float]:
     command = [sys.executable, "-m", "bench.boot", str(rig.folder / name), kafka.model_dump_json()]
     done = subprocess.run(command, stdout=subprocess.PIPE, timeout=_START_TIMEOUT_S, check=True)
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def _entries(keys: Keys) -> Iterator[tuple[bytes, bytes, bytes]]:
@@ -121,15 +121,15 @@ def _write_blocks(kafka: KafkaSettings, keys: Keys) -> int:
         if not size:
             continue
         heights = rows[part].tobytes()
-        place = (_BLOCK_BITS, block, _SCHEMA.encode())
+        block_id = (_BLOCK_BITS, block, _SCHEMA.encode())
         fingerprint = DEFAULT.value(combine(DEFAULT, lanes[part]))
         summary = BlockSummary(
             version, size, size, ((DEFAULT.name, fingerprint),), chunks=(xxh64_intdigest(heights),)
         )
         produce(
-            client, topic, BlockKey(BlockKind.HEIGHTS, *place).encode(), BlockHeights(heights).encode(), 0
+            client, topic, BlockKey(BlockKind.HEIGHTS, *block_id).encode(), BlockHeights(heights).encode(), 0
         )
-        produce(client, topic, BlockKey(BlockKind.SUMMARY, *place).encode(), summary.encode(), 0)
+        produce(client, topic, BlockKey(BlockKind.SUMMARY, *block_id).encode(), summary.encode(), 0)
         records += 2
     produce(client, topic, ProgressKey(_BLOCK_BITS, 0).encode(), BlockProgress(1, version).encode(), 0)
     flush(client)
@@ -146,35 +146,35 @@ def _measure(folder: Path, kafka: KafkaSettings) -> dict[str, float]:
     from culm_connectors.settings import ConnectorSettings
     from culm_connectors.transport import Address
 
-    told: dict[str, float] = {}
+    figures: dict[str, float] = {}
     began_s = time.monotonic()
 
     def started(_: Address | None) -> None:
-        told["serves_s"] = time.monotonic() - began_s
-        told["serves_mb"] = _anonymous_mb()
+        figures["serves_s"] = time.monotonic() - began_s
+        figures["serves_mb"] = _anonymous_mb()
 
     async def work() -> None:
         settings = ConnectorSettings(directory=folder, p2panda=P2pandaSettings(schemas=(_SCHEMA,)))
         connector = Connector(settings, kafka, started=started, progress=lambda *_: None)
 
         def p2panda() -> P2pandaProtocol:
-            found = connector.protocols["p2panda"]
-            assert isinstance(found, P2pandaProtocol)
-            return found
+            protocol = connector.protocols["p2panda"]
+            assert isinstance(protocol, P2pandaProtocol)
+            return protocol
 
         running = asyncio.create_task(connector.run())
         while not running.done():
             await asyncio.sleep(0.05)
-            if "serves_s" in told and not p2panda().parts.logs.warm_start.claims.anything:
+            if "serves_s" in figures and not p2panda().parts.logs.warm_start.claims.anything:
                 break
-        told["whole_s"] = time.monotonic() - began_s
-        told["whole_mb"] = _anonymous_mb()
-        told["entries"] = float(p2panda().index.store.counts()[1])
+        figures["whole_s"] = time.monotonic() - began_s
+        figures["whole_mb"] = _anonymous_mb()
+        figures["entries"] = float(p2panda().index.store.counts()[1])
         connector.stop()
         await running
 
     asyncio.run(work())
-    return told
+    return figures
 
 
 def _anonymous_mb() -> float:

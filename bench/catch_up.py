@@ -90,7 +90,7 @@ def _fill(rig: Rig, pairs: Sequence[EntryPair]) -> None:
     try:
         for start in range(0, len(pairs), _APPEND):
             checked = check_many(pairs[start : start + _APPEND], verify_signature=False)
-            store.append([one for one in checked if isinstance(one, CheckedEntry)])
+            store.append([entry for entry in checked if isinstance(entry, CheckedEntry)])
     finally:
         store.close()
 
@@ -99,9 +99,9 @@ def _bare(rig: Rig, total_bytes: int, datagram_bytes: int) -> float:
     with rig.helper("sink", str(datagram_bytes)) as sink:
         port = sink.hear()["port"]
         with rig.helper("send", str(total_bytes), str(port), str(datagram_bytes)):
-            told = sink.hear()
-    assert told["bytes"] == total_bytes, told
-    return float(told["bytes"] / told["seconds"])
+            report = sink.hear()
+    assert report["bytes"] == total_bytes, report
+    return float(report["bytes"] / report["seconds"])
 
 
 def _sync(rig: Rig, name: str, count: int, datagram_bytes: int) -> tuple[float, dict[str, float]]:

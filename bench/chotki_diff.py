@@ -55,7 +55,7 @@ def _to_a_fresh_replica(folder: Path, objects: int, rounds: int) -> list[Ratio]:
         port = int(serving.hear()["port"])
         if program is None:
             fetched = [_fetch(port, entry) for _ in range(rounds)]
-            ours = sorted(one["seconds"] for one in fetched)[rounds // 2]
+            ours = sorted(run["seconds"] for run in fetched)[rounds // 2]
             limit = _GO_ELSEWHERE_S * objects / 100_000
             name = "Go's 0.90 s for 100,000, another machine"
             return [_time_ratio("to a fresh replica", objects, ours, limit, name, {"rounds": fetched})]
@@ -86,7 +86,7 @@ def _beside_go(program: Path, folder: Path, port: int, entry: Id, objects: int, 
                 f"Go to ours {from_go[-1]['seconds']:.2f} s, ours to Go {to_go[-1]:.2f} s"
             )
     details = {"rounds": ours, "go_rounds": between_go}
-    seconds = [one["seconds"] for one in ours]
+    seconds = [round_["seconds"] for round_ in ours]
     name = "Go to Go, read window 30 ms"
     return [
         _time_ratio("to a fresh replica", objects, *middle_pair(seconds, between_go), name, details),
@@ -104,7 +104,7 @@ def _beside_go(program: Path, folder: Path, port: int, entry: Id, objects: int, 
         _time_ratio(
             "Go to a fresh replica of ours",
             objects,
-            *middle_pair([one["seconds"] for one in from_go], between_go),
+            *middle_pair([round_["seconds"] for round_ in from_go], between_go),
             name,
             {},
             None,
@@ -138,8 +138,8 @@ def _fetch(port: int, entry: Id) -> dict[str, float]:
     """Return the measurements of a fresh replica of ours that connects to the port."""
     command = [sys.executable, "-m", "bench.chotki_ends", "fetch", str(port), str(entry)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def _go_fetch(program: Path, folder: Path, port: int, entry: Id) -> float:
@@ -160,16 +160,16 @@ def _growth(sizes: tuple[int, ...]) -> Ratio:
     """Measure the processor time of both ends by the number of objects."""
     taken: list[float] = []
     for objects in sizes:
-        one = Replica(0xA, MemoryStore(material.store(0xA, objects)))
+        replica = Replica(0xA, MemoryStore(material.store(0xA, objects)))
         other = Replica(0xB, MemoryStore(material.store(0xB, 0)))
         # As in an edge, the collector ignores objects that existed before.
         gc.collect()
         gc.freeze()
         started_s = time.process_time()
-        _sync(one, other)
+        _sync(replica, other)
         taken.append(time.process_time() - started_s)
         gc.unfreeze()
-        assert other.vector() == one.vector(), "a sync brings everything"
+        assert other.vector() == replica.vector(), "a sync brings everything"
         say(f"  {objects:,} objects: {objects / taken[-1]:,.0f} objects/s of processor's time")
     return Ratio(
         "chotki-diff",
@@ -186,17 +186,17 @@ def _growth(sizes: tuple[int, ...]) -> Ratio:
 
 def _one_edit(objects: int) -> Ratio:
     """Measure the bytes that one edit of a counter sends for a full block, when two replicas meet again."""
-    one, other = Replica(0xA, name="one"), Replica(0xB, name="other")
+    replica, other = Replica(0xA, name="one"), Replica(0xB, name="other")
     class_body = write_class([ClassField(1, "N", "Count")])
-    class_id = one.commit("C", Id(0, 0), class_body, 0).id
+    class_id = replica.commit("C", Id(0, 0), class_body, 0).id
     counter = record("N", record("T", write_stamp(1, 0xA)))
     edit = record("f", b"\x01") + record("N", record("T", write_stamp(7, 0xB)))
     # The replica's own object, the class and the objects exactly fill the block.
-    made = [one.commit("O", class_id, counter, 0).id for _ in range(objects - 2)]
-    whole = _sync(one, other)
+    made = [replica.commit("O", class_id, counter, 0).id for _ in range(objects - 2)]
+    whole = _sync(replica, other)
     other.commit("E", made[len(made) // 2], edit, 0)
-    sent = _sync(other, one)
-    assert one.store.values() == other.store.values(), "the edit arrives"
+    sent = _sync(other, replica)
+    assert replica.store.values() == other.store.values(), "the edit arrives"
     return Ratio(
         "chotki-diff",
         f"one edit among {objects:,} objects with counters",
@@ -209,17 +209,17 @@ def _one_edit(objects: int) -> Ratio:
     )
 
 
-def _sync(one: Replica, other: Replica) -> int:
-    """Run a session of both until both diffs are complete. Returns the bytes that `one` sends."""
-    name = f"session {len(one.sessions)}"
+def _sync(replica: Replica, other: Replica) -> int:
+    """Run a session of both until both diffs are complete. Returns the bytes that `replica` sends."""
+    name = f"session {len(replica.sessions)}"
     sent = 0
-    to_other, to_one = one.open_session(name, 0).of(name), other.open_session(name, 0).of(name)
-    while to_other or to_one:
-        outgoing, incoming = b"".join(to_other), b"".join(to_one)
+    to_other, to_replica = replica.open_session(name, 0).of(name), other.open_session(name, 0).of(name)
+    while to_other or to_replica:
+        outgoing, incoming = b"".join(to_other), b"".join(to_replica)
         sent += len(outgoing)
-        to_one = _read(lambda piece: other.receive(name, piece, 0).of(name), outgoing)
-        to_other = _read(lambda piece: one.receive(name, piece, 0).of(name), incoming)
-    one.lose_session(name, 0)
+        to_replica = _read(lambda piece: other.receive(name, piece, 0).of(name), outgoing)
+        to_other = _read(lambda piece: replica.receive(name, piece, 0).of(name), incoming)
+    replica.lose_session(name, 0)
     other.lose_session(name, 0)
     return sent
 

@@ -63,7 +63,7 @@ async def _serve(folder: Path, objects: int) -> None:
     store = await asyncio.to_thread(fill, folder, objects)
     peer = ReplicaPeer(_FromStore(store))
     async with serve_tcp(("127.0.0.1", 0), peer.speak, TcpSettings()) as listener:
-        _tell(port=listener.address[1])
+        _report(port=listener.address[1])
         await asyncio.to_thread(sys.stdin.read)
     store.close()
 
@@ -87,11 +87,11 @@ async def _fetch(port: int, entry: Id) -> None:
     received = channel.statistics().received_bytes
     speaking.cancel()
     await asyncio.gather(speaking, return_exceptions=True)
-    _tell(seconds=seconds, bytes=received, fields=len(replica.store))
+    _report(seconds=seconds, bytes=received, fields=len(replica.store))
 
 
-def _tell(**told: float) -> None:
-    print(json.dumps(told), flush=True)
+def _report(**figures: float) -> None:
+    print(json.dumps(figures), flush=True)
 
 
 def main() -> None:

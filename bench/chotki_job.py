@@ -58,8 +58,8 @@ def _throughput(rig: Rig, session: SparkSession, shape: str, batch: int, rounds:
         _produce(kafka, make(batch * _BATCHES))
         checkpoint = str(rig.folder / "checkpoints" / f"{prefix}-{number}")
         passed.append(passthrough(session, kafka, elsewhere, {topic: batch}, topic, f"{checkpoint}-copy"))
-        given = ChotkiJobSettings(max_offsets_per_trigger=batch)
-        kept.append(steady_rate(take_all(session, kafka, "chotki", given, checkpoint)))
+        job_settings = ChotkiJobSettings(max_offsets_per_trigger=batch)
+        kept.append(steady_rate(take_all(session, kafka, "chotki", job_settings, checkpoint)))
         say(f"  chotki, {shape}: {kept[-1]:,.0f} records/s against {passed[-1]:,.0f}")
     return Ratio(
         "chotki-job",
@@ -85,20 +85,20 @@ def _diffs(records: int) -> Iterator[Placed]:
         for session, src in enumerate(_SOURCES, 1)
     ]
     while series:
-        for one in list(series):
-            bringer, fields = one
+        for stream in list(series):
+            origin, fields = stream
             for _ in range(1_000):
-                found = next(fields, None)
-                if found is None:
-                    series.remove(one)
+                field = next(fields, None)
+                if field is None:
+                    series.remove(stream)
                     break
-                key, value = found
+                key, value = field
                 partition = block_partition(key, DEFAULT_PARTITIONS)
-                yield "chotki.fields", key, OperandRecord(bringer, value).encode(), partition
+                yield "chotki.fields", key, OperandRecord(origin, value).encode(), partition
     for session, src in enumerate(_SOURCES, 1):
-        bringer = Bringer(_EDGE, src, session)
+        origin = Bringer(_EDGE, src, session)
         vector = write_vector({src: material.last_entry(src, objects)})
-        commit = CommitRecord(bringer, Id(src, 0), vector, b"", ())
+        commit = CommitRecord(origin, Id(src, 0), vector, b"", ())
         yield "chotki.commits", session_key(_EDGE, session), commit.encode(), 0
 
 
@@ -123,9 +123,9 @@ def _by_turns(series: dict[int, Iterator[tuple[int, bytes]]]) -> Iterator[Placed
     for turn in itertools.zip_longest(
         *(zip(itertools.repeat(src), packets, strict=False) for src, packets in series.items())
     ):
-        for found in turn:
-            if found is not None:
-                src, (entry, packet) = found
+        for turn_packet in turn:
+            if turn_packet is not None:
+                src, (entry, packet) = turn_packet
                 value = PacketRecord(Bringer(_EDGE, src, src), afters[src], packet).encode()
                 afters[src] = entry
                 key, partition = places[src]

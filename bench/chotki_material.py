@@ -26,7 +26,9 @@ FIELDS = (
 
 def class_body() -> bytes:
     """Return what follows R in the packet of the class."""
-    return write_class([ClassField(place, letter, name) for place, (letter, name, _) in enumerate(FIELDS, 1)])
+    return write_class(
+        [ClassField(number, letter, name) for number, (letter, name, _) in enumerate(FIELDS, 1)]
+    )
 
 
 def object_body() -> bytes:
@@ -70,11 +72,11 @@ def block_vectors(src: int, objects: int) -> Iterator[tuple[bytes, bytes]]:
 
 def store(src: int, objects: int, *, name: str = "") -> dict[bytes, bytes]:
     """Return the store of a replica that has made so many objects."""
-    found = fresh_store(src, name)
-    vector = parse_vector(found[GLOBAL_VECTOR_KEY]) | {src: last_entry(src, objects)}
-    found |= {**dict(fields(src, objects)), **dict(block_vectors(src, objects))}
-    found[GLOBAL_VECTOR_KEY] = write_vector(vector)
-    return found
+    content = fresh_store(src, name)
+    vector = parse_vector(content[GLOBAL_VECTOR_KEY]) | {src: last_entry(src, objects)}
+    content |= {**dict(fields(src, objects)), **dict(block_vectors(src, objects))}
+    content[GLOBAL_VECTOR_KEY] = write_vector(vector)
+    return content
 
 
 def packets(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
@@ -93,7 +95,7 @@ def edits(src: int, objects: int) -> Iterator[tuple[int, bytes]]:
     """
     for number in itertools.count():
         id = Id.make(src, FIRST_OBJECT + objects + number)
-        place, turn = number % objects, number // objects
+        index, turn = number % objects, number // objects
         value = write_first(2 * (turn + 1), 0, pack_int(number))
         body = record("f", b"\x02") + record("I", value)
-        yield id.pro, write_live("E", id, Id.make(src, FIRST_OBJECT + place), body)
+        yield id.pro, write_live("E", id, Id.make(src, FIRST_OBJECT + index), body)

@@ -26,19 +26,19 @@ def run(settings: BenchSettings) -> list[Ratio]:
     """Merge a stored value with one operand per field; the operand is like that of a packet or a diff."""
     fields, repeats = (2_000, 1) if settings.quick else (100_000, 3)
     ratios = []
-    for letter, (stored, brought) in _CASES.items():
+    for letter, (stored, received) in _CASES.items():
         source = random.Random(letter)
-        values = [make(source) for _ in range(fields) for make in (stored, brought)]
+        values = [make(source) for _ in range(fields) for make in (stored, received)]
         column, first = Column.of(values), np.arange(0, 2 * fields, 2)
 
         def many(letter: str = letter, column: Column = column, first: np.ndarray = first) -> int:
             return len(merge_fields(letter, column, first))
 
         def alone(letter: str = letter, values: list[bytes] = values) -> int:
-            some = min(len(values), 20_000)
-            for at in range(0, some, 2):
+            count = min(len(values), 20_000)
+            for at in range(0, count, 2):
                 merge(letter, values[at : at + 2])
-            return some // 2
+            return count // 2
 
         if letter in _GOAL_TYPES:
             rate, limit, name, goal = best_rate(many, repeats=repeats), float(_GOAL_PER_S), "a million", 1.0

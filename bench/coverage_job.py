@@ -95,13 +95,13 @@ class _Bench:
         """Return rows per second of the job; signatures are left to connectors, since bare verify bounds
         them.
         """
-        given = CoverageSettings(
+        job_settings = CoverageSettings(
             verify="chain",
             max_offsets_per_trigger=takes["logs"],
             max_fragments_per_trigger=takes.get("fragments", 1),
             max_holdings_per_trigger=takes.get("holdings", 1),
         )
-        return steady_rate(take_all(self._session, kafka, "coverage", given, self._checkpoint()))
+        return steady_rate(take_all(self._session, kafka, "coverage", job_settings, self._checkpoint()))
 
     def passthrough(self, source: KafkaSettings, sink: KafkaSettings, takes: dict[str, int]) -> float:
         """Return rows per second of a query that only copies."""

@@ -84,8 +84,11 @@ def _served(kind: str, folder: str) -> Iterator[tuple[int, int]]:
 
 
 async def _serve_door(folder: Path) -> None:
-    given = DagHttpSettings(append="anyone", read="anyone", bytes_per_second=0, requests_per_second=0)
-    async with DagService(DagFolder(folder, create=True)) as service, serve_http(service, given) as url:
+    door_settings = DagHttpSettings(append="anyone", read="anyone", bytes_per_second=0, requests_per_second=0)
+    async with (
+        DagService(DagFolder(folder, create=True)) as service,
+        serve_http(service, door_settings) as url,
+    ):
         sys.stdout.write(f"{url.rpartition(':')[2]}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -45,7 +45,7 @@ _NOW: Final = 1_800_000_000
 _SOURCE: Final = b"culm bench: the job of DAG replication"
 
 
-class _Said(NamedTuple):
+class _Record(NamedTuple):
     topic: str
     key: bytes
     value: bytes
@@ -55,7 +55,7 @@ class _Shape(NamedTuple):
     """A generator of records, and how many records of each topic a micro-batch takes."""
 
     name: str
-    make: Callable[[int], Iterator[_Said]]
+    make: Callable[[int], Iterator[_Record]]
     takes: dict[str, int]
 
 
@@ -82,8 +82,8 @@ def _measured(rig: Rig, session: SparkSession, shape: _Shape, rounds: int) -> li
     say(f"  making {shape.name}")
     count = max(shape.takes.values()) * _BATCHES
     _produce(kafka, shape.make(count))
-    given = DagJobSettings(
-        max_offsets_per_trigger=max(shape.takes.get(one, 1) for one in ("dag.nodes", "dag.publishes")),
+    job_settings = DagJobSettings(
+        max_offsets_per_trigger=max(shape.takes.get(topic, 1) for topic in ("dag.nodes", "dag.publishes")),
         max_chunks_per_trigger=shape.takes.get("dag.shards", 1),
     )
     signed = _for_sign_open(shape, min(count, 5_000))
@@ -94,7 +94,7 @@ def _measured(rig: Rig, session: SparkSession, shape: _Shape, rounds: int) -> li
         passed.append(passthrough(session, kafka, elsewhere, shape.takes, "dag.nodes", f"{checkpoint}-copy"))
         if signed:
             bare.append(best_rate(lambda: verify_all(signed, cores), repeats=1) * len(shape.takes))
-        kept.append(steady_rate(take_all(session, kafka, "dag", given, checkpoint)))
+        kept.append(steady_rate(take_all(session, kafka, "dag", job_settings, checkpoint)))
         say(f"  dag, {shape.name}: {kept[-1]:,.0f} records/s against {passed[-1]:,.0f}; {bare}")
     details = {
         "records": sum(shape.takes.values()) * (_BATCHES - 1),
@@ -119,10 +119,10 @@ def _for_sign_open(shape: _Shape, count: int) -> list[tuple[bytes, bytes]]:
         return []
     proofs = [
         node.change.proof
-        for node in (decode_node(PublishRecord.decode(one.value).data) for one in _publishes(count))
+        for node in (decode_node(PublishRecord.decode(publish.value).data) for publish in _publishes(count))
         if isinstance(node.change, PublishChange)
     ]
-    return [(one.signature + one.signed_text, one.claims.issuer[2:]) for one in proofs]
+    return [(proof.signature + proof.signed_text, proof.claims.issuer[2:]) for proof in proofs]
 
 
 class _Writer:
@@ -169,7 +169,7 @@ def _writers(source: random.Random) -> list[_Writer]:
     return [_Writer(source) for _ in range(_WRITERS)]
 
 
-def _nodes(count: int) -> Iterator[_Said]:
+def _nodes(count: int) -> Iterator[_Record]:
     """Yield the nodes of fifty writers, alternating: four appends, then two concurrent ones and their join.
 
     Each append names a shard.
@@ -183,13 +183,13 @@ def _nodes(count: int) -> Iterator[_Said]:
     made = 0
     while made < count:
         for writer in writers:
-            said = [writer.append(shard()) for _ in range(4)]
-            said += writer.fork_and_join((shard(), shard()))
-            made += len(said)
-            yield from (_node(writer.space, one) for one in said)
+            nodes = [writer.append(shard()) for _ in range(4)]
+            nodes += writer.fork_and_join((shard(), shard()))
+            made += len(nodes)
+            yield from (_node(writer.space, node) for node in nodes)
 
 
-def _publishes(count: int) -> Iterator[_Said]:
+def _publishes(count: int) -> Iterator[_Record]:
     """Yield publishes of fifty ids, alternating, each on the one before; their roots are missing."""
     source = random.Random(_SOURCE)
     writers = _writers(source)
@@ -199,18 +199,18 @@ def _publishes(count: int) -> Iterator[_Said]:
         yield _publish(writer.space, writer.publish(link, origin))
 
 
-def _chunks(count: int) -> Iterator[_Said]:
+def _chunks(count: int) -> Iterator[_Record]:
     """Yield shards of four chunks, with blocks of 256 KiB."""
     source = random.Random(_SOURCE)
     made = 0
     while made < count:
         blocks = [source.randbytes(_BLOCK_BYTES) for _ in range(_BLOCKS)]
-        for said in _shard(write_car([], [(cid_of(RAW, one), one) for one in blocks])):
+        for chunk in _shard(write_car([], [(cid_of(RAW, block), block) for block in blocks])):
             made += 1
-            yield said
+            yield chunk
 
 
-def _by_turns(count: int) -> Iterator[_Said]:
+def _by_turns(count: int) -> Iterator[_Record]:
     """Yield small files of fifty writers: each a shard, an append, and a complete publish."""
     source = random.Random(_SOURCE)
     writers = _writers(source)
@@ -224,30 +224,30 @@ def _by_turns(count: int) -> Iterator[_Said]:
         yield from _shard(car)
 
 
-def _node(space: bytes, node: ReplicaNode) -> _Said:
-    return _Said("dag.nodes", node_key(space, node.cid), NodeRecord(node.data, bytes(32)).encode())
+def _node(space: bytes, node: ReplicaNode) -> _Record:
+    return _Record("dag.nodes", node_key(space, node.cid), NodeRecord(node.data, bytes(32)).encode())
 
 
-def _publish(id: bytes, node: ReplicaNode) -> _Said:
+def _publish(id: bytes, node: ReplicaNode) -> _Record:
     record = PublishRecord(node.cid, node.prior, node.data, _NOW, bytes(32))
-    return _Said("dag.publishes", id, record.encode())
+    return _Record("dag.publishes", id, record.encode())
 
 
-def _shard(car: bytes) -> Iterator[_Said]:
+def _shard(car: bytes) -> Iterator[_Record]:
     for key, record in cut_shard(cid_of(CAR, car), len(car), [car], space=bytes(32), peer=bytes(32)):
-        yield _Said("dag.shards", key, record.encode())
+        yield _Record("dag.shards", key, record.encode())
 
 
-def _partition(one: _Said) -> int:
-    if one.topic == "dag.nodes":
-        return cid_partition(split_node_key(one.key)[1], DEFAULT_PARTITIONS)
-    if one.topic == "dag.shards":
-        return cid_partition(split_shard_chunk_key(one.key)[0], DEFAULT_PARTITIONS)
-    return key_partition(one.key, DEFAULT_PARTITIONS)
+def _partition(record: _Record) -> int:
+    if record.topic == "dag.nodes":
+        return cid_partition(split_node_key(record.key)[1], DEFAULT_PARTITIONS)
+    if record.topic == "dag.shards":
+        return cid_partition(split_shard_chunk_key(record.key)[0], DEFAULT_PARTITIONS)
+    return key_partition(record.key, DEFAULT_PARTITIONS)
 
 
-def _produce(kafka: KafkaSettings, records: Iterator[_Said]) -> None:
+def _produce(kafka: KafkaSettings, records: Iterator[_Record]) -> None:
     client = producer(kafka, bulk=True)
-    for one in records:
-        produce(client, kafka.topic(one.topic), one.key, one.value, _partition(one))
+    for record in records:
+        produce(client, kafka.topic(record.topic), record.key, record.value, _partition(record))
     flush(client)

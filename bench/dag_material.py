@@ -38,7 +38,7 @@ def publishes(count: int) -> list[bytes]:
     """Return publishes by the id itself, some 600 bytes each."""
     source = random.Random(_SOURCE)
     key = KeyPair(source.randbytes(32))
-    found = []
+    blocks = []
     for _ in range(count):
         ucan, named = leaf(source, key)
         change = {
@@ -48,8 +48,8 @@ def publishes(count: int) -> list[bytes]:
             "origin": named["origin"],
             "proof": proof_value(ucan),
         }
-        found.append(encode_node(change, named["prior"]).data)
-    return found
+        blocks.append(encode_node(change, named["prior"]).data)
+    return blocks
 
 
 def ucans(count: int) -> list[Ucan]:

@@ -17,15 +17,15 @@ def run(settings: BenchSettings) -> list[Ratio]:
     before.
     """
     count, repeats = (2_000, 1) if settings.quick else (20_000, 9)
-    given = operations(count)
-    for cid, _ in given:
+    published = operations(count)
+    for cid, _ in published:
         cid.text  # noqa: B018
-    named = [(cid, None if prior is None else given[prior][0]) for cid, prior in given]
+    named = [(cid, None if prior is None else published[prior][0]) for cid, prior in published]
 
     def tips() -> int:
         ranks: list[Rank] = []
         tip = ROOT
-        for cid, prior in given:
+        for cid, prior in published:
             rank = rank_of(cid, ROOT if prior is None else ranks[prior])
             ranks.append(rank)
             if sorts_before(tip, rank):
@@ -35,7 +35,7 @@ def run(settings: BenchSettings) -> list[Ratio]:
     def plain_keys() -> int:
         keys: list[tuple[str, ...]] = []
         tip: tuple[str, ...] = ()
-        for cid, prior in given:
+        for cid, prior in published:
             key = () if prior is None else keys[prior]
             size, text = len(key), cid.text
             while size and key[size - 1] < text:

@@ -48,7 +48,7 @@ async def _throughput(total: int) -> Ratio:
             memory = _Memory()
             async with giver.listen(_LOCAL) as address:
                 started = time.perf_counter()
-                progress = await taker.sync(address, [SPACE], on_progress=memory.told)
+                progress = await taker.sync(address, [SPACE], on_progress=memory.record)
                 seconds = time.perf_counter() - started
         ours = progress.received_bytes / seconds / 1e3
         memory.sample()
@@ -68,7 +68,7 @@ class _Memory:
         self._received = 0
         self.sample()
 
-    def told(self, progress: SyncProgress) -> None:
+    def record(self, progress: SyncProgress) -> None:
         """Take a sample after each further shard's worth of bytes."""
         if progress.received_bytes - self._received >= _SHARD_BYTES:
             self._received = progress.received_bytes
@@ -81,11 +81,11 @@ class _Memory:
 
     def by_tenth(self, total: int) -> list[int]:
         """Return the start's memory, then the maximum in each tenth, in MB."""
-        most = [self._samples[0][1]] + [0.0] * 10
+        maxima = [self._samples[0][1]] + [0.0] * 10
         for received, megabytes in self._samples[1:]:
             tenth = min(10, 1 + 10 * received // total)
-            most[tenth] = max(most[tenth], megabytes)
-        return [round(one) for one in most]
+            maxima[tenth] = max(maxima[tenth], megabytes)
+        return [round(maximum) for maximum in maxima]
 
 
 def _fill(folder: DagFolder, total: int) -> None:

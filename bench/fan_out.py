@@ -52,17 +52,17 @@ def run(settings: BenchSettings) -> list[Ratio]:
         )
         connector.wait_for_log("serving peers on", _READY_TIMEOUT_S)
         with cpu_used(connector=connector.pid) as used:
-            one = _measured(port, connector.pid, 1, single, burst)
-        say(f"  1 peer: {one}")
+            single_peer = _measured(port, connector.pid, 1, single, burst)
+        say(f"  1 peer: {single_peer}")
         with cpu_used(connector=connector.pid) as used_by_many:
             many = _measured(port, connector.pid, peers, single, burst)
         say(f"  {peers} peers: {many}")
-    details = {"peers": peers, "one": one | {"cpu_s": used}, "many": many | {"cpu_s": used_by_many}}
+    details = {"peers": peers, "one": single_peer | {"cpu_s": used}, "many": many | {"cpu_s": used_by_many}}
     rate = Ratio(
         "fan-out",
         f"entries to {peers} live peers",
         many["messages_per_s"],
-        one["messages_per_s"],
+        single_peer["messages_per_s"],
         "messages/s",
         "entries to one live peer",
         None,
@@ -75,7 +75,7 @@ def run(settings: BenchSettings) -> list[Ratio]:
                 "fan-out",
                 f"live latency with {peers} peers, {label}",
                 1e3 * many[f"{label}_ms"],
-                1e3 * one[f"{label}_ms"],
+                1e3 * single_peer[f"{label}_ms"],
                 "µs",
                 f"with one peer, {label}",
                 None,
@@ -90,8 +90,8 @@ def run(settings: BenchSettings) -> list[Ratio]:
 def _measured(port: int, connector: int, peers: int, single: int, burst: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.fan_out", *map(str, (port, connector, peers, single, burst))]
     done = subprocess.run(command, stdout=subprocess.PIPE, timeout=_TIMEOUT_S, check=True)
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def _anonymous_mb(pid: int) -> float:
@@ -150,14 +150,14 @@ async def _play(port: int, connector: int, peers: int, single: int, burst: int) 
     listeners = [await _join(port) for _ in range(peers)]
     writer_end = await _join(port)
     everybody = [*listeners, writer_end]
-    reading = [asyncio.create_task(one.listen()) for one in everybody]
+    reading = [asyncio.create_task(end.listen()) for end in everybody]
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            await asyncio.gather(*(one.live.wait() for one in everybody))
+            await asyncio.gather(*(end.live.wait() for end in everybody))
             live_mb = _anonymous_mb(connector)
-            for one in listeners:
+            for end in listeners:
                 # Entries that were already held arrived first.
-                one.came_s.clear()
+                end.came_s.clear()
             log = DemoLogWriter(KeyPair.generate(os.urandom(32)), 0, _SCHEMA)
 
             async def write(count: int) -> float:
@@ -172,21 +172,21 @@ async def _play(port: int, connector: int, peers: int, single: int, burst: int) 
             wrote_s = []
             for number in range(1, single + 1):
                 wrote_s.append(await write(1))
-                await asyncio.gather(*(one.until_count(number) for one in listeners))
+                await asyncio.gather(*(end.until_count(number) for end in listeners))
                 await asyncio.sleep(_PAUSE_S)
             latencies_ms = [
                 1e3 * (came_s - began_s)
-                for one in listeners
-                for began_s, came_s in zip(wrote_s, one.came_s, strict=True)
+                for end in listeners
+                for began_s, came_s in zip(wrote_s, end.came_s, strict=True)
             ]
             began_s = await write(burst)
-            await asyncio.gather(*(one.until_count(single + burst) for one in listeners))
+            await asyncio.gather(*(end.until_count(single + burst) for end in listeners))
             took_s = time.perf_counter() - began_s
             busy_mb = _anonymous_mb(connector)
     finally:
         for task in reading:
             task.cancel()
-        await asyncio.gather(*(one.connection.close() for one in everybody), return_exceptions=True)
+        await asyncio.gather(*(end.connection.close() for end in everybody), return_exceptions=True)
     latencies_ms.sort()
     return {
         "messages_per_s": round(peers * burst / took_s),

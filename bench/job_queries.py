@@ -60,7 +60,7 @@ def passthrough(
 ) -> float:
     """Return the rate of a query that copies topics to another one, with `takes` records per micro-batch."""
     read = [
-        kafka_source(session, source, (name,), max_offsets_per_trigger=most) for name, most in takes.items()
+        kafka_source(session, source, (name,), max_offsets_per_trigger=limit) for name, limit in takes.items()
     ]
     copied = reduce(DataFrame.union, read).select(F.lit(sink.topic(to)).alias("topic"), "key", "value")
     query = kafka_sink(copied, sink, checkpoint).trigger(availableNow=True).start()
@@ -70,8 +70,8 @@ def passthrough(
 
 def steady_rate(seen: list[BatchProgress]) -> float:
     """Return rows per second of all micro-batches except the first, which warms up."""
-    largest = max(one.rows_in for one in seen)
+    largest = max(batch.rows_in for batch in seen)
     # A last micro-batch may have a few rows that rounding by partition left over.
-    counted = [one for one in seen if 2 * one.rows_in > largest][1:]
+    counted = [batch for batch in seen if 2 * batch.rows_in > largest][1:]
     assert counted, "too few micro-batches to leave the first one out"
-    return 1_000 * sum(one.rows_in for one in counted) / sum(one.duration_ms for one in counted)
+    return 1_000 * sum(batch.rows_in for batch in counted) / sum(batch.duration_ms for batch in counted)

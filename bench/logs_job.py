@@ -87,8 +87,8 @@ class _Bench:
 
     def logs(self, kafka: KafkaSettings, batch: int, verify: Verify) -> float:
         """Return rows per second of the job."""
-        given = LogsSettings(verify=verify, max_offsets_per_trigger=batch)
-        return steady_rate(take_all(self._session, kafka, "logs", given, self._checkpoint()))
+        job_settings = LogsSettings(verify=verify, max_offsets_per_trigger=batch)
+        return steady_rate(take_all(self._session, kafka, "logs", job_settings, self._checkpoint()))
 
     def passthrough(self, source: KafkaSettings, sink: KafkaSettings, batch: int) -> float:
         """Return rows per second of a query that only copies."""

@@ -47,10 +47,17 @@ def _measured(
     ours, theirs = _compressed(payloads), _lz4_compressed(payloads, histories)
     # Incompressible payloads are sent raw, on either side.
     our_size = sum(
-        len(payload) if one is None else len(one) for one, payload in zip(ours, payloads, strict=True)
+        len(payload) if compressed is None else len(compressed)
+        for compressed, payload in zip(ours, payloads, strict=True)
     )
-    lz4_size = sum(min(len(one), len(payload)) for one, payload in zip(theirs, payloads, strict=True))
-    messages = [(one, len(payload)) for one, payload in zip(ours, payloads, strict=True) if one is not None]
+    lz4_size = sum(
+        min(len(compressed), len(payload)) for compressed, payload in zip(theirs, payloads, strict=True)
+    )
+    messages = [
+        (compressed, len(payload))
+        for compressed, payload in zip(ours, payloads, strict=True)
+        if compressed is not None
+    ]
     came_out = sum(size for _, size in messages)
 
     def compress() -> int:

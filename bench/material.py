@@ -91,9 +91,9 @@ def _produced(job: tuple[KafkaSettings, int, int]) -> int:
 def _mixed(source: random.Random, count: int) -> Iterator[EntryPair]:
     logs = [iter(writer.log().entries) for writer in made_history(source, count)]
     while logs:
-        place = source.randrange(min(_LOGS_AT_ONCE, len(logs)))
-        pair = next(logs[place], None)
+        index = source.randrange(min(_LOGS_AT_ONCE, len(logs)))
+        pair = next(logs[index], None)
         if pair is None:
-            del logs[place]
+            del logs[index]
         else:
             yield pair

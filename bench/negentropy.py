@@ -79,9 +79,9 @@ def measured(file: Path, pair: Pair, *, rounds: int) -> Figures:
         command = ["node", f"--max-old-space-size={_HEAP_MB}", str(_DRIVER), str(file)]
         done = subprocess.run(command, input=request + "\n", capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
-    found = answer["have"] + answer["need"]
+    differences = answer["have"] + answer["need"]
     expected = int((pair.on_a != pair.on_b).sum())
-    assert found == expected, f"negentropy found {found} differences of {expected}"
+    assert differences == expected, f"negentropy found {differences} differences of {expected}"
     first, *warm = answer["sync_ms"]
     cpu_ms = statistics.median(answer["cpu_ms"][1:])
     return Figures(first, statistics.median(warm), cpu_ms, answer["bytes"], answer["round_trips"])

@@ -172,19 +172,19 @@ class PlainLists:
 
     def grow(self, changes: list[tuple[bytes, int]]) -> int:
         for key, height in changes:
-            place = bisect_left(self._keys, key)
-            self._heights[place] = height
-            self._lanes[0][place], self._lanes[1][place] = _lanes(key, height)
+            index = bisect_left(self._keys, key)
+            self._heights[index] = height
+            self._lanes[0][index], self._lanes[1][index] = _lanes(key, height)
         return len(changes)
 
     def insert(self, changes: list[tuple[bytes, int]]) -> int:
         for key, height in changes:
-            place = bisect_left(self._keys, key)
+            index = bisect_left(self._keys, key)
             first, second = _lanes(key, height)
-            self._keys.insert(place, key)
-            self._heights.insert(place, height)
-            self._lanes[0].insert(place, first)
-            self._lanes[1].insert(place, second)
+            self._keys.insert(index, key)
+            self._heights.insert(index, height)
+            self._lanes[0].insert(index, first)
+            self._lanes[1].insert(index, second)
         return len(changes)
 
     def fingerprints(self, bounds: list[tuple[bytes, bytes]]) -> int:

@@ -21,7 +21,7 @@ _CASE = "rbsr"
 _SIZES = (10_000, 100_000, 1_000_000)
 _DIFFERING = (0, 1, 10, 100, 1_000, 10_000, 100_000)
 _GOAL_SIZE, _GOAL_DIFFERING = 1_000_000, 1_000
-_MOST_OF_SIZE = 0.1
+_MAX_SHARE_OF_SIZE = 0.1
 _ROUNDS = 3
 _NEGENTROPY_ROUNDS = 3
 _FEW, _MANY = 10, 10_000
@@ -42,16 +42,18 @@ def run(settings: BenchSettings) -> list[Ratio]:
     for size in sizes:
         for shape in SHAPES:
             for differing in _DIFFERING:
-                most = size * _MOST_OF_SIZE if shape == "uniform" else min(size * _MOST_OF_SIZE, _MANY)
+                max_differing = (
+                    size * _MAX_SHARE_OF_SIZE if shape == "uniform" else min(size * _MAX_SHARE_OF_SIZE, _MANY)
+                )
                 # Without differences all shapes are equal.
-                if differing > most or (differing == 0 and shape != "uniform"):
+                if differing > max_differing or (differing == 0 and shape != "uniform"):
                     continue
                 beside = size == sizes[-1] and shape in _BESIDE
-                found, figures = _measured(shape, size, differing, file, beside=beside)
-                points += found
+                measured, figures = _measured(shape, size, differing, file, beside=beside)
+                points += measured
                 if figures is not None:
                     theirs[shape, differing] = figures
-                _say(found, figures)
+                _say(measured, figures)
     settings.results.mkdir(parents=True, exist_ok=True)
     _save(points, theirs, settings.results / "reconciliation.json")
     reconciliation_plot.draw(points, theirs, settings.results / "reconciliation.png")
@@ -109,9 +111,9 @@ def _against_negentropy(
         return point
 
     ratios = []
-    for way, most in _BATCHES_MAX.items():
+    for way, max_batches in _BATCHES_MAX.items():
         batches = ours("uniform", differing, way).batches
-        ratios.append(_ratio(f"batches, uniform, {way}", batches, most, "batches", "at most", 1.0))
+        ratios.append(_ratio(f"batches, uniform, {way}", batches, max_batches, "batches", "at most", 1.0))
     uniform, tail, same = (
         theirs.get(key) for key in (("uniform", differing), ("tail", differing), ("uniform", 0))
     )
@@ -185,14 +187,14 @@ def _ratio(
 
 def _say(points: list[Point], figures: Figures | None) -> None:
     shape, size, differing = points[0].shape, points[0].size, points[0].differing
-    told = "; ".join(
+    text = "; ".join(
         f"{p.way} {p.seconds * 1e3:,.1f} ms, {p.bytes_per_difference:,.0f} B, {p.batches} batches"
         for p in points
     )
     if figures is not None:
         each = figures.bytes / max(differing, 1)
-        told += f"; negentropy {figures.warm_ms:,.0f} ms ({figures.first_ms:,.0f} cold), {each:,.0f} B"
-    say(f"  {shape}, n {size:,}, d {differing:,}: {told}")
+        text += f"; negentropy {figures.warm_ms:,.0f} ms ({figures.first_ms:,.0f} cold), {each:,.0f} B"
+    say(f"  {shape}, n {size:,}, d {differing:,}: {text}")
 
 
 def _save(points: list[Point], theirs: dict[tuple[str, int], Figures], path: Path) -> None:

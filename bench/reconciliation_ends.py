@@ -98,7 +98,7 @@ class _End:
         store = cast(LogStore, _Store(snapshot))
         self.session = SetReconciliation(store, 0, (_SCHEMA,), settings, choice, offer)
         self.stream = MessageStream()
-        self.lacking = 0
+        self.missing = 0
         self.messages = 0
 
     def said(self, messages: list[ReconciliationMessage]) -> bytes:
@@ -120,7 +120,7 @@ class _End:
         self._note(self.session.finish(max_equal_heights=0))
 
     def _note(self, answer: Answer) -> None:
-        self.lacking += len(answer.entries) + sum(1 for _ in answer.rest or ())
+        self.missing += len(answer.entries) + sum(1 for _ in answer.rest or ())
 
 
 def reconcile(pair: Pair, a: RangeSnapshot, b: RangeSnapshot, way: Way) -> Run:
@@ -138,7 +138,7 @@ def reconcile(pair: Pair, a: RangeSnapshot, b: RangeSnapshot, way: Way) -> Run:
     for end in ends:
         end.finish()
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-    found = sum(end.lacking for end in ends)
-    assert found == pair.differing, f"{found} differences found of {pair.differing}"
+    missing = sum(end.missing for end in ends)
+    assert missing == pair.differing, f"{missing} differences found of {pair.differing}"
     assert all(end.session.done for end in ends)
     return Run(seconds, cpu_seconds, total, turn, sum(end.messages for end in ends))

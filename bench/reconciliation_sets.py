@@ -38,10 +38,10 @@ class Pair:
     on_b: NDArray[np.bool_]
     differing: int
 
-    def side(self, held: NDArray[np.bool_]) -> RangeSnapshot:
+    def side(self, is_held: NDArray[np.bool_]) -> RangeSnapshot:
         """Return one side's items as the edge has them ready when a session begins."""
-        keys = join_keys(self.keys[held].tobytes(), self.log_ids[held])
-        columns = Columns.of(DEFAULT, b"", keys, self.heights[held])
+        keys = join_keys(self.keys[is_held].tobytes(), self.log_ids[is_held])
+        columns = Columns.of(DEFAULT, b"", keys, self.heights[is_held])
         return RangeSnapshot(columns, Overlay.empty(DEFAULT), DEFAULT)
 
     def write_for_negentropy(self, folder: Path) -> tuple[Path, Path]:
@@ -55,8 +55,8 @@ class Pair:
         table["timestamp"] = _FIRST_TIMESTAMP + np.arange(len(table))
         table["id"] = np.frombuffer(hashes, np.uint8).reshape(-1, 32)
         files = folder / "a.bin", folder / "b.bin"
-        for file, held in zip(files, (self.on_a, self.on_b), strict=True):
-            table[held].tofile(file)
+        for file, is_held in zip(files, (self.on_a, self.on_b), strict=True):
+            table[is_held].tofile(file)
         return files
 
 

@@ -128,8 +128,8 @@ class Helper:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self._module} ended with status {self._process.wait()}")
-        told: dict[str, Any] = json.loads(line)
-        return told
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def stop(self) -> None:
         """Close its standard input, and kill it if it does not end in time."""

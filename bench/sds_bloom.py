@@ -84,20 +84,20 @@ class PlainFilter:
         self._bits = bytearray(self._shape.byte_count)
 
     def insert(self, ids: Sequence[str]) -> int:
-        for one in ids:
-            for position in self._positions(one):
+        for id in ids:
+            for position in self._positions(id):
                 self._bits[8 * (position // 64) + 7 - position % 64 // 8] |= 1 << position % 8
         return len(ids)
 
     def contains(self, ids: Sequence[str]) -> int:
         bits = self._bits
-        for one in ids:
-            all(bits[8 * (at // 64) + 7 - at % 64 // 8] >> at % 8 & 1 for at in self._positions(one))
+        for id in ids:
+            all(bits[8 * (at // 64) + 7 - at % 64 // 8] >> at % 8 & 1 for at in self._positions(id))
         return len(ids)
 
-    def _positions(self, one: str) -> Iterator[int]:
+    def _positions(self, id: str) -> Iterator[int]:
         bit_count = self._shape.bit_count
-        first, second = abs(mmh3.hash(one)) % bit_count, abs(mmh3.hash(one + " b")) % bit_count
+        first, second = abs(mmh3.hash(id)) % bit_count, abs(mmh3.hash(id + " b")) % bit_count
         return ((first + index * second) % bit_count for index in range(self._shape.hash_count))
 
 
@@ -115,8 +115,8 @@ class Side:
     def grown(self) -> int:
         """Add ids one by one, as a channel does."""
         rolling = RollingFilter(self.layout, _CAPACITY, _ERROR_RATE)
-        for one in self._inside:
-            rolling.add(one)
+        for id in self._inside:
+            rolling.add(id)
         return len(self._inside)
 
     def built(self) -> int:
@@ -140,8 +140,8 @@ class Side:
     def _asked(self, ids: Sequence[str]) -> int:
         received = ReceivedFilter.parse(self.layout, self._value, _CAPACITY, _ERROR_RATE)
         assert received is not None
-        for one in ids:
-            received.contains(LAYOUTS[self.layout].hash_pair(one))
+        for id in ids:
+            received.contains(LAYOUTS[self.layout].hash_pair(id))
         return len(ids)
 
     def _asked_at_once(self, ids: Sequence[str]) -> int:
@@ -152,6 +152,6 @@ class Side:
 
 def bloom_words(layout: LayoutName, value: bytes) -> bytes:
     """Return the bits of a message's field, for nim out of its container."""
-    found = unwrapped(value) if layout == "nim" else (value, 0, 0)
-    assert found is not None
-    return found[0]
+    fields = unwrapped(value) if layout == "nim" else (value, 0, 0)
+    assert fields is not None
+    return fields[0]

@@ -55,17 +55,17 @@ def _beside_waku(history: int, sync_every: int, messages: int, rounds: int) -> l
     # Modules that are loaded on first use are loaded before.
     conversation(history, _SYNC_EVERY, 50)
     for _ in range(rounds):
-        said = conversation(history, sync_every, messages)
+        run = conversation(history, sync_every, messages)
         answer = waku_sds.asked(package, "channel", messages=messages, history=history, sync_every=sync_every)
-        assert said.log == answer["log"] == messages, "a message was not delivered"
-        ours.append(messages / said.seconds)
+        assert run.log == answer["log"] == messages, "a message was not delivered"
+        ours.append(messages / run.seconds)
         theirs.append(messages / answer["seconds"])
-        cpu_ratios.append(answer["cpu_seconds"] / said.cpu_seconds)
+        cpu_ratios.append(answer["cpu_seconds"] / run.cpu_seconds)
     pairs = sorted(zip(ours, theirs, strict=True), key=lambda pair: pair[0] / pair[1])
     best = pairs[len(pairs) // 2]
     # On a busy machine the processor time is more reliable; that of @waku/sds includes the engine's threads.
     cpu = sorted(cpu_ratios)[len(cpu_ratios) // 2]
-    details = {"rounds": pairs, "cpu_ratio": cpu, "bytes": said.bytes, "their_bytes": answer["bytes"]}
+    details = {"rounds": pairs, "cpu_ratio": cpu, "bytes": run.bytes, "their_bytes": answer["bytes"]}
     return [Ratio("sds-channel", name, *best, _UNIT, "@waku/sds", goal=_GOAL, details=details)]
 
 
@@ -73,10 +73,10 @@ def _growth(history: int, sync_every: int, sizes: tuple[int, ...]) -> list[Ratio
     """Measure processor time over the number of messages: the exponent of a line through their logarithms."""
     taken: list[float] = []
     for messages in sizes:
-        said = conversation(history, sync_every, messages)
-        assert said.log == messages, "a message was not delivered"
-        taken.append(said.cpu_seconds)
-        say(f"  {_name(history, sync_every, messages)}: {messages / said.seconds:,.0f} {_UNIT}")
+        run = conversation(history, sync_every, messages)
+        assert run.log == messages, "a message was not delivered"
+        taken.append(run.cpu_seconds)
+        say(f"  {_name(history, sync_every, messages)}: {messages / run.seconds:,.0f} {_UNIT}")
     name = f"{_name(history, sync_every, sizes[-1])}, exponent of the time"
     details = dict(zip(map(str, sizes), taken, strict=True))
     return [
@@ -142,9 +142,9 @@ def conversation(history: int, sync_every: int, messages: int) -> Run:
         size += len(wire)
         bob.receive(wire, now_ms)
         if sync_every and number % sync_every == 0:
-            said = bob.tick(now_ms + _PAUSE_MS, only="sync")
-            syncs += sum(isinstance(event, SyncSent) for event in said.events)
-            for outbound in said.send:
+            tick = bob.tick(now_ms + _PAUSE_MS, only="sync")
+            syncs += sum(isinstance(event, SyncSent) for event in tick.events)
+            for outbound in tick.send:
                 size += len(outbound.wire)
                 alice.receive(outbound.wire, now_ms + _PAUSE_MS)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started

@@ -124,16 +124,16 @@ def _state(settings: BenchSettings) -> Ratio:
     done = subprocess.run(
         [sys.executable, "-m", "bench.sds_state", *sizes], check=True, capture_output=True, text=True
     )
-    told = json.loads(done.stdout)
-    say(f"  state of a huge channel: {told}")
+    figures = json.loads(done.stdout)
+    say(f"  state of a huge channel: {figures}")
     return Ratio(
         "sds-job",
-        f"state of a channel of {told['messages']:,} messages, {told['participants']:,} hosted",
-        told["state_bytes_per_participant"],
-        told["bloom_bytes"],
+        f"state of a channel of {figures['messages']:,} messages, {figures['participants']:,} hosted",
+        figures["state_bytes_per_participant"],
+        figures["bloom_bytes"],
         "bytes/participant",
         "one bloom filter",
         goal=1.0,
         higher_is_better=False,
-        details=told,
+        details=figures,
     )

@@ -39,10 +39,10 @@ class Traffic:
 def run(settings: BenchSettings) -> list[Ratio]:
     """Simulate every participant as a complete channel that receives every message after 100 ms."""
     sizes, minutes = (_SIZES[:3], 10) if settings.quick else (_SIZES, 20)
-    found: dict[int, Traffic] = {}
+    by_size: dict[int, Traffic] = {}
     for size in sizes:
-        found[size] = group(size, minutes * 60_000)
-        traffic = found[size]
+        by_size[size] = group(size, minutes * 60_000)
+        traffic = by_size[size]
         say(f"  {size:,}: {traffic.later:.3f} syncs/s, {traffic.storm} within 30 s, {traffic.bytes:,} bytes")
     details = {
         str(size): {
@@ -51,9 +51,9 @@ def run(settings: BenchSettings) -> list[Ratio]:
             "bytes_per_s": traffic.bytes / traffic.seconds,
             "most_in_30_s": traffic.storm,
         }
-        for size, traffic in found.items()
+        for size, traffic in by_size.items()
     }
-    small, large = found[sizes[0]], found[sizes[-1]]
+    small, large = by_size[sizes[0]], by_size[sizes[-1]]
     return [
         Ratio(
             _CASE,

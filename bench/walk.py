@@ -40,7 +40,7 @@ _TIMEOUT_S = 120.0
 _IDLE, _WALK = 1, 2
 
 
-Place = tuple[str, str, int]
+Location = tuple[str, str, int]
 """A function: its file, name and first line."""
 
 
@@ -52,8 +52,8 @@ class Step:
     phase: int
     thread: str
     """Unique among all processes."""
-    place: Place
-    caller: Place
+    location: Location
+    caller: Location
     """The function that called it; without a file if the caller is not one of Culm's functions."""
 
 
@@ -97,17 +97,17 @@ class Recorder:
     def way(self) -> Way:
         """Return what was entered in the walk and not while idle."""
         steps = sorted(step for path in self.folder.glob("*.walk") for step in _steps(path))
-        idle = {step.place for step in steps if step.phase == _IDLE}
-        entered: dict[str, set[Place]] = defaultdict(set)
+        idle = {step.location for step in steps if step.phase == _IDLE}
+        entered: dict[str, set[Location]] = defaultdict(set)
         returns = 0
         left: dict[str, set[str]] = defaultdict(set)
         at: dict[str, str] = {}
-        callers: set[Place] = set()
+        callers: set[Location] = set()
         for step in steps:
-            if step.phase != _WALK or step.place in idle:
+            if step.phase != _WALK or step.location in idle:
                 continue
-            file = step.place[0]
-            entered[file].add(step.place)
+            file = step.location[0]
+            entered[file].add(step.location)
             if step.caller[0] != file:
                 callers.add(step.caller)
             if (former := at.get(step.thread)) == file:
@@ -117,32 +117,36 @@ class Recorder:
             returns += file in left[step.thread]
             at[step.thread] = file
         hand_on = [
-            file for file, places in entered.items() if places <= callers and _only_calls(file, places)
+            file
+            for file, locations in entered.items()
+            if locations <= callers and _only_calls(file, locations)
         ]
         return Way(tuple(entered), returns, tuple(hand_on))
 
 
 def _steps(path: Path) -> Iterator[Step]:
     for line in path.read_text().splitlines():
-        phase, time_ns, thread, *places = line.split("\t")
-        place, caller = ((file, name, int(number)) for file, name, number in (places[:3], places[3:]))
-        yield Step(int(time_ns), int(phase), f"{path.stem} {thread}", place, caller)
+        phase, time_ns, thread, *locations = line.split("\t")
+        location, caller = (
+            (file, name, int(number)) for file, name, number in (locations[:3], locations[3:])
+        )
+        yield Step(int(time_ns), int(phase), f"{path.stem} {thread}", location, caller)
 
 
-def _only_calls(file: str, places: set[Place]) -> bool:
+def _only_calls(file: str, locations: set[Location]) -> bool:
     """Whether each of these functions of a file only calls something."""
     path = next(path for floor in _FLOORS if (path := _ROOT / floor / file).exists())
     bodies = {}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first_line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             bodies[first_line] = [
-                one
-                for one in node.body
-                if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+                statement
+                for statement in node.body
+                if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
             ]
-    found = [bodies[line] for _, _, line in places if line in bodies]
-    return bool(found) and all(len(body) == 1 and _is_call(body[0]) for body in found)
+    called = [bodies[line] for _, _, line in locations if line in bodies]
+    return bool(called) and all(len(body) == 1 and _is_call(body[0]) for body in called)
 
 
 def _is_call(statement: ast.stmt) -> bool:
@@ -192,9 +196,11 @@ def _await_logs(kafka: KafkaSettings) -> None:
     """Wait until the job has written the entries that settled the pair."""
     reader = consumer(kafka, group_id="walk", start="earliest")
     try:
-        place = TopicPartition(kafka.topic("logs"), 0)
+        partition = TopicPartition(kafka.topic("logs"), 0)
         wait_until(
-            lambda: reader.get_watermark_offsets(place, timeout=10.0)[1] > 0, "entries in logs", _TIMEOUT_S
+            lambda: reader.get_watermark_offsets(partition, timeout=10.0)[1] > 0,
+            "entries in logs",
+            _TIMEOUT_S,
         )
     finally:
         reader.close()

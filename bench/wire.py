@@ -45,8 +45,8 @@ async def bring(file: Path, port: int, settings: TransportSettings) -> None:
         await out.write(encode(Announce(1, time.time_ns() // 1_000_000, schemas)))
         await out.write(encode(SyncRequest(SESSION_ID, 0, schemas)))
         incoming = await connection.accept_stream()
-        said = MessageStream()
-        while not any(isinstance(message, Have) for message in said.feed(await incoming.read(_READ_BYTES))):
+        stream = MessageStream()
+        while not any(isinstance(message, Have) for message in stream.feed(await incoming.read(_READ_BYTES))):
             pass
         await out.write(encode(Have(SESSION_ID, ())))
         tell(started_s=time.time())

@@ -22,7 +22,7 @@ _NOBODY = "\t\t0"
 def _install(folder: Path) -> None:
     with (folder / "phase").open("r+b") as file:
         phase = mmap.mmap(file.fileno(), 1)
-    places: dict[Any, str] = {}
+    locations: dict[Any, str] = {}
     outputs: dict[int, int] = {}
 
     def output() -> int:
@@ -32,23 +32,22 @@ def _install(folder: Path) -> None:
             outputs[pid] = os.open(folder / f"{pid}.walk", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         return outputs[pid]
 
-    def place_of(code: CodeType) -> str:
-        place = places.get(code)
-        if place is None:
-            name = next((one for one in _PACKAGES if f"/{one}/" in code.co_filename), None)
-            place = ""
+    def location_of(code: CodeType) -> str:
+        location = locations.get(code)
+        if location is None:
+            name = next((package for package in _PACKAGES if f"/{package}/" in code.co_filename), None)
+            location = ""
             if name is not None:
                 file = code.co_filename[code.co_filename.rindex(f"/{name}/") + 1 :]
-                place = f"{file}\t{code.co_qualname}\t{code.co_firstlineno}"
-            places[code] = place
-        return place
+                location = f"{file}\t{code.co_qualname}\t{code.co_firstlineno}"
+            locations[code] = location
+        return location
 
     def entered(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and phase[0] and (place := place_of(frame.f_code)):
-            caller = place_of(frame.f_back.f_code) if frame.f_back is not None else ""
-            line = (
-                f"{phase[0]}\t{time.monotonic_ns()}\t{threading.get_ident()}\t{place}\t{caller or _NOBODY}\n"
-            )
+        if event == "call" and phase[0] and (location := location_of(frame.f_code)):
+            caller = location_of(frame.f_back.f_code) if frame.f_back is not None else ""
+            thread = threading.get_ident()
+            line = f"{phase[0]}\t{time.monotonic_ns()}\t{thread}\t{location}\t{caller or _NOBODY}\n"
             os.write(output(), line.encode())
 
     threading.setprofile(entered)

@@ -17,7 +17,7 @@ from culm_infra.cli.options import words
 if TYPE_CHECKING:
     from culm_topics.kafka.clients import KafkaSettings
 
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 
 
 def complete_name(incomplete: str) -> list[str]:
@@ -35,7 +35,7 @@ def remember_names(kafka: KafkaSettings, names: Iterable[str]) -> None:
     path = _folder() / f"{which}.json"
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(sorted(names)[:_MOST_NAMES]))
+        path.write_text(json.dumps(sorted(names)[:_MAX_NAMES]))
 
 
 complete_url = words("tcp://", "tls://", "quic://")

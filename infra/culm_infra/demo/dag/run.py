@@ -315,7 +315,7 @@ class DagStory:
         return [writer.moved for writer in (*self.writers, self.dora)], self.by_http.parts
 
 
-async def run_story(
+async def run_in_deployment(
     size: DagDemoSize, stage: DemoStage, deployment: DagDeployment, figures: SceneFigures
 ) -> Sequence[ReplicaStatement]:
     """Play the story in one deployment. Returns the final statements; errors end the story and are
@@ -360,7 +360,7 @@ async def play(size: DagDemoSize, stage: DemoStage) -> DemoReport:
             stage.show(f"{scene.title}: the Spark job dag starts beside the edges")
             deployment.job.start()
             try:
-                statements = await run_story(size, stage, deployment, scene)
+                statements = await run_in_deployment(size, stage, deployment, scene)
             finally:
                 await asyncio.to_thread(deployment.job.stop)
             if statements:
