@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence, Set
 
@@ -38,11 +39,12 @@ from culm_models.p2panda.events import (
     Rejected,
     SessionDone,
     SessionFailed,
-    SessionStarted,
 )
 from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.wire.messages import Message
+
+logger = logging.getLogger(__name__)
 
 # A broken stream costs a connection, and the next one a handshake.
 _REJECTS_A_BROKEN_STREAM = 5
@@ -114,9 +116,12 @@ class Driver:
         self._settled = settled
         self._now_ms = now_ms
         self._schemas_of = schemas_of
+        self._due = asyncio.Event()
+        self._turns = CatchUpLimiter(self.settings.max_catching_up, self.settings.catch_up_turn_s)
         self._shared = Shared(
             peer,
-            self,
+            self._due,
+            self._turns,
             self._staged,
             reader,
             Claims(peer.store.height) if claims is None else claims,
@@ -128,12 +133,12 @@ class Driver:
             now_ms,
             arrange,
         )
-        self._turns = CatchUpLimiter(self.settings.max_catching_up, self.settings.catch_up_turn_s)
 
     async def run(self) -> None:
         """Store arriving entries and run the protocol's timers, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._staged.run(), name="p2panda-store")
+            group.create_task(self._pump(), name="p2panda-pump")
             group.create_task(self._tick(), name="p2panda-tick")
 
     # For the program around.
@@ -142,6 +147,7 @@ class Driver:
         """The numbers of this moment; from any thread."""
         streams = [link.outgoing for link in tuple(self.links.open.values())]
         self.metrics.unsent_bytes = sum(one.written - one.acknowledged for one in streams if one is not None)
+        self.metrics.waiting_for_turn = self._turns.waiting
         return self.metrics
 
     @property
@@ -161,7 +167,7 @@ class Driver:
         if self._to_announce is not None and self._announcing.take(1, time.monotonic()):
             self.peer.announce(self._to_announce, self._now_ms())
             self._to_announce = None
-            self.pump()
+            self._due.set()
 
     def on_stored(self, stored: Stored) -> None:
         """Send entries to live remotes that came into the store by another way than through this driver."""
@@ -173,7 +179,7 @@ class Driver:
             self.peer.settled(stored.entries)
         if stored.fresh:
             self.peer.stored(stored.fresh, None, now)
-            self.pump()
+            self._due.set()
 
     def disconnect(self, remote: bytes, code: CloseCode, reason: str) -> None:
         """Close the connection to a remote, if there is one."""
@@ -192,8 +198,11 @@ class Driver:
         await self.drained()
 
     async def drained(self) -> None:
-        """Wait until all entries accepted so far are stored."""
+        """Wait until all entries accepted so far are stored, and all events so far are reported."""
         await self._staged.drained()
+        self._due.set()
+        # The pump waits for it, and so runs before this goes on.
+        await asyncio.sleep(0)
 
     def _blame(self, event: Rejected | LinkFailed) -> None:
         """Disconnect a remote whose stream is broken, or of which too much was refused.
@@ -248,7 +257,7 @@ class Driver:
             dialled=connection.dialled,
             allowed=self._schemas_of(link.remote),
         )
-        self.pump()
+        self._due.set()
         await self.links.serve(link, lambda link: exchange(link, self._shared))
         return link.went_well
 
@@ -257,57 +266,36 @@ class Driver:
         self._turns.give_back(link.remote, time.monotonic())
         self.peer.disconnect(link.remote, self._now_ms())
         self._observer.on_gone(link.remote)
-        self.pump()
+        self._due.set()
 
-    # What the connections share.
+    async def _pump(self) -> None:
+        """Report events, and wake the writers that have something to write, whenever that is due."""
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            for event in self.peer.take_events():
+                try:
+                    self._report(event)
+                except Exception:
+                    # A defect of ours must cost this connection only.
+                    logger.exception("reporting %s of %s failed", event.kind, event.remote.hex()[:16])
+                    self.disconnect(event.remote, CloseCode.INTERNAL, "internal error")
+            for link in self.links.open.values():
+                outgoing = self.peer.outgoing(link.remote)
+                if outgoing or outgoing.is_partial:
+                    link.wake.set()
 
-    def pump(self) -> None:
-        """Report events to the observer, and wake the writers that have something to write."""
-        for event in self.peer.take_events():
-            self.metrics.count(event)
-            self._note(event)
-            self._observer.on_event(event)
-            if isinstance(event, Rejected | LinkFailed):
-                self._blame(event)
-        for link in self.links.open.values():
-            outgoing = self.peer.outgoing(link.remote)
-            if outgoing or outgoing.is_partial:
-                link.wake.set()
-
-    def _note(self, event: Event) -> None:
-        """Track the sessions of a connection that catch up; the last one gives the turn back."""
-        link = self.links.open.get(event.remote)
-        if link is None:
-            return
-        if isinstance(event, SessionStarted):
-            # A session of ours that gave way to one of the remote ended without an event.
-            link.catching_up &= {session.session_id for session in self.peer.sessions(event.remote)}
-            link.catching_up.add(event.session_id)
-        elif isinstance(event, EntryAccepted | Duplicate):
-            link.budget.is_trusted = True
-        elif isinstance(event, SessionDone | Live | SessionFailed):
-            link.went_well |= not isinstance(event, SessionFailed)
-            link.catching_up.discard(event.session_id)
-            self.turn_used(link)
-
-    async def turn(self, link: PeerLink) -> None:
-        """Wait until a remote may begin a session, or its connection has ended."""
-        if self._turns.has(link.remote):
-            return
-        turn = asyncio.ensure_future(self._turns.take(link.remote, time.monotonic()))
-        closed = asyncio.ensure_future(link.connection.wait_closed())
-        self.metrics.waiting_for_turn = self._turns.waiting
-        try:
-            await asyncio.wait({turn, closed}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            turn.cancel()
-            closed.cancel()
-
-    def turn_used(self, link: PeerLink) -> None:
-        """Give back the turn of a remote if none of its sessions catches up any more."""
-        if not link.catching_up and link.is_current:
-            self._turns.give_back(link.remote, time.monotonic())
-            self.metrics.waiting_for_turn = self._turns.waiting
+    def _report(self, event: Event) -> None:
+        self.metrics.count(event)
+        if (link := self.links.open.get(event.remote)) is not None:
+            if isinstance(event, EntryAccepted | Duplicate):
+                link.budget.is_trusted = True
+            elif isinstance(event, SessionDone | Live | SessionFailed):
+                link.went_well |= not isinstance(event, SessionFailed)
+                self._shared.end_turn(link)
+        self._observer.on_event(event)
+        if isinstance(event, Rejected | LinkFailed):
+            self._blame(event)
 
     async def _store_arrivals(self, batch: Sequence[Arrival]) -> None:
         lost = {id(checked) for checked in await self._sink(batch, self)}
@@ -319,7 +307,7 @@ class Driver:
                 self.peer.discard([checked for checked in entries if id(checked) in lost], now)
                 entries = [checked for checked in entries if id(checked) not in lost]
             self.peer.stored(entries, remote, now)
-        self.pump()
+        self._due.set()
 
     async def _tick(self) -> None:
         while True:
@@ -328,4 +316,4 @@ class Driver:
             self.peer.tick(self._now_ms(), busy)
             self._turns.pass_time(time.monotonic())
             self._announce_when_due()
-            self.pump()
+            self._due.set()

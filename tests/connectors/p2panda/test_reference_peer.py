@@ -15,9 +15,10 @@ from culm_connectors.logs.interchange import InterchangeError, read_pairs, write
 from culm_connectors.p2panda.reference_peer.authoring import AuthoringError, Draft
 from culm_connectors.p2panda.reference_peer.field_texts import parse_fields
 from culm_connectors.p2panda.reference_peer.peer import ReferencePeer
+from culm_connectors.p2panda.reference_peer.sync_progress import SyncFailed
 from culm_connectors.p2panda.settings import DriverSettings
 from culm_connectors.transport import ConnectError
-from culm_models.p2panda.events import Event, Live
+from culm_models.p2panda.events import Announced, Event, Live
 from tests.support.connectors.edge import reference_peer, write_document
 from tests.support.p2panda.logs import OTHER_SCHEMA, SCHEMA, author, make_log, pairs
 from tests.support.process.waiting import until
@@ -46,6 +47,27 @@ async def test_a_second_synchronisation_sends_nothing_again(tmp_path: Path) -> N
             await b.sync(listener.address)
             again = await b.sync(listener.address)
         assert (again.entries_received, again.entries_sent) == (0, 0)
+
+
+async def test_a_defect_in_handling_an_event_costs_the_connection_that_it_concerns(tmp_path: Path) -> None:
+    async with (
+        reference_peer(tmp_path, "hub") as hub,
+        reference_peer(tmp_path, "a", live_mode=False) as a,
+        reference_peer(tmp_path, "b", live_mode=False) as b,
+        hub.serve() as listener,
+    ):
+        for peer in (a, b):
+            await write_document(peer, 3)
+
+        def fail(event: Event) -> None:
+            if isinstance(event, Announced) and event.remote == a.peer_id:
+                raise ValueError("a defect")
+
+        hub.listeners.append(fail)
+        with pytest.raises(SyncFailed, match="internal error"):
+            await a.sync(listener.address)
+        await b.sync(listener.address)
+        assert hub.heights() == b.heights()
 
 
 async def test_live_entries_reach_every_peer_through_one_in_the_middle(tmp_path: Path) -> None:

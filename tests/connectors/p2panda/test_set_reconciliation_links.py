@@ -123,7 +123,6 @@ async def test_several_sessions_at_a_time_with_one_remote(tmp_path: Path) -> Non
             await b.wait_until_holding({log[0].log: 4}, 30)
         # Live mode is left for one of them, and entered again.
         b.driver.peer.stop_live(a.peer_id, second.session_id, steady_ms())
-        b.driver.pump()
         assert [one.state for one in b.driver.peer.sessions(a.peer_id)] == [SessionState.LIVE]
         log = await write_document(a, 3, schema_id=OTHER_SCHEMA)
         b.driver.announce((OTHER_SCHEMA, SCHEMA))

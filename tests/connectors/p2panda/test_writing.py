@@ -83,7 +83,8 @@ class Rig:
         )
         shared = Shared(
             peer=cast(Any, SimpleNamespace(outgoing=lambda _: self.outbox, withheld=lambda _: None)),
-            links=cast(Any, None),
+            due=asyncio.Event(),
+            turns=cast(Any, None),
             staged=cast(Any, None),
             reader=store,
             claims=cast(Any, store),

@@ -242,7 +242,7 @@ async def _apply(link: PeerLink, shared: Shared, beside: Sequence[asyncio.Task[N
             for message in work.ranges:
                 shared.peer.apply(link.remote, message, now)
         link.applying = False
-        shared.links.pump()
+        shared.due.set()
         await asyncio.sleep(0)
     for task in beside:
         task.cancel()
@@ -267,12 +267,24 @@ async def _apply_other(link: PeerLink, said: Message, shared: Shared) -> None:
         return
     is_request = isinstance(message, SyncRequest)
     if is_request:
-        await shared.links.turn(link)
+        await _wait_for_turn(link, shared)
     if link.is_current:
         shared.peer.apply(link.remote, message, shared.now_ms())
     if is_request:
-        shared.links.pump()
-        shared.links.turn_used(link)
+        shared.end_turn(link)
+
+
+async def _wait_for_turn(link: PeerLink, shared: Shared) -> None:
+    """Wait until a remote may begin a session, or its connection has ended."""
+    if shared.turns.has(link.remote):
+        return
+    turn = asyncio.ensure_future(shared.turns.take(link.remote, time.monotonic()))
+    closed = asyncio.ensure_future(link.connection.wait_closed())
+    try:
+        await asyncio.wait({turn, closed}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        turn.cancel()
+        closed.cancel()
 
 
 def _apply_entries(

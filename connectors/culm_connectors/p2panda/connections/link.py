@@ -31,8 +31,6 @@ class PeerLink(Link):
     def __init__(self, connection: Connection, settings: DriverSettings, budget: Budget) -> None:
         super().__init__(connection)
         self.budget = budget
-        self.catching_up: set[int] = set()
-        """Sessions that have begun and are neither live nor over."""
         self.went_well = False
         """Whether a session has come to its end or to live mode."""
         self.wake = asyncio.Event()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +13,7 @@ from culm_connectors.logs.check_pool import CheckPool
 from culm_connectors.logs.hub import Arrival
 from culm_connectors.logs.index.layout import Pair, Range
 from culm_connectors.logs.warm_start.claims import Claims
+from culm_connectors.p2panda.connections.catch_up_limiter import CatchUpLimiter
 from culm_connectors.p2panda.connections.link import PeerLink
 from culm_connectors.p2panda.peer_events import DriverMetrics
 from culm_connectors.p2panda.settings import DriverSettings
@@ -19,6 +22,7 @@ from culm_models.p2panda.events import Event
 from culm_models.p2panda.operations.operation import OperationFacts
 from culm_models.p2panda.peer import Peer
 from culm_models.p2panda.reconciliation.ranges import EntryRange
+from culm_models.p2panda.sessions.session import SessionState
 from culm_models.p2panda.wire.messages import Message
 
 
@@ -54,22 +58,6 @@ class Observer(Protocol):
         ...
 
 
-class LinkTable(Protocol):
-    """The connections of a driver, as one of them sees the others."""
-
-    async def turn(self, link: PeerLink) -> None:
-        """Wait until a remote may begin a session, or its connection has ended."""
-        ...
-
-    def turn_used(self, link: PeerLink) -> None:
-        """The turn is over where nothing is left to catch up with."""
-        ...
-
-    def pump(self) -> None:
-        """The peer may have events, or something to send."""
-        ...
-
-
 Filter = Callable[[bytes, Message], Message | None]
 """Filters a remote's message: returns the message, a smaller one in its place, or None to drop it."""
 
@@ -82,7 +70,9 @@ class Shared:
     """State that the connections of a driver share."""
 
     peer: Peer
-    links: LinkTable
+    due: asyncio.Event
+    """Set by whatever calls the peer: it may have events, or something to send."""
+    turns: CatchUpLimiter
     staged: MemoryOutbox[Arrival]
     reader: EntryReader
     claims: Claims
@@ -93,3 +83,9 @@ class Shared:
     permit: Filter
     now_ms: Callable[[], int]
     arrange: Arrange | None = None
+
+    def end_turn(self, link: PeerLink) -> None:
+        """End the turn of a remote, unless a session with it has not caught up yet."""
+        sessions = self.peer.sessions(link.remote)
+        if link.is_current and all(session.state is SessionState.LIVE for session in sessions):
+            self.turns.give_back(link.remote, time.monotonic())

@@ -241,7 +241,7 @@ class ReferencePeer:
             reason = await leave(self.driver.peer, link)
             if reason is not None and not (reason.application and reason.code == CloseCode.NORMAL):
                 raise SyncFailed(f"the connection ended before the remote had taken everything: {reason}")
-            self.driver.pump()
+            await self.driver.drained()
             watch.update(link)
             watch.summary.duration_s = time.monotonic() - started_s
             progress(watch.summary)
@@ -304,8 +304,7 @@ class ReferencePeer:
         new = set(schema_ids) - self._announced
         if self._takes_all and new:
             self._announced |= new
-            # Not from inside of the driver's own telling.
-            asyncio.get_running_loop().call_soon(self.driver.announce, normalise(self._announced))
+            self.driver.announce(normalise(self._announced))
 
     def _notify_stored(self, entries: Sequence[SoundEntry]) -> None:
         self._changed.set()

@@ -128,7 +128,6 @@ async def test_a_connector_calls_a_node(tmp_path: Path, kafka: KafkaSettings) ->
                 await until(is_known_there)
                 # As a real node does, whoever has dialled.
                 protocol.sync(own, MODE_LOG_HEIGHT, [SCHEMA], steady_ms())
-                node.driver.pump()
                 await until(lambda: edge.index.store.height(*log[0].log) == 5)
 
 
