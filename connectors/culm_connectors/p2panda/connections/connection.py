@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import logging
 import time
@@ -119,10 +118,11 @@ async def _read_stream(link: PeerLink, stream: ReceiveStream, shared: Shared) ->
             metrics.messages_in += len(messages)
             for work in _cut(messages, _check_chunk(link, settings), settings.reconciliation_chunk):
                 await _pace(link, work)
-                begun = _start(link, work, shared)
-                await link.work.put(begun)
-                if begun.checking is not None and not link.budget.is_trusted:
-                    await asyncio.wait([begun.checking])
+                if work.entries:
+                    _check(link, work, shared)
+                await link.work.put(work)
+                if work.checking is not None and not link.budget.is_trusted:
+                    await asyncio.wait([work.checking])
             # What broke the stream is told once the messages before it are taken.
             _check_stream(link, shared)
             stream_in = shared.peer.stream(link.remote)
@@ -214,15 +214,11 @@ async def _pace(link: PeerLink, work: Work) -> None:
         await asyncio.sleep(wait_s)
 
 
-def _start(link: PeerLink, work: Work, shared: Shared) -> Work:
-    if not work.entries:
-        return work
-    link.entries_in += len(work.entries)
+def _check(link: PeerLink, work: Work, shared: Shared) -> None:
     shared.metrics.entries_in += len(work.entries)
-    checking = shared.pool.submit(
+    work.checking = shared.pool.submit(
         [(message.entry, message.operation) for message in work.entries], owner=link.remote
     )
-    return dataclasses.replace(work, checking=checking)
 
 
 async def _apply(link: PeerLink, shared: Shared, beside: Sequence[asyncio.Task[None]]) -> None:
@@ -252,7 +248,9 @@ async def _until_held(link: PeerLink, results: Sequence[Checked[OperationFacts]]
     """Wait for what remotes take for held and what these entries follow on, while it is on its way."""
     claims = shared.claims
     while link.is_current and any(
-        claims.awaits_before(one.log, one.entry.seq_num) for one in results if not isinstance(one, CulmError)
+        claims.awaits_before(checked.log, checked.entry.seq_num)
+        for checked in results
+        if not isinstance(checked, CulmError)
     ):
         await claims.arrival()
 

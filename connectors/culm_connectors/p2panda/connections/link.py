@@ -15,7 +15,7 @@ from culm_models.p2panda.wire.messages import EntryMessage, Message
 from culm_models.reconciliation.messages import ReconciliationMessage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Work:
     """A part of what was read: entries with their checks under way, ranges, or one other message."""
 
@@ -41,7 +41,6 @@ class PeerLink(Link):
         self.work: asyncio.Queue[Work | None] = asyncio.Queue(settings.check_chunks_ahead)
         self.applying = False
         """Whether data that was read waits for capacity, for checks, or for entries that it follows."""
-        self.entries_in = 0
         self.entries_out = 0
 
     @property
