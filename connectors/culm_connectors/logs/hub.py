@@ -226,23 +226,23 @@ class LogPublisher:
 
     def receipts(self, remote: bytes, rows: Iterable[tuple[bytes, int, int]]) -> None:
         """Note log heights that a peer holds; they merge with heights that wait to be produced."""
-        held = self._receipts.setdefault(remote, {})
+        heights = self._receipts.setdefault(remote, {})
         for public_key, log_id, seq_num in rows:
             log = (public_key, log_id)
-            before = held.get(log)
+            before = heights.get(log)
             if before is None:
-                if self._receipt_count >= _MAX_RECEIPTS or len(held) >= _MAX_RECEIPTS_A_PEER:
+                if self._receipt_count >= _MAX_RECEIPTS or len(heights) >= _MAX_RECEIPTS_A_PEER:
                     self._sender.dropped["receipts"] += 1
                     continue
                 self._receipt_count += 1
             if before is None or seq_num > before:
-                held[log] = seq_num
+                heights[log] = seq_num
 
     def _take_receipts(self) -> list[ProducerRecord]:
         records = [
             ProducerRecord(remote, ReceiptRecord(rows).encode())
-            for remote, held in self._receipts.items()
-            for rows in _cut([(*log, seq_num) for log, seq_num in held.items()])
+            for remote, heights in self._receipts.items()
+            for rows in _cut([(*log, seq_num) for log, seq_num in heights.items()])
         ]
         self._receipts.clear()
         self._receipt_count = 0
@@ -331,7 +331,7 @@ class LogHub:
     def _notify(self, commit: Commit, bringer: object = None) -> None:
         replacing: list[SoundEntry] = []
         for log, _ in commit.truncated:
-            replacing += [one for one in commit.stored if one.log == log][:1]
+            replacing += [checked for checked in commit.stored if checked.log == log][:1]
         stored = Stored(commit.stored, self._claims.arrived(commit.stored), tuple(replacing))
         for subscriber in self._subscribers:
             if subscriber is not bringer:

@@ -1,8 +1,9 @@
 """Drives one p2panda peer over many connections and one sink.
 
 Each side of a connection opens one unidirectional stream for all that it says (`connection`). Entries of all
-connections pass through one queue to the sink (`staging`). Every queue is bounded: a slow sink stops the
-connections' appliers, they stop the readers, and QUIC's credit stops the remotes.
+connections pass through one queue to the sink (`edge.intake`). Every queue is bounded: a slow sink stops the
+connections' appliers, they stop the readers, and QUIC's credit stops the remotes. Whatever calls the peer
+marks its events and messages as due, and one task passes them on.
 """
 
 from __future__ import annotations
@@ -146,7 +147,9 @@ class Driver:
     def measured(self) -> DriverMetrics:
         """The numbers of this moment; from any thread."""
         streams = [link.outgoing for link in tuple(self.links.open.values())]
-        self.metrics.unsent_bytes = sum(one.written - one.acknowledged for one in streams if one is not None)
+        self.metrics.unsent_bytes = sum(
+            stream.written - stream.acknowledged for stream in streams if stream is not None
+        )
         self.metrics.waiting_for_turn = self._turns.waiting
         return self.metrics
 

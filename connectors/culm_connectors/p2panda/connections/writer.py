@@ -87,7 +87,7 @@ class Writer:
                 link.wake.clear()
                 link.quiet.clear()
                 await self._write_what_came()
-                while link.is_current and self._has_room:
+                while link.is_current and self._has_capacity:
                     outgoing = shared.peer.outgoing(link.remote)
                     if not outgoing:
                         if not outgoing.is_partial:
@@ -111,12 +111,12 @@ class Writer:
                 await self._flush()
         finally:
             shared.claims.listeners.discard(self._arrived)
-            self._count_held(-sum(len(held.ranges) for held in self._held.values()))
+            self._count_held(-sum(len(held_back.ranges) for held_back in self._held.values()))
 
     # What is held back.
 
     @property
-    def _has_room(self) -> bool:
+    def _has_capacity(self) -> bool:
         return self._behind < _MAX_BEHIND and self._behind_bytes < _MAX_BEHIND_BYTES
 
     def _count_held(self, change: int) -> None:
@@ -128,23 +128,25 @@ class Writer:
         if logs is None:
             self._all_ready = True
         else:
-            self._ready.update(log for held in self._held.values() for log in held.ranges.keys() & logs)
+            self._ready.update(
+                log for held_back in self._held.values() for log in held_back.ranges.keys() & logs
+            )
         if self._ready or self._all_ready:
             self._link.wake.set()
 
     def _hold(self, item: Queued, session_id: int) -> None:
-        held = self._held.setdefault(session_id, HeldBack())
-        held.behind.append(item)
+        held_back = self._held.setdefault(session_id, HeldBack())
+        held_back.behind.append(item)
         self._behind += 1
         self._behind_bytes += len(item.data) if isinstance(item, QueuedMessage) else 0
 
     def _hold_range(self, part: EntryRange) -> None:
-        held = self._held.setdefault(part.session_id, HeldBack())
+        held_back = self._held.setdefault(part.session_id, HeldBack())
         log = (part.public_key, part.log_id)
-        if log in held.ranges:
+        if log in held_back.ranges:
             self._hold(part, part.session_id)
             return
-        held.ranges[log] = part
+        held_back.ranges[log] = part
         self._count_held(1)
 
     async def _write_what_came(self) -> None:
@@ -152,15 +154,15 @@ class Writer:
         while self._ready or self._all_ready:
             ready, every = self._ready, self._all_ready
             self._ready, self._all_ready = set(), False
-            for session_id, held in tuple(self._held.items()):
-                logs = tuple(held.ranges) if every else tuple(held.ranges.keys() & ready)
+            for session_id, held_back in tuple(self._held.items()):
+                logs = tuple(held_back.ranges) if every else tuple(held_back.ranges.keys() & ready)
                 for start in range(0, len(logs), _RANGES_AT_ONCE):
-                    parts = [held.ranges.pop(log) for log in logs[start : start + _RANGES_AT_ONCE]]
+                    parts = [held_back.ranges.pop(log) for log in logs[start : start + _RANGES_AT_ONCE]]
                     self._count_held(-len(parts))
                     await self._write_ranges(parts, ahead=True)
-                if not held.ranges:
+                if not held_back.ranges:
                     del self._held[session_id]
-                    await self._release(held.behind)
+                    await self._release(held_back.behind)
 
     async def _release(self, behind: deque[Queued]) -> None:
         while behind:
@@ -233,12 +235,12 @@ class Writer:
         while waiting:
             # Asked before reading: what comes in between must not be taken for what never comes.
             expected = set(filter(self._is_expected, waiting)) if shared.claims.anything else ()
-            found = await shared.reader.read_ranges(
+            parts_read = await shared.reader.read_ranges(
                 [(part.public_key, part.log_id, part.first_seq_num, part.last_seq_num) for part in waiting],
                 shared.settings.write_bytes,
             )
             sent: list[tuple[LogKey, int]] = []
-            for pairs in found:
+            for pairs in parts_read:
                 part = waiting.popleft()
                 sendable = pairs if self._withheld is None else self._withheld.sendable(part, pairs)
                 for entry, operation in sendable:
