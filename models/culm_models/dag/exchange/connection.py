@@ -11,7 +11,6 @@ from culm_models.dag.blocks.cid import DAG_CBOR, RAW, Cid, cid_of_digest
 from culm_models.dag.errors import (
     DagError,
     DagUnexpected,
-    NodeSchema,
     SpoolFull,
     WaitingFull,
 )
@@ -27,7 +26,6 @@ from culm_models.dag.exchange.events import (
 from culm_models.dag.exchange.needs import needs_of_block
 from culm_models.dag.exchange.node_wants import NodeWants
 from culm_models.dag.exchange.offers import FRAME_OVERHEAD, first_message, in_pieces, link_size, offers_of
-from culm_models.dag.exchange.ranges import bits_of
 from culm_models.dag.exchange.serving import Serving
 from culm_models.dag.exchange.settings import ExchangeSettings, SpaceAbility, SpaceAccess, open_to_all
 from culm_models.dag.exchange.shard_wants import ChunkFate, ShardWants
@@ -85,7 +83,7 @@ class Exchange:
             store, peer, settings.hashes, max_shards=settings.shards_known_of, bytes_max=settings.wanted_bytes
         )
         self._serving = Serving(
-            store, self._not_served, max_queued=settings.wants_in_flight, legacy=settings.legacy
+            store, self._spaces, max_queued=settings.wants_in_flight, legacy=settings.legacy
         )
         self._out: deque[DagMessage] = deque()
         self._held: deque[DagMessage] = deque()
@@ -289,29 +287,12 @@ class Exchange:
                 self._shards.add(space, shard, size)
 
     def _wanted(self, found: SpaceExchange, message: DagWant) -> None:
-        space = found.space
-        refusal = self._access(space, SpaceAbility.READ)
+        refusal = self._access(found.space, SpaceAbility.READ)
         if refusal is not None:
             links = (*message.nodes, *(shard for shard, _ in message.shards))
             found.acks += [(cid, AckStatus.REFUSED, refusal) for cid in links]
             return
-        for cid in message.nodes:
-            if self._serving.is_full:
-                found.unanswered.discard(cid)
-                found.acks.append((cid, AckStatus.LATER, None))
-            else:
-                self._serving.want_node(space, cid)
-        for shard, ranges in message.shards:
-            size = self._store.shard_size(space, shard)
-            bits = None if size is None else bits_of(ranges, size)
-            if size is None:
-                found.acks.append((shard, AckStatus.NOT_HERE, None))
-            elif bits is None:
-                raise NodeSchema("ranges that are not made of chunks")
-            elif self._serving.is_full:
-                found.acks.append((shard, AckStatus.LATER, None))
-            else:
-                self._serving.want_shard(space, shard, size, bits)
+        self._serving.want(message)
 
     def _blocks(self, found: SpaceExchange, message: DagBlocks, events: list[ExchangeEvent]) -> None:
         space = found.space
@@ -374,9 +355,6 @@ class Exchange:
 
     def _offer_all(self, found: SpaceExchange) -> None:
         found.offer_all(self._store, self._access(found.space, SpaceAbility.READ), self._max_frame)
-
-    def _not_served(self, space: bytes, cid: Cid, is_too_large: bool) -> None:
-        self._spaces[space].not_served(cid, is_too_large=is_too_large)
 
     def _next_message(self) -> DagMessage | None:
         if self._out and (self.hello is not None or isinstance(self._out[0], DagHello)):

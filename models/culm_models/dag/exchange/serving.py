@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from culm_models.dag.blocks.cid import Cid
+from culm_models.dag.errors import NodeSchema
 from culm_models.dag.exchange.needs import needs_of_block
-from culm_models.dag.exchange.ranges import all_chunks, chunk_bit, chunk_length
+from culm_models.dag.exchange.ranges import all_chunks, bits_of, chunk_bit, chunk_length
 from culm_models.dag.exchange.settings import RecentSet
+from culm_models.dag.exchange.space_exchange import SpaceExchange
 from culm_models.dag.exchange.store import ExchangeStore
-from culm_models.dag.wire.messages import CHUNK_SIZE, DagBlocks, DagChunk
+from culm_models.dag.wire.messages import CHUNK_SIZE, AckStatus, DagBlocks, DagChunk, DagWant
 
 _SENT_REMEMBERED: Final = 16_384
 _AHEAD_BYTES: Final = 262_144
 _FRAME_OVERHEAD: Final = 256
 """Bytes reserved in a message for everything but the block or chunk: head, space, CID, numbers."""
 _ITEM_OVERHEAD: Final = 5
-NotServed = Callable[[bytes, Cid, bool], None]
-"""Receives a space and a link that cannot be sent: it is missing here, or (True) too large for a frame."""
 
 
 @dataclass(slots=True)
@@ -31,11 +31,16 @@ class _ServedShard:
 
 
 class Serving:
-    """Queues of requested nodes and shards of one connection, up to a limit of links (`max_queued`)."""
+    """Queues of requested nodes and shards of one connection, up to a limit of links (`max_queued`).
 
-    def __init__(self, store: ExchangeStore, not_served: NotServed, *, max_queued: int, legacy: bool) -> None:
+    Requests that cannot be served are answered by acknowledgements in `spaces`.
+    """
+
+    def __init__(
+        self, store: ExchangeStore, spaces: Mapping[bytes, SpaceExchange], *, max_queued: int, legacy: bool
+    ) -> None:
         self._store = store
-        self._not_served = not_served
+        self._spaces = spaces
         self._max_queued = max_queued
         self._legacy = legacy
         self._nodes: OrderedDict[tuple[bytes, Cid], None] = OrderedDict()
@@ -49,19 +54,35 @@ class Serving:
             shard.space == space for shard in self._shards.values()
         )
 
+    def want(self, message: DagWant) -> None:
+        """Queue the nodes and chunks that the other end requests, as far as the limit allows.
+
+        Raises `NodeSchema` if ranges of a shard are not made of chunks.
+        """
+        space = self._spaces[message.space]
+        for cid in message.nodes:
+            if self._is_full:
+                space.unanswered.discard(cid)
+                space.acks.append((cid, AckStatus.LATER, None))
+            else:
+                self._nodes[space.space, cid] = None
+        for shard, ranges in message.shards:
+            size = self._store.shard_size(space.space, shard)
+            bits = None if size is None else bits_of(ranges, size)
+            if size is None:
+                space.acks.append((shard, AckStatus.NOT_HERE, None))
+            elif bits is None:
+                raise NodeSchema("ranges that are not made of chunks")
+            elif self._is_full:
+                space.acks.append((shard, AckStatus.LATER, None))
+            else:
+                # No bits stand for all chunks. Chunks that are queued already stay so.
+                queued = self._shards.setdefault(shard, _ServedShard(space.space, size, 0))
+                queued.bits |= bits or all_chunks(size)
+
     @property
-    def is_full(self) -> bool:
-        """Whether the queues have reached their limit."""
+    def _is_full(self) -> bool:
         return len(self._nodes) + len(self._shards) >= self._max_queued
-
-    def want_node(self, space: bytes, cid: Cid) -> None:
-        """Queue a node."""
-        self._nodes[space, cid] = None
-
-    def want_shard(self, space: bytes, cid: Cid, size: int, bits: int) -> None:
-        """Queue chunks of a shard in addition to the chunks already queued. `bits` of 0 means all chunks."""
-        served = self._shards.setdefault(cid, _ServedShard(space, size, 0))
-        served.bits |= bits or all_chunks(size)
 
     def cancel(self, space: bytes, cid: Cid) -> None:
         """Remove a node or shard from the queues."""
@@ -92,7 +113,7 @@ class Serving:
                 if block is not None and blocks:
                     break
                 del self._nodes[placed_node]
-                self._not_served(space, placed_node[1], block is not None)
+                self._spaces[space].not_served(placed_node[1], is_too_large=block is not None)
                 continue
             del self._nodes[placed_node]
             self._known.add(placed_node)
@@ -130,7 +151,7 @@ class Serving:
             data = self._store.read_shard(cid, offset, length) if fits else b""
             if len(data) < length:
                 del self._shards[cid]
-                self._not_served(served.space, cid, not fits)
+                self._spaces[served.space].not_served(cid, is_too_large=not fits)
                 continue
             served.bits &= ~chunk_bit(offset)
             if not served.bits:
