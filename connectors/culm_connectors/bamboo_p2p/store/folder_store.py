@@ -83,7 +83,8 @@ class FolderStore:
             yield
         except BaseException:
             self._database.execute("ROLLBACK")
-            self._load()
+            self._logs.load()
+            self._forget()
             raise
         self.commit()
 
@@ -92,10 +93,6 @@ class FolderStore:
         if self._logs.catch_up():
             self._forget()
         return self._logs.take_others_changes()
-
-    def _load(self) -> None:
-        self._logs.load()
-        self._forget()
 
     def _forget(self) -> None:
         """Discard everything cached in memory, which may be outdated."""
@@ -138,23 +135,20 @@ class FolderStore:
 
     def entries(self, log: LogKey) -> RangeSet:
         """Return the held entries of a log."""
-        found = self._logs.by_name.get(log)
-        return found.entries if found else RangeSet()
+        return self._logs.by_name[log].entries
 
     def payloads(self, log: LogKey) -> RangeSet:
         """Return the held payloads of a log."""
-        found = self._logs.by_name.get(log)
-        return found.payloads if found else RangeSet()
+        return self._logs.by_name[log].payloads
 
     def partial_payloads(self, log: LogKey) -> dict[int, RangeSet]:
         """Return the byte ranges of unverified parts, by sequence number."""
-        found = self._logs.by_name.get(log)
-        return dict(found.parts) if found else {}
+        return dict(self._logs.by_name[log].parts)
 
     def entry(self, log: LogKey, seq_num: int) -> HeldEntry | None:
         """Return the entry, or None if it is not held."""
-        found = self._logs.by_name.get(log)
-        if found is None or seq_num not in found.entries:
+        found = self._logs.by_name[log]
+        if seq_num not in found.entries:
             return None
         held = self._cache.get((log, seq_num))
         if held is None:
@@ -189,13 +183,11 @@ class FolderStore:
 
     def end_of_log(self, log: LogKey) -> int | None:
         """Return the sequence number of the entry that ends the log, or None if no such entry is held."""
-        found = self._logs.by_name.get(log)
-        return found.end_of_log if found else None
+        return self._logs.by_name[log].end_of_log
 
     def fork_proof(self, log: LogKey) -> ForkProof | None:
         """Return the proof that the log is forked, or None."""
-        found = self._logs.by_name.get(log)
-        return found.fork if found else None
+        return self._logs.by_name[log].fork
 
     def has_payload(self, log: LogKey, seq_num: int) -> bool:
         """Whether the payload is held, whole and verified."""
@@ -211,20 +203,18 @@ class FolderStore:
 
     def unverified(self, log: LogKey, seq_num: int) -> RangeSet:
         """Return the unverified byte ranges of a payload; empty if the payload is held."""
-        found = self._logs.by_name.get(log)
-        return (found.parts.get(seq_num) if found else None) or RangeSet()
+        return self._logs.by_name[log].parts.get(seq_num) or RangeSet()
 
     def read_payload(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:
         """Return bytes of a held or partial payload, as many as there are without a gap."""
-        found = self._logs.by_name.get(log)
-        return self._payloads.read(found.row, seq_num, offset, length) if found else b""
+        return self._payloads.read(self._logs.by_name[log].row, seq_num, offset, length)
 
     def read_run(
         self, log: LogKey, first: int, last: int, most_bytes: int
     ) -> Sequence[tuple[HeldEntry, bytes]]:
         """Return entries from `first` on without a gap, each with its held payload, as in `BambooStore`."""
-        found = self._logs.by_name.get(log)
-        if found is None or first not in found.payloads:
+        found = self._logs.by_name[log]
+        if first not in found.payloads:
             return []
         last = min(last, found.payloads.end_of_run(first) - 1)
         return [
@@ -279,7 +269,8 @@ class FolderStore:
         """Store unverified bytes of a payload. Existing bytes at these offsets are replaced."""
         found = self._log(log)
         if seq_num in found.dropped:
-            self._forget_mark(found, seq_num)
+            self._payloads.mark(found.row, seq_num, is_dropped=False)
+            found.remove(RunKind.DROPPED, seq_num, seq_num + 1)
         held = found.parts.setdefault(seq_num, RangeSet())
         self._payloads.put(found.row, seq_num, offset, data, held, self._flavour)
         before = held.count
@@ -298,9 +289,7 @@ class FolderStore:
         if seq_num in found.payloads:
             return True
         size = held.entry.payload_size
-        parts = found.parts.pop(seq_num, RangeSet())
-        self._logs.spooled_bytes -= parts.count
-        self.shares.forget(found.row, seq_num)
+        parts = self._take_parts(found, seq_num)
         digest = self._payloads.digest(found.row, seq_num, size, self._flavour)
         if (parts.highest or -1) >= size or not parts.covers(0, size) or digest != held.entry.payload_hash:
             self._payloads.discard(found.row, seq_num)
@@ -315,11 +304,16 @@ class FolderStore:
     def discard_unverified(self, log: LogKey, seq_num: int) -> None:
         """Discard the unverified bytes of a payload."""
         found = self._log(log)
-        parts = found.parts.pop(seq_num, None)
-        if parts is not None:
-            self._logs.spooled_bytes -= parts.count
-            self.shares.forget(found.row, seq_num)
+        if seq_num in found.parts:
+            self._take_parts(found, seq_num)
             self._payloads.discard(found.row, seq_num)
+
+    def _take_parts(self, found: KeptLog, seq_num: int) -> RangeSet:
+        """Remove and return the ranges of an unverified payload, which then no longer counts as spooled."""
+        parts = found.parts.pop(seq_num, RangeSet())
+        self._logs.spooled_bytes -= parts.count
+        self.shares.forget(found.row, seq_num)
+        return parts
 
     # Operations of the owner of a folder.
 
@@ -338,8 +332,7 @@ class FolderStore:
 
     def dropped(self, log: LogKey) -> RangeSet:
         """Return the payloads of a log that were dropped here. They are not requested again automatically."""
-        found = self._logs.by_name.get(log)
-        return found.dropped if found else RangeSet()
+        return self._logs.by_name[log].dropped
 
     def want_again(self, log: LogKey, first: int, last: int) -> None:
         """Remove the marks of dropped payloads from `first` to `last`."""
@@ -359,8 +352,7 @@ class FolderStore:
 
     def log_bytes(self, log: LogKey) -> int:
         """Return the total size of the held payloads of one log, in bytes."""
-        found = self._logs.by_name.get(log)
-        return found.payload_bytes if found else 0
+        return self._logs.by_name[log].payload_bytes
 
     def oldest_payloads(self, count: int) -> list[tuple[LogKey, int, int, int]]:
         """Return the `count` payloads that have been held longest.
@@ -384,10 +376,6 @@ class FolderStore:
         put_in, take_out = "INSERT OR IGNORE INTO paused VALUES (?)", "DELETE FROM paused WHERE name = ?"
         self._database.execute(put_in if is_paused else take_out, (name,))
         self._paused = self._paused | {name} if is_paused else self._paused - {name}
-
-    def _forget_mark(self, found: KeptLog, seq_num: int) -> None:
-        self._payloads.mark(found.row, seq_num, is_dropped=False)
-        found.remove(RunKind.DROPPED, seq_num, seq_num + 1)
 
     def _begin(self) -> None:
         if self._logs.begin():

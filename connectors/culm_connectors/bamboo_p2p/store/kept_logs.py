@@ -61,10 +61,17 @@ class KeptLog:
         self.is_changed = True
 
 
-def read_kept_logs(database: sqlite3.Connection) -> dict[LogKey, KeptLog]:
+class LogsByName(dict[LogKey, KeptLog]):
+    """Logs by author and log id. A log without stored data reads as an empty one, which is not kept."""
+
+    def __missing__(self, log: LogKey) -> KeptLog:
+        return KeptLog(0)  # SQLite numbers rows from 1.
+
+
+def read_kept_logs(database: sqlite3.Connection) -> LogsByName:
     """Read all logs from the tables."""
     runs = read_runs(database)
-    logs: dict[LogKey, KeptLog] = {}
+    logs = LogsByName()
     rows: dict[int, KeptLog] = {}
     query = "SELECT log, public_key, log_id, fork_one, fork_other, payload_bytes, ends_at FROM logs"
     for row, public_key, log_id, first, second, payload_bytes, ends_at in database.execute(query):
@@ -109,7 +116,7 @@ class KeptLogs:
         self._changed: set[KeptLog] = set()
         self._others_changed: tuple[list[tuple[LogKey, int]], list[LogKey]] = ([], [])
         """Others' changes that `take_others_changes` has not returned yet: entries, and forked logs."""
-        self.by_name: dict[LogKey, KeptLog] = {}
+        self.by_name = LogsByName()
         self.spooled_bytes = 0
         """Total size of unverified parts, in bytes."""
         self.load()
@@ -165,7 +172,7 @@ class KeptLogs:
         self.load()
         changed, forked = self._others_changed
         for key, log in self.by_name.items():
-            before = former.get(key) or KeptLog(log.row)
+            before = former[key]
             new = log.entries.without(before.entries)
             for start, end in log.payloads.without(before.payloads):
                 new.add(start, end)
