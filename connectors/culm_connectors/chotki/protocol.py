@@ -224,7 +224,7 @@ class ChotkiProtocol:
         value = PacketRecord(Bringer(shared.edge, 0, 0), 0, packet).encode()
         partition = source_partition(src, shared.partitions.packets)
         topic = shared.kafka.topic("chotki.packets")
-        await shared.producer.send(topic, [ProducerRecord(source_key(src), value)], partition)
+        await shared.producer.send(topic, [ProducerRecord(key=source_key(src), value=value)], partition)
         shared.source.raise_to(read_live(parse(packet), packet).entry.pro)
 
     def why_not_ready(self) -> Sequence[str]:

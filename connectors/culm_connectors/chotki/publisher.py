@@ -178,7 +178,7 @@ class ReplicaPublisher:
         entries: dict[int, dict[int, int]] = defaultdict(dict)
         for packet in packets:
             partition = source_partition(packet.src, self._partitions.packets)
-            by_partition[partition].append(ProducerRecord(source_key(packet.src), packet.record))
+            by_partition[partition].append(ProducerRecord(key=source_key(packet.src), value=packet.record))
             if packet.pro is not None:
                 entries[partition][packet.src] = max(packet.pro, entries[partition].get(packet.src, 0))
         for partition, end in (await self._send("chotki.packets", by_partition)).items():
@@ -196,7 +196,9 @@ class ReplicaPublisher:
         record = CommitRecord(self.origin, sync.t, sync.vector, sync.after, tuple(sorted(self._ends.items())))
         key = session_key(self.origin.edge, self.origin.session)
         partition = self.origin.session % self._partitions.commits
-        ends = await self._send("chotki.commits", {partition: [ProducerRecord(key, record.encode())]})
+        ends = await self._send(
+            "chotki.commits", {partition: [ProducerRecord(key=key, value=record.encode())]}
+        )
         self.gaps.commit(parse_vector(sync.vector), partition, ends[partition])
 
     async def _produce_operands(self, operands: Iterable[tuple[bytes, bytes]]) -> None:
@@ -206,7 +208,7 @@ class ReplicaPublisher:
             partition = block_partition(key, self._partitions.fields)
             compat = self._compat_of(partial(check_value, chr(key[17]), operand))
             for record in OperandRecord.of(self.origin, operand, compat):
-                by_partition[partition].append(ProducerRecord(key, record.encode()))
+                by_partition[partition].append(ProducerRecord(key=key, value=record.encode()))
             size += len(operand) + len(key)
             if size >= _BATCH_BYTES:
                 await self._send_fields(by_partition)

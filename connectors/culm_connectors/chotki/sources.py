@@ -119,7 +119,9 @@ async def _say(producer: BatchProducer, kafka: KafkaSettings, src: int, owner: s
 
 
 async def _produce(producer: BatchProducer, kafka: KafkaSettings, src: int, record: SourceRecord) -> None:
-    await producer.send(kafka.topic(SOURCES_TOPIC), [ProducerRecord(source_key(src), record.encode())])
+    await producer.send(
+        kafka.topic(SOURCES_TOPIC), [ProducerRecord(key=source_key(src), value=record.encode())]
+    )
 
 
 def own_object(src: int, name: str) -> bytes:

@@ -22,7 +22,7 @@ from culm_connectors.kafka.errors import (
 )
 from culm_connectors.kafka.health import KafkaHealth
 from culm_connectors.kafka.origin import ask_origin, watch_origin
-from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, ProducerRecord
+from culm_connectors.kafka.producer import BatchProducer, ProducerLimits, ProducerRecord, record_size
 from culm_connectors.kafka.topic_readers import TopicReaders, log_kafka_error, quiet
 from culm_topics.readers.batch import Batch
 
@@ -43,5 +43,6 @@ __all__ = [
     "ask_origin",
     "log_kafka_error",
     "quiet",
+    "record_size",
     "watch_origin",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 
-from culm_connectors.kafka.producer import BatchProducer, ProducerRecord
+from culm_connectors.kafka.producer import BatchProducer, ProducerRecord, record_size
 
 
 class Backlog:
@@ -36,11 +36,12 @@ class Backlog:
             key = self._number
         former = self._records.pop(key, None)
         if former is not None:
-            self.size_bytes -= former.size_bytes
-        if not self.fits(record.size_bytes):
+            self.size_bytes -= record_size(former)
+        size_bytes = record_size(record)
+        if not self.fits(size_bytes):
             return False
         self._records[key] = record
-        self.size_bytes += record.size_bytes
+        self.size_bytes += size_bytes
         return True
 
     def take(self) -> list[ProducerRecord]:
@@ -60,9 +61,9 @@ class BatchSender:
     def __init__(self, producer: BatchProducer) -> None:
         self.dropped: Counter[str] = Counter()
         self.producer = producer
-        self._sources: list[tuple[str, Callable[[], Sequence[ProducerRecord]]]] = []
+        self._sources: list[tuple[str, Callable[[], list[ProducerRecord]]]] = []
 
-    def add(self, topic: str, take: Callable[[], Sequence[ProducerRecord]]) -> None:
+    def add(self, topic: str, take: Callable[[], list[ProducerRecord]]) -> None:
         """Register a topic with the function that returns the records to produce to it."""
         self._sources.append((topic, take))
 

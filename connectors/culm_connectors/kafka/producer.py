@@ -11,9 +11,9 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -26,17 +26,21 @@ _CHUNK_RECORDS = 1_000
 _ANY_PARTITION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerRecord:
-    """One record to produce; the broker sets its time. Without a value it is a tombstone for its key."""
+class ProducerRecord(TypedDict):
+    """One record to produce; the broker sets its time. Without a value it is a tombstone for its key.
+
+    It is a message of `Producer.produce_batch`, which takes it as it is.
+    """
 
     key: bytes
     value: bytes | None
+    _error: NotRequired[KafkaError]
+    """Set by the client on a record that it refused before it was queued."""
 
-    @property
-    def size_bytes(self) -> int:
-        """The size of key and value."""
-        return len(self.key) + len(self.value or b"")
+
+def record_size(record: ProducerRecord) -> int:
+    """Return the size of key and value, in bytes."""
+    return len(record["key"]) + len(record["value"] or b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class BatchProducer:
         """Seconds for which records in flight have had no acknowledgement; 0 if none are in flight."""
         return time.monotonic() - self._progress_s if self._records else 0.0
 
-    async def send(self, topic: str, records: Sequence[ProducerRecord], partition: int | None = None) -> int:
+    async def send(self, topic: str, records: list[ProducerRecord], partition: int | None = None) -> int:
         """Produce records in order and wait until every one is acknowledged.
 
         Without a `partition` the key's hash chooses it, as with every client. Returns the offset behind the
@@ -138,10 +142,10 @@ class BatchProducer:
         return ends[-1]
 
     async def _send_chunk(
-        self, topic: str, records: Sequence[ProducerRecord], partition: int | None
+        self, topic: str, records: list[ProducerRecord], partition: int | None
     ) -> asyncio.Future[int]:
         count = len(records)
-        size = sum(record.size_bytes for record in records)
+        size = sum(map(record_size, records))
         async with self._turn:  # served in order, so waiting for capacity does not reorder records
             while not self._fits(count, size):
                 self._room.clear()
@@ -155,27 +159,26 @@ class BatchProducer:
     def _hand_over(
         self,
         topic: str,
-        records: Sequence[ProducerRecord],
+        records: list[ProducerRecord],
         partition: int | None,
         release: Callable[[], None],
     ) -> asyncio.Future[int]:
         acknowledgement = _Acknowledgement(asyncio.get_running_loop(), len(records), release)
-        messages: list[dict[str, Any]] = [{"key": record.key, "value": record.value} for record in records]
         try:
             # A partition in the messages themselves is ignored by this client.
             self._producer.produce_batch(
                 topic,
-                messages,
+                cast("list[dict[str, Any]]", records),
                 partition=_ANY_PARTITION if partition is None else partition,
                 on_delivery=acknowledgement.delivered,
             )
         except (BufferError, KafkaException) as error:
             release()
             raise ProduceFailed(f"Kafka's client took no record: {error}") from error
-        for message in messages:
+        for record in records:
             # Refused before it was queued: no delivery report will come for it.
-            if "_error" in message:
-                acknowledgement.delivered(message["_error"], None)
+            if "_error" in record:
+                acknowledgement.delivered(record.pop("_error"), None)
         return acknowledgement.future
 
     def _fits(self, records: int, size: int) -> bool:

@@ -136,7 +136,7 @@ class LogPublisher:
         self, entry: bytes, payload: bytes, schema_id: str, key: bytes, remote: bytes, session_id: int
     ) -> ProducerRecord:
         value = EntryRecord(entry, payload, schema_id, remote, session_id, self._connector_id)
-        return ProducerRecord(key, value.encode())
+        return ProducerRecord(key=key, value=value.encode())
 
     # Refusals.
 
@@ -219,7 +219,7 @@ class LogPublisher:
             source=source,
             seq_num=seq_num,
         )
-        if not self._rejected.add(ProducerRecord(key, record.encode())):
+        if not self._rejected.add(ProducerRecord(key=key, value=record.encode())):
             self._sender.dropped["rejected"] += 1
 
     # Receipts.
@@ -240,7 +240,7 @@ class LogPublisher:
 
     def _take_receipts(self) -> list[ProducerRecord]:
         records = [
-            ProducerRecord(remote, ReceiptRecord(rows).encode())
+            ProducerRecord(key=remote, value=ReceiptRecord(rows).encode())
             for remote, heights in self._receipts.items()
             for rows in _cut([(*log, seq_num) for log, seq_num in heights.items()])
         ]

@@ -190,7 +190,7 @@ class AnnouncementTopic:
 
     def _produce(self, remote: bytes, raw: bytes | None) -> None:
         # Only the newest of a peer waits.
-        if not self._backlog.add(ProducerRecord(remote, raw), remote):
+        if not self._backlog.add(ProducerRecord(key=remote, value=raw), remote):
             self._sender.dropped["announcements"] += 1
 
     # All edges.

@@ -111,7 +111,7 @@ class KafkaBackbone:
         for outgoing in batch:
             topic = "sds.in" if isinstance(outgoing.record, SdsInRecord) else "sds.commands"
             destination = (topic, shard_of(outgoing.channel_id, partitions))
-            record = ProducerRecord(channel_key(outgoing.channel_id), outgoing.record.encode())
+            record = ProducerRecord(key=channel_key(outgoing.channel_id), value=outgoing.record.encode())
             destinations.setdefault(destination, []).append(record)
         await asyncio.gather(
             *(

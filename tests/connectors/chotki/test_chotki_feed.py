@@ -187,7 +187,7 @@ class Acknowledging:
         return 1
 
     def sessions(self) -> list[SessionRecord]:
-        return [SessionRecord.decode(one.value) for one in self.produced.get("culm.chotki.sessions", ())]
+        return [SessionRecord.decode(one["value"]) for one in self.produced.get("culm.chotki.sessions", ())]
 
 
 class Told:
@@ -255,15 +255,15 @@ async def test_a_line_comes_only_when_something_moved(told: Told) -> None:
 async def test_what_a_peer_holds_is_told_when_it_is_more(told: Told) -> None:
     await told.watch()
     [first] = told.held()
-    assert first.key == source_key(PEER)
-    record = HoldingRecord.decode(first.value)
+    assert first["key"] == source_key(PEER)
+    record = HoldingRecord.decode(first["value"])
     assert parse_vector(record.vector) == told.connection.feed.holding.vector
     assert record.epoch == 0
     await told.watch()
     assert len(told.held()) == 1
     told.connection.feed.holding.raise_to({0xB: 4096})
     await told.watch()
-    assert parse_vector(HoldingRecord.decode(told.held()[1].value).vector)[0xB] == 4096
+    assert parse_vector(HoldingRecord.decode(told.held()[1]["value"]).vector)[0xB] == 4096
 
 
 async def test_a_diff_that_is_on_its_way_is_told_of_with_how_far_it_is(
@@ -294,7 +294,7 @@ async def test_who_only_reads_everything_is_no_peer(told: Told) -> None:
         await copy_replica(far)
         await serving
     await told.watch()
-    assert [one.key for one in told.held()] == [source_key(PEER)]
+    assert [one["key"] for one in told.held()] == [source_key(PEER)]
 
 
 async def test_a_session_that_is_over_has_a_last_line(told: Told) -> None:

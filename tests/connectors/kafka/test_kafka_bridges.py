@@ -46,7 +46,7 @@ def reader(
 
 def records(count: int, size: int = 10) -> list[ProducerRecord]:
     return [
-        ProducerRecord(f"key {number % 7}".encode(), f"{number}".encode().ljust(size))
+        ProducerRecord(key=f"key {number % 7}".encode(), value=f"{number}".encode().ljust(size))
         for number in range(count)
     ]
 
@@ -64,7 +64,7 @@ async def test_what_was_acknowledged_is_read_in_order_of_its_key(kafka: KafkaSet
         assert source.remaining() == 0
     expected: dict[bytes, list[bytes]] = {}
     for record in sent:
-        expected.setdefault(record.key, []).append(record.value or b"")
+        expected.setdefault(record["key"], []).append(record["value"] or b"")
     assert read == expected
 
 
@@ -87,7 +87,9 @@ async def test_what_is_in_flight_is_bounded(kafka: KafkaSettings) -> None:
 async def test_a_record_that_kafka_refuses_is_an_error(kafka: KafkaSettings) -> None:
     async with BatchProducer(producer(kafka)) as out:
         with pytest.raises(ProduceFailed):
-            await out.send(kafka.topic("entries"), [*records(3), ProducerRecord(b"", bytes(5 * 1024**2))])
+            await out.send(
+                kafka.topic("entries"), [*records(3), ProducerRecord(key=b"", value=bytes(5 * 1024**2))]
+            )
         await out.send(kafka.topic("entries"), records(3))
         assert out.in_flight == (0, 0)
 

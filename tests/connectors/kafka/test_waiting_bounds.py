@@ -31,18 +31,23 @@ NOW_MS = 1_800_000_000_000
 
 def test_a_backlog_is_bounded_in_number_and_bytes() -> None:
     backlog = Backlog(3, 100)
-    assert [backlog.add(ProducerRecord(b"k", bytes(9))) for _ in range(4)] == [True, True, True, False]
+    assert [backlog.add(ProducerRecord(key=b"k", value=bytes(9))) for _ in range(4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     assert (len(backlog.take()), len(backlog), backlog.size_bytes) == (3, 0, 0)
-    assert backlog.add(ProducerRecord(b"k", bytes(99)))
-    assert not backlog.add(ProducerRecord(b"k", b""))
+    assert backlog.add(ProducerRecord(key=b"k", value=bytes(99)))
+    assert not backlog.add(ProducerRecord(key=b"k", value=b""))
 
 
 def test_a_newer_record_of_the_same_key_takes_the_place_of_the_older() -> None:
     backlog = Backlog(10, 100)
     for size in (80, 90, 10):
-        assert backlog.add(ProducerRecord(b"a", bytes(size)), b"a")
+        assert backlog.add(ProducerRecord(key=b"a", value=bytes(size)), b"a")
     assert backlog.size_bytes == 11
-    assert [record.value for record in backlog.take()] == [bytes(10)]
+    assert [record["value"] for record in backlog.take()] == [bytes(10)]
 
 
 def test_announcements_of_peers_that_left_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +138,7 @@ async def test_a_refused_record_of_the_largest_size_is_produced_without_its_byte
     for value in (bytes(MAX_MESSAGE_BYTES - 100), b"small"):
         publisher.refused_record(error, ("t", 0, 0), value, None)
     await sender.send()
-    records = [RejectedRecord.decode(record.value) for record in produced.records["culm.rejected"]]
+    records = [RejectedRecord.decode(record["value"]) for record in produced.records["culm.rejected"]]
     assert [record.entry for record in records] == [None, b"small"]
     assert {record.code for record in records} == {"topics.record"}
 
@@ -144,7 +149,7 @@ async def test_bytes_of_refusals_are_let_go_before_their_reasons() -> None:
     for _ in range(100):
         publisher.refused_record(RecordError("no record"), ("t", 0, 0), bytes(1024 * 1024), None)
     await sender.send()
-    records = [RejectedRecord.decode(record.value) for record in produced.records["culm.rejected"]]
+    records = [RejectedRecord.decode(record["value"]) for record in produced.records["culm.rejected"]]
     assert len(records) == 100
     assert 0 < sum(record.entry is not None for record in records) < 10
 
@@ -163,7 +168,7 @@ async def test_a_fork_is_reported_once_with_its_proof_however_often_it_is_brough
                 )
             )
     await sender.send()
-    reported = [RejectedRecord.decode(record.value) for record in produced.records["culm.rejected"]]
+    reported = [RejectedRecord.decode(record["value"]) for record in produced.records["culm.rejected"]]
     assert [record.seq_num for record in reported] == [4, 2] * 3, "what comes behind a fork follows from it"
     assert [record.entry for record in reported[1::2]] == [branch[1].entry_bytes for branch in branches]
     assert len(produced.records["culm.entries"]) == 6, "the truth path judges each"
@@ -181,5 +186,5 @@ async def test_receipts_of_one_peer_leave_room_for_those_of_others(
     await sender.send()
     rows = Counter[bytes]()
     for record in produced.records["culm.receipts"]:
-        rows[record.key[:1]] += len(ReceiptRecord.decode(record.value).log_heights)
+        rows[record["key"][:1]] += len(ReceiptRecord.decode(record["value"]).log_heights)
     assert rows == {b"m": 100, b"a": 10}

@@ -134,7 +134,7 @@ class NotesProtocol:
     # What they say becomes records, and what topics bring is said to them.
 
     async def _produce(self, notes: Sequence[Note]) -> None:
-        records = [ProducerRecord(key, NoteRecord(text).encode()) for key, text in notes]
+        records = [ProducerRecord(key=key, value=NoteRecord(text).encode()) for key, text in notes]
         await self._context.producer.send(self._context.kafka.topic("notes.said"), records)
 
     async def positions(self, name: str, topic: str) -> Mapping[Partition, int]:

@@ -48,10 +48,10 @@ class _Record:
         return self.place[2]
 
     def key(self) -> bytes | None:
-        return self.record.key
+        return self.record["key"]
 
     def value(self) -> bytes | None:
-        return self.record.value
+        return self.record["value"]
 
 
 class MemoryTopics:
@@ -99,9 +99,9 @@ class MemoryTopics:
     def values(self, name: str) -> list[bytes]:
         """The values of a topic, by its name in the catalogue."""
         return [
-            message.record.value
+            message.record["value"]
             for message in self._records[self.topic(name)]
-            if message.record.value is not None
+            if message.record["value"] is not None
         ]
 
     async def until(self, name: str, count: int) -> list[bytes]:

@@ -49,7 +49,7 @@ class Acknowledging:
         return len(self.produced)
 
     def of(self, name: str) -> list[bytes]:
-        return [record.value or b"" for topic, record in self.produced if topic == "culm." + name]
+        return [record["value"] or b"" for topic, record in self.produced if topic == "culm." + name]
 
 
 @contextlib.contextmanager

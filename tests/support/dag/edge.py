@@ -52,10 +52,10 @@ class ListedMessage:
         return self.number
 
     def key(self) -> bytes:
-        return self.record.key
+        return self.record["key"]
 
     def value(self) -> bytes | None:
-        return self.record.value
+        return self.record["value"]
 
 
 @dataclass

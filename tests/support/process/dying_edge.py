@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from culm_connectors.chotki.local_state.store import ChotkiStore
@@ -29,7 +28,7 @@ def die_at(point: str) -> None:
     async def dying_send(
         producer: BatchProducer,
         topic: str,
-        records: Sequence[ProducerRecord],
+        records: list[ProducerRecord],
         partition: int | None = None,
     ) -> int:
         is_it = topic.endswith(f".{what}") and bool(records)

@@ -17,7 +17,7 @@ from typing import Final
 from culm_connectors.bamboo_p2p.edge.log_kinds import LogKind, LogKinds
 from culm_connectors.bamboo_p2p.edge.tables import ENTRY, PAYLOAD, EdgeTables, OutboxRow
 from culm_connectors.bamboo_p2p.store.folder_store import FolderStore
-from culm_connectors.kafka import ProducerRecord
+from culm_connectors.kafka import ProducerRecord, record_size
 from culm_models.bamboo.certificate_pool import MAX_SEQ_NUM
 from culm_models.bamboo.hashes import YAMF
 from culm_models.bamboo.log_store import LogKey
@@ -253,7 +253,7 @@ class KafkaOutbox:
                 break
             published += 1
             due.entries.append(record)
-            due.size_bytes += record.size_bytes
+            due.size_bytes += record_size(record)
         if published > self.published(log):
             due.published[log] = published
         is_cut = due.is_full or len(rows) == _MOST_ROWS
@@ -275,9 +275,9 @@ class KafkaOutbox:
                     return False
                 key = self._key(log)
                 record = FragmentRecord(stored.entry_bytes, stored.hash)
-                produced = ProducerRecord(fragment_key(key, row.seq_num), record.encode())
+                produced = ProducerRecord(key=fragment_key(key, row.seq_num), value=record.encode())
                 due.fragments.append((key, produced))
-                due.size_bytes += produced.size_bytes
+                due.size_bytes += record_size(produced)
             return True
         size = stored.entry.payload_size
         if row.seq_num in inline or not self._store.has_payload(log, row.seq_num):
@@ -349,7 +349,7 @@ class KafkaOutbox:
         record = EntryRecord(
             stored.entry_bytes, payload, schema_id, origin.peer, origin.session, self._connector_id
         )
-        return ProducerRecord(self._key(log), record.encode())
+        return ProducerRecord(key=self._key(log), value=record.encode())
 
     def acknowledged(self, due: DuePublication) -> list[float]:
         """Remove what Kafka has acknowledged. Returns how long each row has waited, in seconds."""

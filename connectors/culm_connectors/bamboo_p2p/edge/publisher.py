@@ -95,7 +95,7 @@ class OutboxPublisher:
                     break  # dropped meanwhile: its owner does not want it any more
                 record = PayloadChunkRecord(size, offset, data)
                 key = payload_chunk_key(payload_hash, record.index)
-                produced = [ProducerRecord(key, record.encode())]
+                produced = [ProducerRecord(key=key, value=record.encode())]
                 await self._producer.send(self._kafka.topic("payloads"), produced, partition)
 
     async def _read(self, log: LogKey, seq_num: int, offset: int, length: int) -> bytes:

@@ -105,7 +105,7 @@ class RefusalReports:
             first=first,
         )
         key = b"" if log is None else log_key(*log, self._flavour)
-        if not self._waiting.add(ProducerRecord(key, record.encode())):
+        if not self._waiting.add(ProducerRecord(key=key, value=record.encode())):
             self._sender.dropped["rejected"] += 1
 
 
@@ -151,7 +151,7 @@ class Holdings:
         """Return the records of all new facts, and forget them."""
         taken, self._new = self._new, {}
         return [
-            ProducerRecord(peer, record.encode())
+            ProducerRecord(key=peer, value=record.encode())
             for (peer, log), ranges in taken.items()
             for record in holding_records(log_key(*log, self._flavour), *ranges)
         ]

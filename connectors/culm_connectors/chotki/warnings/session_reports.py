@@ -133,7 +133,7 @@ class SessionReports:
             return
         record = connection.holding(steady_ms())
         if record is not None:
-            self._put("chotki.vectors", ProducerRecord(source_key(peer.t.src), record.encode()))
+            self._put("chotki.vectors", ProducerRecord(key=source_key(peer.t.src), value=record.encode()))
 
     def _record(self, connection: ReplicaConnection, code: str, reason: str) -> SessionRecord:
         session, reported = connection.session, self._reported[connection.number]
@@ -166,7 +166,7 @@ class SessionReports:
     def _write_line(self, connection: ReplicaConnection, record: SessionRecord) -> None:
         self._reported[connection.number].record = record
         key = session_key(connection.origin.edge, connection.number)
-        self._put("chotki.sessions", ProducerRecord(key, record.encode()))
+        self._put("chotki.sessions", ProducerRecord(key=key, value=record.encode()))
 
     def turned_away(
         self, shared: EdgeShared, channel: ByteChannel, number: int, name: str, error: ConnectorError
@@ -191,7 +191,9 @@ class SessionReports:
             code=error.code,
             time_ms=int(time.time() * 1000),
         )
-        self._put("chotki.sessions", ProducerRecord(session_key(shared.edge, number), record.encode()))
+        self._put(
+            "chotki.sessions", ProducerRecord(key=session_key(shared.edge, number), value=record.encode())
+        )
 
     def duplicate(self, duplicate: Duplicate, connection: ReplicaConnection | None) -> None:
         """Warn of objects that share a value, which Go refuses. `connection` is its origin, if known."""
@@ -243,7 +245,7 @@ class SessionReports:
         key = connection.channel.principal.key or None
         detail = f"{message} (from {connection.name}, {connection.traces})"
         record = rejection(code, detail, entry=refused or None, brought_by=key)
-        self._put("rejected", ProducerRecord(b"", record.encode()))
+        self._put("rejected", ProducerRecord(key=b"", value=record.encode()))
 
     def _put(self, name: str, record: ProducerRecord) -> None:
         if self._waiting.full():

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from culm_connectors.dag.edge.service import EdgeDagService
 from culm_connectors.dag.edge.tables import OutboxItem, OutboxKind
-from culm_connectors.kafka import BatchProducer, ProducerRecord
+from culm_connectors.kafka import BatchProducer, ProducerRecord, record_size
 from culm_models.dag.replica.codec import decode_node
 from culm_models.dag.wire.messages import CHUNK_SIZE
 from culm_topics.dag.records import (
@@ -102,7 +102,7 @@ class NodeOutbox(_DagOutbox):
             else:
                 destination, record = self._node(item, block)
             batch.records[destination].append(record)
-            size += record.size_bytes
+            size += record_size(record)
             if size >= _BATCH_BYTES:
                 break
         return batch
@@ -110,13 +110,15 @@ class NodeOutbox(_DagOutbox):
     def _node(self, item: OutboxItem, block: bytes) -> tuple[tuple[str, int | None], ProducerRecord]:
         partition = cid_partition(item.cid, self._partitions.nodes)
         key, value = node_key(item.space, item.cid), NodeRecord(block, item.peer).encode()
-        return (self._kafka.topic("dag.nodes"), partition), ProducerRecord(key, value)
+        return (self._kafka.topic("dag.nodes"), partition), ProducerRecord(key=key, value=value)
 
     def _publish(self, item: OutboxItem, block: bytes) -> tuple[tuple[str, int | None], ProducerRecord]:
         verdict = self._service.verdict
         node = decode_node(block, legacy=verdict.legacy, bounds=verdict.bounds)
         record = PublishRecord(item.cid, node.prior, block, item.received_at, item.peer)
-        return (self._kafka.topic("dag.publishes"), None), ProducerRecord(item.space, record.encode())
+        return (self._kafka.topic("dag.publishes"), None), ProducerRecord(
+            key=item.space, value=record.encode()
+        )
 
 
 class ShardOutbox(_DagOutbox):
@@ -141,6 +143,6 @@ class ShardOutbox(_DagOutbox):
         if len(data) != length:
             return  # dropped meanwhile
         value = ShardChunkRecord(size, data, item.space, item.peer).encode()
-        record = ProducerRecord(shard_chunk_key(item.cid, offset), value)
+        record = ProducerRecord(key=shard_chunk_key(item.cid, offset), value=value)
         partition = cid_partition(item.cid, self._partitions.shards)
         await self._producer.send(self._kafka.topic("dag.shards"), [record], partition)

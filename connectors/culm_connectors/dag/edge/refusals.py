@@ -48,14 +48,14 @@ class DagRefusals:
         """Report a record of a topic that is malformed, or whose content is."""
         error = refused.error
         key, record = dag_rejection(None, error.code, str(error), data=refused.value, source=refused.source)
-        self._send(ProducerRecord(key, record.encode()))
+        self._send(ProducerRecord(key=key, value=record.encode()))
 
     def _add(
         self, cid: Cid | None, code: str, detail: str, *, peer: bytes, data: bytes | None = None
     ) -> None:
         self.counts[code] += 1
         key, record = dag_rejection(cid, code, detail, data=data, peer=peer)
-        self._send(ProducerRecord(key, record.encode()))
+        self._send(ProducerRecord(key=key, value=record.encode()))
 
     def _send(self, record: ProducerRecord) -> None:
         if not self._waiting.add(record):

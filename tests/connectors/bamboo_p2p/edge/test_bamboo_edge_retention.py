@@ -82,7 +82,9 @@ def record_of(store: FolderStore, seq_num: int) -> ProducerRecord:
     held = store.entry(LOG, seq_num)
     assert held is not None
     payload = store.read_payload(LOG, seq_num, 0, held.entry.payload_size)
-    return ProducerRecord(KEY, LogRecord(seq_num, held.entry_bytes, payload, held.hash, "").encode())
+    return ProducerRecord(
+        key=KEY, value=LogRecord(seq_num, held.entry_bytes, payload, held.hash, "").encode()
+    )
 
 
 async def test_what_was_dropped_is_said_so_and_comes_back_by_no_topic_and_no_peer(
@@ -147,7 +149,9 @@ async def test_chunks_of_a_topic_do_not_bring_back_what_was_dropped(tmp_path: Pa
             # Its chunks come again, as they do when somebody else produces them.
             for value in topics.values("payloads"):
                 key = YAMF.hash(large)
-                await topics.send(KAFKA.topic("payloads"), [ProducerRecord(payload_chunk_key(key, 0), value)])
+                await topics.send(
+                    KAFKA.topic("payloads"), [ProducerRecord(key=payload_chunk_key(key, 0), value=value)]
+                )
             await topics.until_taken("payloads")
             peer = edge.flavour.peer
             assert await peer.read(lambda store: not store.payloads(LOG) and not store.unverified(LOG, 1))

@@ -83,7 +83,7 @@ class OutboxedFolder:
         payloads: list[int] = []
         while due := self.outbox.take():
             numbers = {one.entry_bytes: one.entry.seq_num for one in self.held()}
-            records = [EntryRecord.decode(record.value) for record in due.entries]
+            records = [EntryRecord.decode(record["value"]) for record in due.entries]
             entries += [(numbers[one.entry], one.operation) for one in records]
             fragments += len(due.fragments)
             payloads += [seq_num for _, _, seq_num, _ in due.payloads]

@@ -73,7 +73,7 @@ async def test_nothing_is_had_before_kafka_has_it(tmp_path: Path) -> None:
         assert [one.status for one in await first] == [AckStatus.DURABLE]
         assert [one.status for one in await again] == [AckStatus.HAD]
     (record,) = topics.records("dag.nodes")
-    space, cid, found = decode_node_record(record.key, record.value)
+    space, cid, found = decode_node_record(record["key"], record["value"])
     assert (space, cid, found.data, found.peer) == (SPACE, NODE.cid, NODE.data, PEER)
 
 
@@ -124,10 +124,10 @@ async def test_a_publish_is_told_with_each_receipt_until_it_is_in_the_order(tmp_
         assert outcomes[0].in_order
         assert [one.status for one in await edge.service.receive(None, [leaf.data], PEER)] == [AckStatus.HAD]
     (record,) = topics.records("dag.publishes")
-    id, found = decode_publish_record(record.key, record.value)
+    id, found = decode_publish_record(record["key"], record["value"])
     assert (id, found.cid, found.prior, found.received_at) == (KEYS[0], leaf.cid, None, NOW)
     (record,) = topics.records("dag.nodes")
-    assert decode_node_record(record.key, record.value)[0] == KEYS[0]
+    assert decode_node_record(record["key"], record["value"])[0] == KEYS[0]
 
 
 async def test_a_shard_is_had_when_all_of_it_is_in_its_topic(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ async def test_a_shard_is_had_when_all_of_it_is_in_its_topic(tmp_path: Path) -> 
     async with edge_parts(tmp_path, topics) as edge:
         assert (await bring_shard(edge)).status is AckStatus.DURABLE
         assert (await bring_shard(edge, SEEDS[1])).status is AckStatus.HAD
-    chunks = [decode_shard_chunk(one.key, one.value) for one in topics.records("dag.shards")]
+    chunks = [decode_shard_chunk(one["key"], one["value"]) for one in topics.records("dag.shards")]
     assert b"".join(bytes(one.data) for _, _, one in sorted(chunks, key=lambda one: one[1])) == BYTES
     assert {(shard, one.space, one.peer) for shard, _, one in chunks} == {(SHARD, SPACE, PEER)}
 
@@ -167,8 +167,8 @@ async def test_what_is_refused_is_told_once_with_who_brought_it(tmp_path: Path) 
         await edge.sender.send()
         assert edge.service.refusals.counts.total() == 2
     first, shard = topics.records("rejected")
-    assert first.key == outcome.cid.raw
-    assert shard.key == SHARD.raw
+    assert first["key"] == outcome.cid.raw
+    assert shard["key"] == SHARD.raw
 
 
 async def test_a_space_over_its_quota_takes_more_later(tmp_path: Path) -> None:
@@ -192,8 +192,13 @@ async def test_what_is_blocked_is_refused_and_what_is_dropped_is_as_if_it_never_
     async with edge_parts(tmp_path, topics) as edge:
         await bring_shard(edge)
         blocked = BlockedRecord("unwanted", NOW).encode()
-        topics.topics["dag.blocked"] = [ProducerRecord(SHARD.raw, blocked), ProducerRecord(SPACE, blocked)]
-        topics.topics["dag.shards"] = [ProducerRecord(one.key, None) for one in topics.records("dag.shards")]
+        topics.topics["dag.blocked"] = [
+            ProducerRecord(key=SHARD.raw, value=blocked),
+            ProducerRecord(key=SPACE, value=blocked),
+        ]
+        topics.topics["dag.shards"] = [
+            ProducerRecord(key=one["key"], value=None) for one in topics.records("dag.shards")
+        ]
         await edge.follow("dag.blocked", "dag.shards")
         assert await edge.service.shard_size(SHARD) is None
         assert (await bring_shard(edge)).code == "dag.blocked"
@@ -205,7 +210,7 @@ async def test_records_that_are_none_are_passed_over_and_told(tmp_path: Path) ->
     topics = ListedTopics()
     names = ("dag.blocked", "dag.nodes", "dag.publishes", "dag.shards", "dag.published")
     for name in names:
-        topics.topics[name] = [ProducerRecord(b"nonsense", b"nonsense")]
+        topics.topics[name] = [ProducerRecord(key=b"nonsense", value=b"nonsense")]
     async with edge_parts(tmp_path, topics) as edge:
         await edge.follow()
         await edge.sender.send()
@@ -256,7 +261,7 @@ async def test_a_publish_of_no_form_that_comes_by_http_is_told_too(tmp_path: Pat
         await edge.sender.send()
         assert await edge.service.work(lambda folder: folder.read_ucan(token.cid)) is None
     (told,) = topics.records("rejected")
-    assert told.key == cid_of(RAW, b"\xff").raw
+    assert told["key"] == cid_of(RAW, b"\xff").raw
 
 
 NAMES = ("one", "two", "three")

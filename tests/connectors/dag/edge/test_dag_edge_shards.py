@@ -35,12 +35,12 @@ async def bring(edge: EdgeParts, space: bytes = SPACE) -> SpooledPart:
 
 def drop_from(topics: ListedTopics) -> None:
     """What an operator's command writes to `dag.shards`."""
-    keys = {one.key for one in topics.records("dag.shards")}
-    topics.topics["dag.shards"] += [ProducerRecord(key, None) for key in sorted(keys)]
+    keys = {one["key"] for one in topics.records("dag.shards")}
+    topics.topics["dag.shards"] += [ProducerRecord(key=key, value=None) for key in sorted(keys)]
 
 
 def block(topics: ListedTopics, key: bytes, value: bytes | None = BLOCKED) -> None:
-    topics.topics.setdefault("dag.blocked", []).append(ProducerRecord(key, value))
+    topics.topics.setdefault("dag.blocked", []).append(ProducerRecord(key=key, value=value))
 
 
 async def is_here(edge: EdgeParts) -> bool:
@@ -171,7 +171,7 @@ class FollowedTopics:
 
     async def put(self, name: str, key: bytes, value: bytes) -> None:
         async with self.came:
-            self.topics.topics.setdefault(name, []).append(ProducerRecord(key, value))
+            self.topics.topics.setdefault(name, []).append(ProducerRecord(key=key, value=value))
             self.came.notify_all()
 
 
@@ -209,8 +209,8 @@ def topics_with_shard() -> FollowedTopics:
     found = FollowedTopics(ListedTopics())
     found.topics.topics["dag.shards"] = [
         ProducerRecord(
-            shard_chunk_key(SHARD, at),
-            ShardChunkRecord(SIZE, BYTES[at : at + CHUNK_SIZE], SPACE, PEER).encode(),
+            key=shard_chunk_key(SHARD, at),
+            value=ShardChunkRecord(SIZE, BYTES[at : at + CHUNK_SIZE], SPACE, PEER).encode(),
         )
         for at in range(0, SIZE, CHUNK_SIZE)
     ]
@@ -275,7 +275,7 @@ async def test_half_a_shard_that_was_lost_with_the_power_is_read_again(tmp_path:
     else:
         path.write_bytes(bytes(path.stat().st_size))
     async with following(tmp_path, topics) as edge:
-        await topics.put("dag.shards", last.key, last.value or b"")
+        await topics.put("dag.shards", last["key"], last["value"] or b"")
         await until(lambda: edge.folder.has_shard(SHARD))
         assert await has_shard(edge)
         assert not edge.service.refusals.counts

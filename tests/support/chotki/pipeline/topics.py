@@ -160,8 +160,8 @@ class MemoryProducer:
                 await asyncio.sleep(_STALL_S)
             elif fault is not None:
                 await self.die()
-            assert record.value is not None, "nothing is removed"
-            end = self._topics.append(name, number, record.key, record.value)
+            assert record["value"] is not None, "nothing is removed"
+            end = self._topics.append(name, number, record["key"], record["value"])
         await self.turn()
         if refused:
             raise ProduceFailed("Kafka refused a record")
