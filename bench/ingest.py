@@ -53,7 +53,7 @@ def _measured(
         signed = for_sign_open(pairs)
         before = best_rate(partial(verify_all, signed), repeats=1)
         with cpu_used(connector=connector.pid, broker=rig.broker_pid) as used:
-            rate = _bring(rig, kafka, port, datagram_bytes, pairs)
+            rate = _ingest(rig, kafka, port, datagram_bytes, pairs)
         if number < 0:
             continue
         # Average of the rates just before and just after.
@@ -82,7 +82,7 @@ def _measured(
     )
 
 
-def _bring(rig: Rig, kafka: KafkaSettings, port: int, datagram_bytes: int, pairs: list[EntryPair]) -> float:
+def _ingest(rig: Rig, kafka: KafkaSettings, port: int, datagram_bytes: int, pairs: list[EntryPair]) -> float:
     """Return entries per second, from the first byte sent to the last record appended."""
     file = rig.folder / "messages"
     _write_messages(file, pairs)

@@ -53,7 +53,7 @@ def run(settings: BenchSettings) -> list[Ratio]:
                 points += measured
                 if figures is not None:
                     theirs[shape, differing] = figures
-                _say(measured, figures)
+                _print(measured, figures)
     settings.results.mkdir(parents=True, exist_ok=True)
     _save(points, theirs, settings.results / "reconciliation.json")
     reconciliation_plot.draw(points, theirs, settings.results / "reconciliation.png")
@@ -185,7 +185,7 @@ def _ratio(
     return Ratio(_CASE, name, ours, limit, unit, limit_name, goal, higher_is_better=False, details=details)
 
 
-def _say(points: list[Point], figures: Figures | None) -> None:
+def _print(points: list[Point], figures: Figures | None) -> None:
     shape, size, differing = points[0].shape, points[0].size, points[0].differing
     text = "; ".join(
         f"{p.way} {p.seconds * 1e3:,.1f} ms, {p.bytes_per_difference:,.0f} B, {p.batches} batches"

@@ -101,7 +101,7 @@ class _End:
         self.missing = 0
         self.messages = 0
 
-    def said(self, messages: list[ReconciliationMessage]) -> bytes:
+    def encode(self, messages: list[ReconciliationMessage]) -> bytes:
         self.messages += len(messages)
         return encode_many(messages, self.session.form)
 
@@ -114,7 +114,7 @@ class _End:
             if messages:
                 answer = self.session.receive(messages)
                 self._note(answer)
-                yield self.said(answer.messages)
+                yield self.encode(answer.messages)
 
     def finish(self) -> None:
         self._note(self.session.finish(max_equal_heights=0))
@@ -128,7 +128,7 @@ def reconcile(pair: Pair, a: RangeSnapshot, b: RangeSnapshot, way: Way) -> Run:
     settings = WAYS[way]
     started, cpu_started = time.perf_counter(), time.process_time()
     ends = [_End(a, settings), _End(b, settings)]
-    data = ends[0].said(ends[0].session.start())
+    data = ends[0].encode(ends[0].session.start())
     total = 0
     for turn in count(1):
         total += len(data)

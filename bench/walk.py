@@ -252,13 +252,13 @@ class Participant:
     def wait_for(self, **wanted: object) -> dict[str, object]:
         """Wait until a line with these values has been printed."""
 
-        def found() -> list[dict[str, object]]:
+        def matching_lines() -> list[dict[str, object]]:
             return [
                 line for line in self._lines if all(line.get(key) == value for key, value in wanted.items())
             ]
 
-        wait_until(lambda: bool(found()), f"a line with {wanted}", _TIMEOUT_S)
-        return found()[0]
+        wait_until(lambda: bool(matching_lines()), f"a line with {wanted}", _TIMEOUT_S)
+        return matching_lines()[0]
 
     def stop(self) -> None:
         """End the process."""

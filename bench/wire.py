@@ -29,12 +29,12 @@ _WRITE_BYTES = 64 * 1024
 _READ_BYTES = 256 * 1024
 
 
-def tell(**what: object) -> None:
+def report(**what: object) -> None:
     """Report to the process that started this one."""
     print(json.dumps(what), flush=True)
 
 
-async def bring(file: Path, port: int, settings: TransportSettings) -> None:
+async def transfer(file: Path, port: int, settings: TransportSettings) -> None:
     """Act as a peer that holds the entries in `file`, which has encoded messages of session 0."""
     data = await asyncio.to_thread(file.read_bytes)
     identity = Identity.from_private_key(os.urandom(32))
@@ -49,7 +49,7 @@ async def bring(file: Path, port: int, settings: TransportSettings) -> None:
         while not any(isinstance(message, Have) for message in stream.feed(await incoming.read(_READ_BYTES))):
             pass
         await out.write(encode(Have(SESSION_ID, ())))
-        tell(started_s=time.time())
+        report(started_s=time.time())
         view = memoryview(data)
         for start in range(0, len(data), _WRITE_BYTES):
             await out.write(bytes(view[start : start + _WRITE_BYTES]))
@@ -84,12 +84,12 @@ async def sink(settings: TransportSettings) -> None:
         started_s, taken = time.perf_counter(), 0
         while data := await stream.read(_READ_BYTES):
             taken += len(data)
-        tell(bytes=taken, seconds=time.perf_counter() - started_s)
+        report(bytes=taken, seconds=time.perf_counter() - started_s)
         await connection.wait_closed()
 
     identity = Identity.from_private_key(os.urandom(32))
     async with serve(("127.0.0.1", 0), identity, settings, take, alpn=PROBE_ALPN) as listener:
-        tell(port=listener.address[1])
+        report(port=listener.address[1])
         await asyncio.to_thread(sys.stdin.read)
 
 
@@ -98,7 +98,7 @@ def main() -> None:
     what, *rest = sys.argv[1:]
     settings = TransportSettings(datagram_bytes=int(rest[-1]))
     if what == "bring":
-        asyncio.run(bring(Path(rest[0]), int(rest[1]), settings))
+        asyncio.run(transfer(Path(rest[0]), int(rest[1]), settings))
     elif what == "send":
         asyncio.run(send(int(rest[0]), int(rest[1]), settings))
     else:

@@ -160,8 +160,8 @@ def now_ms() -> int:
 @contextmanager
 def ann(home: Path, *, ahead_ms: int = 0) -> Iterator[Participant]:
     """A participant of the channel `general` whose clock is ahead."""
-    whose = ParticipantFlags(participant="ann", home=home).who("general", hosted=False)
-    with StateFolder(whose.folder, durable=False) as folder:
+    identity = ParticipantFlags(participant="ann", home=home).identity("general", hosted=False)
+    with StateFolder(identity.folder, durable=False) as folder:
         made = Participant(folder, "general", "spec", "ann", settings=None, now_ms=now_ms(), seed=b"s" * 32)
         made.set_clock(made.now_ms, now_ms() + ahead_ms)
         yield made

@@ -274,7 +274,7 @@ def _opened(path: Path, profile: Profile, name: str) -> Participant:
 
 def _folder(home: Path, profile: Profile, *, hosted: bool = False) -> Path:
     flags = participation.ParticipantFlags(profile=profile, participant="ann", home=home)
-    return flags.who("room", hosted=hosted).folder
+    return flags.identity("room", hosted=hosted).folder
 
 
 def nonce(number: int) -> bytes:

@@ -72,7 +72,7 @@ class SyncPlan:
 
 
 @dataclass(slots=True)
-class Seen:
+class SyncCounts:
     """Events of a sync, counted by kind, and the totals of the other end's notifications."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -112,7 +112,7 @@ async def sync_once(plan: SyncPlan) -> dict[str, Any]:
     async with BambooPeer.open(
         plan.folder, flavour=plan.flavour, identity=identity, settings=plan.settings, policy=rules
     ) as peer:
-        seen = Seen()
+        seen = SyncCounts()
         peer.listeners.append(seen.receive_event)
         if plan.report is not None:
             peer.listeners.append(plan.report)
@@ -202,7 +202,9 @@ async def _interests(peer: BambooPeer, remote: RemotePeer, plan: SyncPlan) -> li
     return [plan.interest(log) for log in logs]
 
 
-async def _probe(peer: BambooPeer, remote: RemotePeer, interests: list[FollowedLog], seen: Seen) -> None:
+async def _probe(
+    peer: BambooPeer, remote: RemotePeer, interests: list[FollowedLog], seen: SyncCounts
+) -> None:
     """Ask what the other end has; used for the height, the totals, and a dry run."""
     for interest in interests:
         probe = replace(
@@ -217,7 +219,7 @@ async def _probe(peer: BambooPeer, remote: RemotePeer, interests: list[FollowedL
 
 
 async def _run(
-    peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, interests: list[FollowedLog]
+    peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: SyncCounts, interests: list[FollowedLog]
 ) -> None:
     async def ask() -> None:
         for interest in interests:
@@ -232,7 +234,7 @@ async def _run(
 
 
 async def _wait(
-    peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: Seen, asking: asyncio.Task[None] | None
+    peer: BambooPeer, remote: RemotePeer, plan: SyncPlan, seen: SyncCounts, asking: asyncio.Task[None] | None
 ) -> None:
     """Wait until every request is finished, until nothing new has arrived for a while, or for the end."""
     idle_s = plan.idle_s if asking is not None else (plan.idle_s or 2.0)
@@ -284,7 +286,7 @@ async def _working(
     return any(asking is None or id not in probes for id in requests)
 
 
-async def _count(peer: BambooPeer, seen: Seen) -> None:
+async def _count(peer: BambooPeer, seen: SyncCounts) -> None:
     def count(store: FolderStore) -> dict[LogKey, NotifiedTotals]:
         totals: dict[LogKey, NotifiedTotals] = {}
         for request, interest in seen.probes:
@@ -294,7 +296,7 @@ async def _count(peer: BambooPeer, seen: Seen) -> None:
     seen.notified = await peer.read(count)
 
 
-def _emit_progress(plan: SyncPlan, remote: RemotePeer, seen: Seen) -> None:
+def _emit_progress(plan: SyncPlan, remote: RemotePeer, seen: SyncCounts) -> None:
     if not plan.emits_progress:
         return
     expected = seen.totals

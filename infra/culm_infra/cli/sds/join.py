@@ -17,7 +17,13 @@ from culm_infra.cli.options import optional_hex
 from culm_infra.cli.output import Results, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
 from culm_infra.cli.sds.lines import STATES, Screen
-from culm_infra.cli.sds.participation import ParticipantFlags, Participation, Who, history, participating
+from culm_infra.cli.sds.participation import (
+    ParticipantFlags,
+    ParticipantIdentity,
+    Participation,
+    history,
+    participating,
+)
 from culm_infra.patience import interrupted
 from culm_models.errors import CulmError
 
@@ -59,17 +65,17 @@ def join(
     Example: `culm sds join general 127.0.0.1:4455 --participant alice`
     """
     check_channel(channel)
-    whose = flags.who(channel, hosted=hosted)
+    identity = flags.identity(channel, hosted=hosted)
     if hosted:
         options.refuse(context, ["last"], "what a hosted participant was told is in `culm sds tail`")
     if since is not None and not hosted:
         raise typer.BadParameter("a full participant knows where it was", param_hint="--from")
     target, expected = address(where), optional_hex(expect, "--expect")
-    asyncio.run(_run(whose, target, expected, since, last, json=results.json))
+    asyncio.run(_run(identity, target, expected, since, last, json=results.json))
 
 
 async def _run(
-    whose: Who,
+    identity: ParticipantIdentity,
     target: Address,
     expected: bytes | None,
     since: Literal["beginning", "now"] | None,
@@ -80,14 +86,14 @@ async def _run(
     from culm_connectors.sds.participants.client import FROM_NOW, FROM_THE_BEGINNING
 
     # Programs also receive state changes of messages that an earlier process printed.
-    screen = Screen(whose.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
+    screen = Screen(identity.channel_id, _WORTH_A_LINE | STATES if json else _WORTH_A_LINE, json)
     stop = interrupted()
-    if not whose.hosted:
-        for event in history(whose, last):
+    if not identity.hosted:
+        for event in history(identity, last):
             screen.event(event)
     start = {None: None, "beginning": FROM_THE_BEGINNING, "now": FROM_NOW}[since]
-    async with participating(whose, target, expected, screen.event, since=start) as participation:
-        say(f"you are {safe(whose.participant_id)}; lines that you type are sent, /help says what else")
+    async with participating(identity, target, expected, screen.event, since=start) as participation:
+        say(f"you are {safe(identity.participant_id)}; lines that you type are sent, /help says what else")
         connection_shown = asyncio.create_task(_show_connection(participation, target))
         typing = asyncio.create_task(_send_lines(participation, stop))
         stopped = asyncio.create_task(stop.wait())

@@ -40,7 +40,7 @@ OnEvent = Callable[["SdsEventRecord"], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
+class ParticipantIdentity:
     """A participant's identity: its channel, its id, its key and its home."""
 
     channel_id: str
@@ -70,7 +70,7 @@ class ParticipantFlags:
         typer.Option(help="Holds the key and what is known of channels; by default the user's data."),
     ] = None
 
-    def who(self, channel_id: str, *, hosted: bool) -> Who:
+    def identity(self, channel_id: str, *, hosted: bool) -> ParticipantIdentity:
         """Return the participant; a missing key is created. Raises KeyFileError."""
         from culm_connectors.edge.keyfile import load_or_make_key
         from culm_infra.settings import DIRECTORIES
@@ -78,7 +78,7 @@ class ParticipantFlags:
         home = self.home or Path(DIRECTORIES.user_data_dir) / "sds"
         key_pair = load_or_make_key(home)
         named = self.participant
-        return Who(
+        return ParticipantIdentity(
             channel_id=channel_id,
             profile=self.profile,
             hosted=hosted,
@@ -144,7 +144,7 @@ class Participation:
 
 @contextlib.asynccontextmanager
 async def participating(
-    whose: Who,
+    identity: ParticipantIdentity,
     address: Address,
     expected: bytes | None,
     on_event: OnEvent,
@@ -157,16 +157,16 @@ async def participating(
     A client of a hosted participant resumes where it left off, unless `since` says otherwise. With
     `keep_place` the next client resumes where this one leaves off. Raises StateError, OSError.
     """
-    if whose.hosted:
-        async with _hosted(whose, on_event, since, keep_place=keep_place) as client:
+    if identity.hosted:
+        async with _hosted(identity, on_event, since, keep_place=keep_place) as client:
             yield Participation(client, client.dial(address, expected))
     else:
-        async with _full(whose, on_event) as peer:
+        async with _full(identity, on_event) as peer:
             yield Participation(peer, peer.dial(address, expected))
 
 
 @contextlib.asynccontextmanager
-async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
+async def _full(identity: ParticipantIdentity, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
     from culm_connectors.sds.participants.peer import SdsPeer
 
     def forward(event: Event) -> None:
@@ -175,11 +175,11 @@ async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
             on_event(of_machine(event))
 
     async with SdsPeer(
-        whose.folder,
-        whose.channel_id,
-        key_pair=whose.key_pair,
-        participant_id=whose.participant_id,
-        profile=whose.profile,
+        identity.folder,
+        identity.channel_id,
+        key_pair=identity.key_pair,
+        participant_id=identity.participant_id,
+        profile=identity.profile,
     ) as peer:
         peer.listeners.append(forward)
         peer.log_listeners.append(lambda message: on_event(of_logged(message)))
@@ -188,35 +188,35 @@ async def _full(whose: Who, on_event: OnEvent) -> AsyncIterator[SdsPeer]:
 
 @contextlib.asynccontextmanager
 async def _hosted(
-    whose: Who, on_event: OnEvent, since: Place | None, *, keep_place: bool
+    identity: ParticipantIdentity, on_event: OnEvent, since: Place | None, *, keep_place: bool
 ) -> AsyncIterator[SdsClient]:
     from culm_connectors.sds.participants.client import SdsClient
 
     def forward(frame: EventFrame) -> None:
-        own = frame.kind == "delivered" and frame.details.get("sender_id") == whose.participant_id
+        own = frame.kind == "delivered" and frame.details.get("sender_id") == identity.participant_id
         if not own:
             on_event(of_frame(frame))
 
     async with SdsClient(
-        whose.channel_id,
-        key_pair=whose.key_pair,
-        participant_id=whose.participant_id,
-        profile=whose.profile,
-        place=_place(whose.folder) if since is None else since,
+        identity.channel_id,
+        key_pair=identity.key_pair,
+        participant_id=identity.participant_id,
+        profile=identity.profile,
+        place=_place(identity.folder) if since is None else since,
     ) as client:
         client.listeners.append(forward)
         try:
             yield client
         finally:
             if keep_place:
-                _keep_place(whose.folder, client.place)
+                _keep_place(identity.folder, client.place)
 
 
-def history(whose: Who, count: int) -> list[SdsEventRecord]:
+def history(identity: ParticipantIdentity, count: int) -> list[SdsEventRecord]:
     """Return the last messages that a full participant received in earlier processes."""
     from culm_connectors.sds.participants.participant import read_log
 
-    return [of_logged(message) for message in deque(read_log(whose.folder), maxlen=count)]
+    return [of_logged(message) for message in deque(read_log(identity.folder), maxlen=count)]
 
 
 # Conversion of all events to one form.

@@ -10,7 +10,7 @@ import typer
 
 from culm_infra.cli.output import Results, emit_json, out, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import ParticipantFlags, Who
+from culm_infra.cli.sds.participation import ParticipantFlags, ParticipantIdentity
 from culm_infra.errors import InfraError
 from culm_models.sds.events import Withdrawn
 
@@ -43,10 +43,10 @@ def reset_clock(
     Example: `culm sds reset-clock general --participant ann --send-again`
     """
     check_channel(channel)
-    whose = flags.who(channel, hosted=False)
-    withdrawn = _reset(whose, send_again=send_again, force=force)
+    identity = flags.identity(channel, hosted=False)
+    withdrawn = _reset(identity, send_again=send_again, force=force)
     if results.json:
-        emit_json({"channel": channel, "participant_id": whose.participant_id, "withdrawn": withdrawn})
+        emit_json({"channel": channel, "participant_id": identity.participant_id, "withdrawn": withdrawn})
         return
     for message in withdrawn:
         again = "" if message["sent_again_as"] is None else f"  sent again as {message['sent_again_as']}"
@@ -55,22 +55,22 @@ def reset_clock(
         say("no message is further ahead of the clock than allowed; nothing is changed")
 
 
-def _reset(whose: Who, *, send_again: bool, force: bool) -> list[dict[str, Any]]:
+def _reset(identity: ParticipantIdentity, *, send_again: bool, force: bool) -> list[dict[str, Any]]:
     from culm_connectors.sds.participants.participant import Participant
     from culm_connectors.sds.participants.state import StateFolder
 
-    if not whose.folder.exists():
+    if not identity.folder.exists():
         raise InfraError(
-            f"{whose.participant_id!r} is no full participant of {whose.channel_id!r} here",
+            f"{identity.participant_id!r} is no full participant of {identity.channel_id!r} here",
             hint="--participant, --profile and --home say which; a hosted one goes by the clocks of Kafka",
         )
-    with StateFolder(whose.folder) as folder:
+    with StateFolder(identity.folder) as folder:
         clock_ms = time.time_ns() // 1_000_000
         participant = Participant(
             folder,
-            whose.channel_id,
-            whose.profile,
-            whose.participant_id,
+            identity.channel_id,
+            identity.profile,
+            identity.participant_id,
             settings=None,
             now_ms=clock_ms,
             seed=secrets.token_bytes(32),

@@ -13,7 +13,12 @@ from culm_infra.cli.connector import address
 from culm_infra.cli.options import optional_hex
 from culm_infra.cli.output import EXIT_DEGRADED, EXIT_FAILED, Results, counting, safe, say
 from culm_infra.cli.sds.channel import Channel, check_channel
-from culm_infra.cli.sds.participation import ParticipantFlags, Participation, Who, participating
+from culm_infra.cli.sds.participation import (
+    ParticipantFlags,
+    ParticipantIdentity,
+    Participation,
+    participating,
+)
 from culm_topics.sds.records import SdsEventRecord
 
 if TYPE_CHECKING:
@@ -55,13 +60,13 @@ def send(
     if wait and ephemeral:
         raise typer.BadParameter("nobody acknowledges an ephemeral message", param_hint="--wait")
     content = sys.stdin.buffer.read() if text == "-" else text.encode()
-    whose = flags.who(channel, hosted=not full)
+    identity = flags.identity(channel, hosted=not full)
     target, expected = address(edge), optional_hex(expect, "--expect")
     outcome = asyncio.run(
-        _run(whose, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
+        _run(identity, target, expected, content, wait=wait, timeout_s=timeout_s, ephemeral=ephemeral)
     )
     if results.json or outcome["message_id"] is not None:
-        row = {"channel": channel, "participant_id": whose.participant_id, **outcome}
+        row = {"channel": channel, "participant_id": identity.participant_id, **outcome}
         results.one(row, outcome["message_id"])
     state = outcome["state"]
     if state == "not_sent":
@@ -77,7 +82,7 @@ def send(
 
 
 async def _run(
-    whose: Who,
+    identity: ParticipantIdentity,
     target: Address,
     expected: bytes | None,
     content: bytes,
@@ -100,7 +105,7 @@ async def _run(
                 count(description=f"sent; perhaps heard by {len(heard_by)}")
 
         async with participating(
-            whose, target, expected, show, since=FROM_NOW, keep_place=False
+            identity, target, expected, show, since=FROM_NOW, keep_place=False
         ) as participation:
             saying = asyncio.create_task(
                 _send(participation, content, outcome, wait=wait, ephemeral=ephemeral)

@@ -132,9 +132,9 @@ class DoorWriter:
             if refused := [row for row in answer.json()["results"] if row["status"] > 1]:
                 raise DemoError(f"the door does not take {refused[0]['cid']}: {refused[0]['code']}")
         for text in lack["shards"]:
-            await self._bring_shard(cid_from_text(text))
+            await self._push_shard(cid_from_text(text))
 
-    async def _bring_shard(self, shard: Cid) -> None:
+    async def _push_shard(self, shard: Cid) -> None:
         """Send half of the shard's parts, shuffled and each twice, then ask for the missing ranges and send
         those.
         """
@@ -144,19 +144,19 @@ class DoorWriter:
         offsets = list(range(0, size, CHUNK_SIZE))
         self.rng.shuffle(offsets)
         for offset in offsets[: len(offsets) // 2]:
-            await self._bring_part(shard, size, offset)
-            await self._bring_part(shard, size, offset)
+            await self._push_part(shard, size, offset)
+            await self._push_part(shard, size, offset)
             self.doubled += 1
         path = f"/shards/{shard.text}?space={self.writer.space.hex()}"
         there = _ranges((await self.door.ask("HEAD", path)).headers.get("culm-ranges", ""))
         self.resumed += bool(there)
         for offset in offsets:
             if not any(first <= offset <= last for first, last in there):
-                await self._bring_part(shard, size, offset)
+                await self._push_part(shard, size, offset)
         if (answer := await self.door.ask("HEAD", path)).status != 200:
             raise DemoError(f"the door has not all of {shard}: {answer.headers.get('culm-ranges')}")
 
-    async def _bring_part(self, shard: Cid, size: int, offset: int) -> None:
+    async def _push_part(self, shard: Cid, size: int, offset: int) -> None:
         data = await self.writer.peer.work(lambda folder: folder.read_shard(shard, offset, CHUNK_SIZE))
         path = f"/shards/{shard.text}?space={self.writer.space.hex()}"
         span = f"bytes {offset}-{offset + len(data) - 1}/{size}"
@@ -170,7 +170,7 @@ class DoorWriter:
         id = self.writer.space
         log = (await self.door.get(f"/published/{id.hex()}/log")).json()["log"]
         wanted = [cid_from_text(entry["cid"]) for entry in log]
-        while wanted := await self.writer.peer.work(lambda folder, of=wanted: _lacking(folder, id, of)):  # type: ignore[misc]
+        while wanted := await self.writer.peer.work(lambda folder, of=wanted: _missing(folder, id, of)):  # type: ignore[misc]
             for cid in wanted:
                 answer = await self.door.get(f"/ipfs/{cid.text}?format=raw")
                 await self._keep_node(cid, answer.body)
@@ -187,10 +187,10 @@ class DoorWriter:
     async def _read_content(self, link: Cid) -> None:
         if link in self._links_read or link.is_identity:
             return
-        lacking = await self.writer.peer.work(
+        missing = await self.writer.peer.work(
             lambda folder: set(folder.queries.lack(folder.publish_heads(self.writer.space)).shards)
         )
-        if not lacking:
+        if not missing:
             return
         with BlockFile(self.writer.folder) as blocks:
             # A DAG of any size is read, with one section of the CAR in memory.
@@ -206,7 +206,7 @@ class DoorWriter:
             def keep(folder: DagFolder) -> int:
                 kept = 0
                 for shard in cut_dag(link, blocks.find, self.shard_bytes):
-                    if shard.cid in lacking:
+                    if shard.cid in missing:
                         kept += folder.add_shard(self.writer.space, shard.cid, shard.data)
                 return kept
 
@@ -228,7 +228,7 @@ def _nodes(folder: DagFolder, wanted: list[Cid]) -> list[tuple[Cid, bytes]]:
     return [(cid, block) for cid in wanted if (block := folder.read_node(cid)) is not None]
 
 
-def _lacking(folder: DagFolder, space: bytes, wanted: list[Cid]) -> list[Cid]:
+def _missing(folder: DagFolder, space: bytes, wanted: list[Cid]) -> list[Cid]:
     absent = [cid for cid in wanted if folder.read_node(cid) is None]
     return list(dict.fromkeys([*absent, *folder.missing_nodes(space, 1_000)]))
 

@@ -143,7 +143,7 @@ class P2pandaStory:
         """Read the topics until nothing is in transit to them, or nothing changes any more."""
         evidence, missing = None, [""]
 
-        async def say_what_they_should() -> bool:
+        async def are_complete() -> bool:
             nonlocal evidence, missing
             evidence = await asyncio.to_thread(gather, self.kafka, self.wanted)
             missing = evidence.unmet(self.plan, self.actors)
@@ -151,7 +151,7 @@ class P2pandaStory:
 
         try:
             await self.stage.until(
-                say_what_they_should, lambda: ", ".join(missing), step_s=_POLL_S, more=lambda: missing
+                are_complete, lambda: ", ".join(missing), step_s=_POLL_S, more=lambda: missing
             )
         except NotReached as error:
             self.gave_up[self.sessions.chapter] = str(error)

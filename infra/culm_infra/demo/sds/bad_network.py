@@ -67,13 +67,13 @@ class BadLink:
     _connections: set[Connection] = field(default_factory=set)
 
     def cut(self) -> None:
-        """End every connection and admit none until `mend`."""
+        """End every connection and admit none until `restore`."""
         self._is_cut = True
         self.mishaps.cuts += 1
         for connection in tuple(self._connections):
             connection.abort(CloseCode.INTERNAL, "the link is cut")
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Admit connections again."""
         self._is_cut = False
 

@@ -212,10 +212,10 @@ def unmet(
             *transcripts[channel].items(),
             ("the pipeline", pipeline.transcripts[channel]),
         ):
-            if lacking := len(ids - transcript.messages.keys()):
-                problems.append(f"{channel}/{name} lacks {lacking} messages")
+            if missing := len(ids - transcript.messages.keys()):
+                problems.append(f"{channel}/{name} lacks {missing} messages")
             if open_ends := len(unheard(transcript, last)):
                 problems.append(f"{channel}/{name} does not know whether {open_ends} messages were heard")
-        if lacking := len(ids - pipeline.stored[channel].keys()):
-            problems.append(f"the store lacks {lacking} messages of {channel}")
+        if missing := len(ids - pipeline.stored[channel].keys()):
+            problems.append(f"the store lacks {missing} messages of {channel}")
     return problems

@@ -85,7 +85,7 @@ class SdsStory:
             link.cut()
         await asyncio.gather(self.chat(count), asyncio.sleep(self.size.cut))
         for link in links:
-            link.mend()
+            link.restore()
 
     async def chat_while_killed(self, count: int) -> float:
         """Kill the job with SIGKILL during the chat and restart it. Returns the seconds until it takes

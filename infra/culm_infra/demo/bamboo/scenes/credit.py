@@ -52,8 +52,10 @@ async def play(stage: BambooStage, figures: SceneFigures) -> None:
                 figures.equal("requests that the server takes at a time", counter.most, _CREDIT)
                 unsent = sum(not task.done() for task in asking)
                 figures.equal("proposals that wait for credit", unsent, len(waiting))
-                lacking = await reader.peer.read(lambda store: sum(not store.entries(log) for log in waiting))
-                figures.equal("of whose logs nothing has come", lacking, len(waiting))
+                without_entries = await reader.peer.read(
+                    lambda store: sum(not store.entries(log) for log in waiting)
+                )
+                figures.equal("of whose logs nothing has come", without_entries, len(waiting))
                 if open_ids[0] is not None:
                     await remote.cancel(open_ids[0])
                 await stage.stage.within(asyncio.gather(*asking), "the waiting proposals to be sent")
