@@ -5,6 +5,9 @@ sorts by author, then by log. This is the key of a log of YASMF hashes. The key 
 is a different log even with the same author and number, ends with an additional byte 1 (41 bytes). A peer key
 is the peer's raw id (32 bytes). A version vector key is peer key, log key.
 
+Programs name a log by its author and number (`LogKey`). Its key is joined and split by the functions here,
+where a record or a row of a store is written or read.
+
 `key_partition` returns the partition of a key, for topics whose producers name the partition.
 """
 

@@ -231,8 +231,9 @@ class DocumentReader:
             self._environment.read() as transaction,
             transaction.cursor(db=self._databases[b"logs"]) as cursor,
         ):
-            beyond = cursor.set_range(log_key(public_key, _MAX_LOG_ID))
-            if beyond and cursor.key() == log_key(public_key, _MAX_LOG_ID):
+            last = log_key(public_key, _MAX_LOG_ID)
+            beyond = cursor.set_range(last)
+            if beyond and cursor.key() == last:
                 raise IndexConflict(f"author {public_key.hex()} has used up every log id")
             has_earlier = cursor.prev() if beyond else cursor.last()
             if not has_earlier or not cursor.key().startswith(public_key):

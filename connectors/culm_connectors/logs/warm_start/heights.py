@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from culm_topics.records import log_key
+
 LOG_SIZE = 40
 ROW_SIZE = 48
-_PUBLIC_KEY_SIZE = 32
+_LOG = struct.Struct(">32sQ")
 
 Logs = NDArray[np.bytes_]
 U64s = NDArray[np.uint64]
@@ -46,7 +49,7 @@ class HeightTable:
         """Build from (public key, log id, height) in any order."""
         return HeightTable.from_rows(
             b"".join(
-                public_key + log_id.to_bytes(8, "big") + height.to_bytes(8, "big")
+                log_key(public_key, log_id) + height.to_bytes(8, "big")
                 for public_key, log_id, height in heights
             )
         )
@@ -56,10 +59,9 @@ class HeightTable:
 
     def __iter__(self) -> Iterator[tuple[bytes, int, int]]:
         """Iterate (public key, log id, height) of every log, in order."""
-        packed = self.logs.tobytes()
-        for start, height in zip(range(0, len(packed), LOG_SIZE), self.heights.tolist(), strict=True):
-            middle, end = start + _PUBLIC_KEY_SIZE, start + LOG_SIZE
-            yield packed[start:middle], int.from_bytes(packed[middle:end], "big"), height
+        logs = _LOG.iter_unpack(self.logs.tobytes())
+        for (public_key, log_id), height in zip(logs, self.heights.tolist(), strict=True):
+            yield public_key, log_id, height
 
     def of(self, logs: Logs) -> U64s:
         """Returns the height of each of these logs, 0 if a log is not in the table."""
